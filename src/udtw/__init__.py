@@ -1,0 +1,22 @@
+"""uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
+
+from udtw.distances import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw.distribution import PathDistribution
+from udtw.errors import UdtwError
+from udtw.kernels.engine import available_backends
+from udtw.pairwise import pairwise
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Alignment",
+    "PathDistribution",
+    "UdtwError",
+    "align",
+    "available_backends",
+    "dtw",
+    "euclidean",
+    "pairwise",
+    "soft_dtw",
+    "soft_dtw_divergence",
+]

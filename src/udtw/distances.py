@@ -1,0 +1,337 @@
+"""The distances: thin functions over the distribution of paths.
+
+All are sums of **squared** Euclidean differences along the path (no root is taken unless ``squared=False`` is offered and
+given), and are not divided by the length unless ``normalize`` says so.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from udtw import costs, validate
+from udtw.distribution import PathDistribution
+from udtw.errors import LengthError, OptionError, ShapeError
+from udtw.kernels import bands, engine
+from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem
+from udtw.validate import ArrayLike, Form
+
+NORMALIZE = (None, "length", "path")
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What `align` found. Everything is differentiable; matrices are made when first asked for."""
+
+    distance: Any
+    """``d² = E[C]``, (B,); with ``distance="soft_min"`` the soft-min instead; debiased or normalised if so asked."""
+    regularizer: Any
+    """``Ω = E[log Σ]``, (B,), normalised like the distance."""
+    loss: Any
+    """``d² + βΩ + λΩ'``, (B,)."""
+    _problem: Problem
+    _form: Form
+    _backend: str
+
+    @cached_property
+    def variance(self) -> Any:
+        """``Σ`` (B, N, M)."""
+        variance = self._problem.pair_variance()
+        if variance is None:
+            variance = self._problem.main.new_ones(self._problem.shape)
+        return self._form.restore(variance)
+
+    @cached_property
+    def _weighted_cost(self) -> Tensor:
+        return self._problem.weighted_cost()
+
+    @cached_property
+    def cost(self) -> Any:
+        """``C = D / Σ`` (B, N, M)."""
+        return self._form.restore(self._weighted_cost)
+
+    @cached_property
+    def paths(self) -> PathDistribution:
+        """The distribution over alignment paths."""
+        p = self._problem
+        plain = Problem(gamma=p.gamma, lengths=p.lengths, band=p.band, cost=self._weighted_cost)
+        return PathDistribution._of(plain, self._form, self._backend)
+
+    @property
+    def coupling(self) -> Any:
+        """``π*`` (B, N, M): the probability that m is matched with n. Zero outside the lengths."""
+        return self.paths.coupling
+
+
+def _prepare(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    var_x: ArrayLike | None = None,
+    var_y: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    gamma: Any = 1.0,
+    lengths_x: Any = None,
+    lengths_y: Any = None,
+    band: Any = None,
+    backend: str = "auto",
+) -> tuple[Problem, Form, str]:
+    """Validate a user's call and turn it into a `Problem`."""
+    if variance is not None and (var_x is not None or var_y is not None):
+        raise OptionError("Give either var_x / var_y (one variance a step) or variance (one a match), not both.")
+    tensors: dict[str, Tensor | None] = {}
+    if cost is not None:
+        if x is not None or y is not None:
+            raise OptionError("Give either x and y or a ready-made cost, not both; with cost= pass x=None, y=None.")
+        tensors["cost"], single = validate.matrix("cost", cost)
+        rows, columns = tensors["cost"].shape[1:]
+    else:
+        if x is None or y is None:
+            raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
+        (tensors["x"], single_x), (tensors["y"], single_y) = validate.sequence("x", x), validate.sequence("y", y)
+        if tensors["x"].shape[2] != tensors["y"].shape[2]:
+            raise ShapeError(
+                f"x and y must have the same number of features; got x with {tensors['x'].shape[2]} and y with "
+                f"{tensors['y'].shape[2]} (shapes {tuple(tensors['x'].shape)} and {tuple(tensors['y'].shape)} as (B, N, d))."
+            )
+        single = single_x and single_y
+        rows, columns = tensors["x"].shape[1], tensors["y"].shape[1]
+    tensors["var_x"] = validate.step_variance("var_x", var_x, rows)
+    tensors["var_y"] = validate.step_variance("var_y", var_y, columns)
+    if variance is not None:
+        tensors["variance"], _ = validate.matrix("variance", variance)
+        if tuple(tensors["variance"].shape[1:]) != (rows, columns):
+            raise ShapeError(
+                f"variance must have one entry a match, shape ({rows}, {columns}) or (B, {rows}, {columns}); got "
+                f"{tuple(tensors['variance'].shape)}."
+            )
+    tensors = validate.same_batch(validate.common(tensors))
+    main = tensors["cost"] if cost is not None else tensors["x"]
+    assert main is not None, "checked above"
+    count = main.shape[0]
+    single = single and count == 1
+    for name, steps in (("var_x", rows), ("var_y", columns)):
+        other = tensors["var_y" if name == "var_x" else "var_x"]
+        if tensors[name] is None and other is not None:
+            tensors[name] = main.new_ones((count, steps))
+    problem = Problem(
+        gamma=validate.gamma(gamma, count, main),
+        lengths=torch.stack(
+            [
+                validate.lengths("lengths_x", lengths_x, count, rows, main.device),
+                validate.lengths("lengths_y", lengths_y, count, columns, main.device),
+            ]
+        ),
+        band=bands.parse(band, count, rows, columns, main.device),
+        **tensors,
+    )
+    if lengths_x is not None or lengths_y is not None:
+        if validate.visible(problem.lengths):
+            validate.check_lengths(problem.lengths, rows, columns)
+        problem = _without_padding(problem)
+    given = cost if cost is not None else x
+    return problem, Form(numpy=not isinstance(given, Tensor), single=single), engine.choose(backend, main)
+
+
+def _without_padding(problem: Problem) -> Problem:
+    """Replace padding by zeros (variances by ones), so that NaN there cannot reach a gradient."""
+    _, rows, columns = problem.shape
+    device = problem.main.device
+    in_x = torch.arange(rows, device=device) < problem.lengths[0, :, None]
+    in_y = torch.arange(columns, device=device) < problem.lengths[1, :, None]
+    grid = in_x[:, :, None] & in_y[:, None, :]
+
+    def keep(tensor: Tensor | None, inside: Tensor, otherwise: float) -> Tensor | None:
+        if tensor is None:
+            return None
+        shaped = inside.reshape(*inside.shape, *[1] * (tensor.ndim - inside.ndim))
+        return torch.where(shaped, tensor, otherwise)
+
+    return problem.replace(
+        x=keep(problem.x, in_x, 0.0),
+        y=keep(problem.y, in_y, 0.0),
+        cost=keep(problem.cost, grid, 0.0),
+        var_x=keep(problem.var_x, in_x, 1.0),
+        var_y=keep(problem.var_y, in_y, 1.0),
+        variance=keep(problem.variance, grid, 1.0),
+    )
+
+
+def _for_kernels(problem: Problem) -> Problem:
+    """Many features are turned into a cost matrix once, by a matrix product; few are better read by the kernel."""
+    if problem.x is None or problem.y is None or problem.x.shape[2] <= costs.MAX_DIRECT_DIM:
+        return problem
+    if validate.visible(problem.x, problem.y):
+        # The sum is a cheap witness: only if it is not finite is the precise, slower check needed.
+        for name, tensor in (("x", problem.x), ("y", problem.y)):
+            if not bool(torch.isfinite(tensor.detach().sum())):
+                validate.check_finite(name, tensor)
+    return problem.replace(x=None, y=None, cost=problem.base_cost())
+
+
+def _self_pair(problem: Problem, side: str) -> Problem:
+    """The problem of matching x (or y) with itself."""
+    row = 0 if side == "x" else 1
+    sequence, variance = getattr(problem, side), getattr(problem, f"var_{side}")
+    lengths = problem.lengths[row].expand(2, -1)
+    return problem.replace(x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths)
+
+
+def align(
+    x: ArrayLike,
+    y: ArrayLike,
+    var_x: ArrayLike | None = None,
+    var_y: ArrayLike | None = None,
+    *,
+    variance: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    gamma: Any = 1.0,
+    beta: float = 1.0,
+    lam: float = 0.0,
+    lengths_x: Any = None,
+    lengths_y: Any = None,
+    band: Any = None,
+    distance: str = "expected",
+    debias: bool = False,
+    normalize: str | None = None,
+    backend: str = "auto",
+) -> Alignment:
+    """Align two sequences with uncertainty: the distance ``d² = E[C]``, the regulariser ``Ω = E[log Σ]`` and the map π*.
+
+    Parameters
+    ----------
+    x, y : (B, N, d), (N, d) or (N,)
+        Torch tensors or NumPy arrays, time before features. A batch of one is repeated. ``None`` if ``cost`` is given.
+    var_x, var_y : (B, N), (N,) or a number, optional
+        Variances σ² (not σ) of the steps; ``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``. If only one is given the other is 1.
+    variance : (B, N, M) or (N, M), optional
+        Variances of the matches themselves, instead of ``var_x`` and ``var_y``.
+    cost : (B, N, M) or (N, M), optional
+        A ready-made base cost D instead of squared Euclidean distances.
+    gamma : float or tensor
+        Temperature γ > 0, in units of the cost: one number or one per pair. A tensor gets its gradient.
+    beta, lam : float
+        ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
+    lengths_x, lengths_y : int or (B,), optional
+        True lengths of padded sequences. Padding is never read.
+    band : int, float, "itakura" or boolean mask, optional
+        Radius or fraction of a Sakoe-Chiba band on the slanted diagonal; see `udtw.kernels.bands`.
+    distance : "expected" or "soft_min"
+        What `Alignment.distance` is: ``E[C]`` (the paper; at least the DTW value, never negative for D ≥ 0) or
+        ``−γ log Z`` (soft-DTW; may be negative).
+    debias : bool
+        Subtract ``½[d²(x, x) + d²(y, y)]`` from the distance, so that a sequence has distance zero to itself. The result
+        can be negative for ``"expected"``. The regulariser is left as it is: debiased, uncertainty would cost nothing.
+    normalize : None, "length" or "path"
+        Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
+    backend : "auto", "numba", "portable" or "enumeration"
+
+    Returns
+    -------
+    Alignment
+        With ``distance``, ``regularizer``, ``loss``, ``coupling``, ``variance``, ``cost`` and ``paths``.
+    """
+    if distance not in ("expected", "soft_min"):
+        raise OptionError(f"distance must be 'expected' or 'soft_min'; got {distance!r}.")
+    if normalize not in NORMALIZE:
+        raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
+    if debias and (cost is not None or variance is not None):
+        raise OptionError(
+            "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot give. "
+            "Pass sequences with var_x and var_y, or debias=False."
+        )
+    with torch.autocast(_device_type(x if cost is None else cost), enabled=False):
+        problem, form, backend = _prepare(
+            x, y, var_x=var_x, var_y=var_y, variance=variance, cost=cost, gamma=gamma, lengths_x=lengths_x,
+            lengths_y=lengths_y, band=band, backend=backend,
+        )  # fmt: skip
+        wanted = [COST] if distance == "expected" else []
+        if problem.uncertain:
+            wanted.append(LOG_VARIANCE)
+            if lam:
+                wanted.append(DEVIATION)
+        if normalize == "path":
+            wanted.append(ONE)
+        first = 1 if distance == "expected" else 0
+
+        def terms(p: Problem) -> dict[int, Tensor]:
+            columns = engine.sums(_for_kernels(p), wanted, backend).unbind(1)
+            found = dict(zip(wanted, columns[1:], strict=True))
+            found[COST] = columns[first]
+            if normalize is not None:
+                size = found[ONE] if normalize == "path" else p.lengths.amax(0)
+                found = {which: value / size for which, value in found.items()}
+            return found
+
+        found = terms(problem)
+        total = found[COST]
+        if debias:
+            total = total - 0.5 * sum(terms(_self_pair(problem, side))[COST] for side in ("x", "y"))
+        omega = found.get(LOG_VARIANCE, torch.zeros_like(total))
+        loss = total + beta * omega
+        if DEVIATION in found:
+            loss = loss + lam * found[DEVIATION]
+    return Alignment(form.restore(total), form.restore(omega), form.restore(loss), problem, form, backend)
+
+
+def _device_type(value: Any) -> str:
+    return value.device.type if isinstance(value, Tensor) else "cpu"
+
+
+def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
+    """Soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,). Can be negative; see `soft_dtw_divergence`.
+
+    ``options`` are those of `align`: lengths, band, cost, backend, and variances if wanted.
+    """
+    return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, normalize=normalize, **options).distance
+
+
+def soft_dtw_divergence(
+    x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any
+) -> Any:
+    """``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,): non-negative, zero for equal series."""
+    return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, debias=True, normalize=normalize, **options).distance
+
+
+def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | None = None, **options: Any) -> Any:
+    """Classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
+
+    Differentiable by the least path (a subgradient where paths tie). ``options``: lengths, band, cost, variances, backend.
+    ``normalize`` is None or "length".
+    """
+    if normalize not in (None, "length"):
+        raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
+    with torch.autocast(_device_type(x if options.get("cost") is None else options["cost"]), enabled=False):
+        problem, form, backend = _prepare(x, y, **options)
+        value = engine.dtw(_for_kernels(problem), backend)
+        if normalize == "length":
+            value = value / problem.lengths.amax(0)
+        return form.restore(value if squared else value.clamp_min(0).sqrt())
+
+
+def euclidean(
+    x: ArrayLike, y: ArrayLike, *, squared: bool = True, lengths_x: Any = None, lengths_y: Any = None,
+    normalize: str | None = None,
+) -> Any:  # fmt: skip
+    """``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``."""
+    if normalize not in (None, "length"):
+        raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
+    problem, form, _ = _prepare(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
+    assert problem.x is not None and problem.y is not None, "_prepare was given sequences"
+    same_padding = problem.x.shape[1] == problem.y.shape[1]
+    if not same_padding or (
+        validate.visible(problem.lengths) and bool((problem.lengths[0] != problem.lengths[1]).any())
+    ):
+        raise LengthError(
+            f"The Euclidean distance compares step by step and needs equal lengths; got {problem.lengths.T.tolist()}. "
+            "Use udtw.dtw for different lengths."
+        )
+    if validate.visible(problem.x, problem.y):
+        problem.check_values()
+    value = (problem.x - problem.y).square().sum((1, 2))
+    if normalize == "length":
+        value = value / problem.lengths[0]
+    return form.restore(value if squared else value.sqrt())

@@ -1,0 +1,207 @@
+"""`PathDistribution`: the Gibbs distribution over monotone alignment paths of a cost matrix."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw import validate
+from udtw.errors import LengthError, PathError, ShapeError
+from udtw.kernels import bands, engine
+from udtw.kernels.problem import COST, Problem
+from udtw.validate import ArrayLike, Form
+from udtw.walks import walk_back
+
+
+class PathDistribution:
+    """``π(Π) = exp(−⟨Π, C⟩/γ) / Z`` over the paths Π from the first to the last cell of ``cost``.
+
+    A path moves by (1, 0), (0, 1) or (1, 1). Everything is exact and, except `mode` and `sample`, differentiable in
+    ``cost``, in the fields and in ``gamma`` (if it is a tensor).
+
+    Parameters
+    ----------
+    cost : (B, N, M) or (N, M)
+        Torch tensor or NumPy array; results come back in the same form, without the batch axis for one matrix.
+    gamma : float or tensor
+        Temperature, one number or one per pair.
+    lengths : None, tuple ``(lengths_x, lengths_y)`` of ints or (B,) arrays, or an array (B, 2)
+        True sizes of padded matrices; what lies outside is never read.
+    band : None, int, float, "itakura" or boolean mask
+        Which cells a path may use, see `udtw.kernels.bands`.
+    backend : "auto", "numba", "portable" or "enumeration"
+    """
+
+    def __init__(
+        self,
+        cost: ArrayLike,
+        gamma: float | Tensor = 1.0,
+        lengths: Any = None,
+        band: Any = None,
+        backend: str = "auto",
+    ):
+        tensor, single = validate.matrix("cost", cost)
+        count, rows, columns = tensor.shape
+        first, second = _both_lengths(lengths, count)
+        self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
+        self._backend = engine.choose(backend, tensor)
+        self._problem = Problem(
+            gamma=validate.gamma(gamma, count, tensor),
+            lengths=torch.stack(
+                [
+                    validate.lengths("lengths_x", first, count, rows, tensor.device),
+                    validate.lengths("lengths_y", second, count, columns, tensor.device),
+                ]
+            ),
+            band=bands.parse(band, count, rows, columns, tensor.device),
+            cost=tensor,
+        )
+        if validate.visible(self._problem.lengths):
+            validate.check_lengths(self._problem.lengths, rows, columns)
+
+    @classmethod
+    def _of(cls, problem: Problem, form: Form, backend: str) -> "PathDistribution":
+        """From parts that are already validated."""
+        self = cls.__new__(cls)
+        self._form, self._backend, self._problem = form, backend, problem
+        return self
+
+    @cached_property
+    def soft_min(self) -> Any:
+        """``−γ log Z``, (B,): the soft-DTW value of the cost."""
+        return self._form.restore(engine.sums(self._problem, [], self._backend)[:, 0])
+
+    @cached_property
+    def coupling(self) -> Any:
+        """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
+        return self._form.restore(engine.coupling(self._problem, self._backend))
+
+    @cached_property
+    def entropy(self) -> Any:
+        """``H = (E[C] − soft_min)/γ`` in nats, (B,): 0 for one certain path.
+
+        The difference is taken in float64, where it does not cancel.
+        """
+        cost, gamma = self._problem.main.double(), self._problem.gamma.double()
+        values = engine.sums(self._problem.replace(cost=cost, gamma=gamma), [COST], self._backend)
+        return self._form.restore(((values[:, 1] - values[:, 0]) / gamma).to(self._problem.main.dtype))
+
+    def expect(self, *fields: ArrayLike) -> Any:
+        """``E[F] = Σ_mn π*_mn F_mn``, (B,), for each field F (B, N, M); a tuple if there are several.
+
+        One forward sweep computes all of them; the coupling is never formed.
+        """
+        if not fields:
+            raise ShapeError("expect() needs at least one field of the cost's shape.")
+        tensors = []
+        for number, field in enumerate(fields):
+            tensor, _ = validate.matrix(f"field {number}", field)
+            if tensor.shape[1:] != self._problem.main.shape[1:] or tensor.shape[0] not in (1, self._problem.shape[0]):
+                raise ShapeError(
+                    f"field {number} must have the cost's shape {tuple(self._problem.main.shape)}; got "
+                    f"{tuple(tensor.shape)}."
+                )
+            tensors.append(tensor.to(self._problem.main).expand_as(self._problem.main))
+        means = engine.expectations(self._problem, tensors, self._backend).unbind(1)
+        results = tuple(self._form.restore(mean) for mean in means)
+        return results[0] if len(results) == 1 else results
+
+    def mode(self) -> list:
+        """The most probable (least-cost) path of each pair: a list of B integer arrays (L, 2).
+
+        Ties go to the diagonal step, then to the step along x.
+        """
+        _, choice = engine.least_cost(self._problem, self._backend, with_choice=True)
+        certain = torch.nn.functional.one_hot(choice.long(), 3).movedim(3, 0)
+        return [self._form_path(path[0]) for path in walk_back(certain, self._problem.lengths, 1)]
+
+    def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
+        """``k`` independent paths per pair, exactly from π.
+
+        A list of k integer arrays (L, 2) for one pair, a list of B such lists for a batch. ``generator`` is a
+        `torch.Generator` or an int seed.
+        """
+        if k < 1:
+            raise LengthError(f"sample() draws at least one path; got k={k}.")
+        if isinstance(generator, int):
+            generator = torch.Generator().manual_seed(generator)
+        transitions = engine.transitions(self._problem, self._backend)
+        drawn = [
+            [self._form_path(path) for path in paths]
+            for paths in walk_back(transitions, self._problem.lengths, k, generator)
+        ]
+        return drawn[0] if self._form.single else drawn
+
+    def log_prob(self, path: Any) -> Any:
+        """``log π(Π)``: of one path (L, 2), or of (nested) lists of paths as `mode` and `sample` return them.
+
+        A path that leaves the band has probability zero, so −inf.
+        """
+        if self._form.single:
+            return self._form.restore(self._log_prob(0, path)[None])
+        if len(path) != self._problem.shape[0]:
+            raise PathError(
+                f"log_prob() needs one path, or one list of paths, for each of {self._problem.shape[0]} pairs."
+            )
+        return self._form.restore(torch.stack([self._log_prob(b, item) for b, item in enumerate(path)]))
+
+    def _log_prob(self, b: int, path: Any) -> Tensor:
+        if isinstance(path, list | tuple) and len(path) and np.ndim(path[0]) == 2:
+            return torch.stack([self._log_prob(b, item) for item in path])
+        i, j = self._checked_path(b, path).unbind(1)
+        allowed = self._admissible[b, i, j].all()
+        gamma = self._problem.gamma[b]
+        value = (self._soft_min[b] - self._problem.main[b, i, j].sum()) / gamma
+        return torch.where(allowed, value, -torch.inf)
+
+    @cached_property
+    def _soft_min(self) -> Tensor:
+        return engine.sums(self._problem, [], self._backend)[:, 0]
+
+    @cached_property
+    def _admissible(self) -> Tensor:
+        return bands.admissible(self._problem.band, self._problem.lengths, *self._problem.shape[1:])
+
+    def _checked_path(self, b: int, path: Any) -> Tensor:
+        cells = path if isinstance(path, Tensor) else torch.from_numpy(np.array(path))
+        n, m = self._problem.lengths[:, b].tolist()
+        if cells.ndim != 2 or cells.shape[1] != 2 or cells.shape[0] == 0 or cells.is_floating_point():
+            raise PathError(
+                f"A path is an integer array (L, 2) of cells; got shape {tuple(cells.shape)}, {cells.dtype}."
+            )
+        if cells[0].tolist() != [0, 0] or cells[-1].tolist() != [n - 1, m - 1]:
+            raise PathError(
+                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]; got {cells[0].tolist()} to {cells[-1].tolist()}."
+            )
+        steps = cells[1:] - cells[:-1]
+        wrong = ((steps < 0) | (steps > 1)).any(1) | (steps.sum(1) == 0)
+        if bool(wrong.any()):
+            at = int(torch.argmax(wrong.int()))
+            raise PathError(
+                f"A path moves by [1, 0], [0, 1] or [1, 1]; step {at} goes from {cells[at].tolist()} to "
+                f"{cells[at + 1].tolist()}."
+            )
+        return cells.to(self._problem.main.device)
+
+    def _form_path(self, path: Tensor) -> Any:
+        return path.numpy() if self._form.numpy else path
+
+
+def _both_lengths(lengths: Any, count: int) -> tuple[Any, Any]:
+    """(lengths_x, lengths_y) from a tuple of two, or from an array (B, 2)."""
+    if lengths is None:
+        return None, None
+    if isinstance(lengths, tuple):
+        if len(lengths) != 2:
+            raise LengthError(f"lengths must be a tuple (lengths_x, lengths_y); got {len(lengths)} items.")
+        return lengths
+    table = lengths if isinstance(lengths, Tensor) else np.asarray(lengths)
+    if table.ndim == 1 and count == 1:
+        table = table[None]
+    if table.ndim != 2 or tuple(table.shape) != (count, 2):
+        raise LengthError(
+            f"lengths must be a tuple (lengths_x, lengths_y) or an array of shape ({count}, 2); got {tuple(table.shape)}."
+        )
+    return table[:, 0], table[:, 1]

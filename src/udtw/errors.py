@@ -1,0 +1,49 @@
+"""Every error that udtw raises on purpose. All are `ValueError`, so that generic handlers keep working."""
+
+
+class UdtwError(ValueError):
+    """Root of the family."""
+
+
+class ShapeError(UdtwError):
+    """An array's shape, type or device does not fit the others."""
+
+
+class LengthError(UdtwError):
+    """A sequence is empty, or a given length lies outside its padded array."""
+
+
+class NonFiniteError(UdtwError):
+    """NaN or infinity where a number was expected."""
+
+
+class VarianceError(UdtwError):
+    """A variance that is not a positive finite number."""
+
+
+class GammaError(UdtwError):
+    """A temperature γ that is not a positive finite number."""
+
+
+class RangeError(UdtwError):
+    """Finite values whose path sums do not fit the floating-point type."""
+
+
+class BandError(UdtwError):
+    """A band that cannot be understood, or that leaves no path."""
+
+
+class PathError(UdtwError):
+    """A path that is not a monotone path from the first to the last cell."""
+
+
+class BackendError(UdtwError):
+    """A backend that is unknown, unavailable, or cannot do what was asked."""
+
+
+class OptionError(UdtwError):
+    """An option with a value that is not among its choices, or that contradicts another."""
+
+
+class SizeError(UdtwError):
+    """A request whose result or scratch memory would not fit."""

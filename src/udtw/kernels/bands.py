@@ -1,0 +1,148 @@
+"""Which cells of the grid a path may use.
+
+A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram are
+measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
+
+- radius r: cells whose distance from the slanted diagonal, counted in steps of the **shorter** sequence, is at most r
+  (rounded to the nearest cell, so that r = 0 is the diagonal itself). For equal lengths this is ``|i − j| ≤ r``;
+- fraction f in [0, 1]: radius ``ceil(f · (shorter length − 1))``; 1 admits everything;
+- ``"itakura"``: slopes between ½ and 2 in relative time, seen from either end, together with the radius-0 band.
+"""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw.errors import BandError
+
+NONE, RADIUS, FRACTION, ITAKURA, MASK = range(5)
+ITAKURA_SLOPE = 2.0
+_CHOICES = "A band is an int radius, a float fraction of the shorter length, 'itakura', or a boolean (N, M) mask."
+
+
+@dataclass(frozen=True)
+class Band:
+    """A parsed band: its kind, its number if it has one, its mask (1 or B, N, M) if it is one."""
+
+    kind: int = NONE
+    value: float = 0.0
+    mask: Tensor | None = None
+
+
+def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) -> Band:
+    """A `Band` from what the user wrote."""
+    if band is None:
+        return Band()
+    if isinstance(band, str):
+        if band != "itakura":
+            raise BandError(f"band={band!r} is not known; the only name is 'itakura'. {_CHOICES}")
+        return Band(ITAKURA)
+    if isinstance(band, bool):
+        raise BandError(f"band={band} is neither a radius nor a mask. {_CHOICES}")
+    if isinstance(band, numbers.Integral):
+        if band < 0:
+            raise BandError(f"band={band} is a negative radius. {_CHOICES}")
+        return Band(RADIUS, float(band))
+    if isinstance(band, numbers.Real):
+        if not 0 <= band <= 1:
+            raise BandError(f"band={band} is not a fraction between 0 and 1; a radius must be an int. {_CHOICES}")
+        return Band(FRACTION, float(band))
+    mask = band if isinstance(band, Tensor) else torch.from_numpy(np.array(band))
+    if mask.dtype != torch.bool:
+        raise BandError(f"A band mask must be boolean; got dtype {mask.dtype}. {_CHOICES}")
+    mask = mask[None] if mask.ndim == 2 else mask
+    if mask.ndim != 3 or tuple(mask.shape[1:]) != (rows, columns) or mask.shape[0] not in (1, count):
+        raise BandError(
+            f"A band mask must have shape ({rows}, {columns}) or ({count}, {rows}, {columns}); got {tuple(mask.shape)}."
+        )
+    return Band(MASK, 0.0, mask.to(device))
+
+
+def intervals(kind: int, value: float, lengths: np.ndarray, rows: int) -> np.ndarray | None:
+    """First and one past the last admissible column of each row, (2, 1 or B, rows); None where every cell is.
+
+    ``lengths`` is (2, B); if all pairs are of one size, one set of rows serves them all.
+    """
+    if kind in (NONE, MASK):
+        return None
+    sizes, which = np.unique(lengths, axis=1, return_inverse=True)
+    distinct = np.zeros((2, sizes.shape[1], rows), np.int64)
+    for s, (n, m) in enumerate(sizes.T.tolist()):
+        distinct[:, s, :n] = _itakura_rows(n, m) if kind == ITAKURA else _radius_rows(n, m, _radius(kind, value, n, m))
+    return distinct if distinct.shape[1] == 1 else distinct[:, np.ravel(which)]
+
+
+def _radius(kind: int, value: float, n: int, m: int) -> int:
+    return math.ceil(value * (min(n, m) - 1)) if kind == FRACTION else int(value)
+
+
+def _radius_rows(n: int, m: int, radius: int) -> np.ndarray:
+    """Columns j with ``|i(m − 1) − j(n − 1)| ≤ (radius + ½)·max(n − 1, m − 1)``, in whole numbers."""
+    if n == 1 or m == 1:
+        return np.stack([np.zeros(n, np.int64), np.full(n, m)])
+    i = np.arange(n)
+    slack = (2 * radius + 1) * (max(n, m) - 1)
+    start = -((slack - 2 * i * (m - 1)) // (2 * (n - 1)))
+    stop = (2 * i * (m - 1) + slack) // (2 * (n - 1)) + 1
+    return np.stack([np.maximum(start, 0), np.minimum(stop, m)])
+
+
+def _itakura_rows(n: int, m: int) -> np.ndarray:
+    centre = _radius_rows(n, m, 0)
+    if n == 1 or m == 1:
+        return centre
+    time = np.arange(n) / (n - 1)
+    upper = np.minimum(ITAKURA_SLOPE * time, 1 - (1 - time) / ITAKURA_SLOPE)
+    lower = np.maximum(time / ITAKURA_SLOPE, 1 - ITAKURA_SLOPE * (1 - time))
+    rounding = 1e-9
+    start = np.ceil(lower * (m - 1) - rounding).astype(np.int64)
+    stop = np.floor(upper * (m - 1) + rounding).astype(np.int64) + 1
+    return np.stack([np.minimum(start, centre[0]), np.maximum(stop, centre[1])])
+
+
+def admissible(band: Band, lengths: Tensor, rows: int, columns: int) -> Tensor:
+    """(B, N, M) bool: inside the lengths and the band."""
+    device = lengths.device
+    i = torch.arange(rows, device=device)
+    j = torch.arange(columns, device=device)
+    inside = (i < lengths[0, :, None])[:, :, None] & (j < lengths[1, :, None])[:, None, :]
+    if band.mask is not None:
+        return inside & band.mask
+    limits = intervals(band.kind, band.value, lengths.cpu().numpy(), rows)
+    if limits is None:
+        return inside
+    start, stop = torch.from_numpy(limits).to(device)
+    return inside & (j >= start[:, :, None]) & (j < stop[:, :, None])
+
+
+def check_mask(mask: np.ndarray, lengths: np.ndarray) -> None:
+    """Raise `BandError` unless every pair has a path through its mask (1 or B, N, M)."""
+    count, rows, columns = lengths.shape[1], *mask.shape[1:]
+    reached = np.zeros((count, rows, columns), bool)
+    column = np.arange(columns)
+    for i in range(rows):
+        allowed = np.broadcast_to(mask[:, i], (count, columns))
+        entered = np.zeros((count, columns), bool)
+        if i == 0:
+            entered[:, 0] = True
+        else:
+            entered |= reached[:, i - 1]
+            entered[:, 1:] |= reached[:, i - 1, :-1]
+        entered &= allowed
+        # A cell is reached if it, or a cell left of it in the same unbroken run of allowed cells, was entered.
+        last_entry = np.maximum.accumulate(np.where(entered, column, -1), axis=1)
+        last_gap = np.maximum.accumulate(np.where(allowed, -1, column), axis=1)
+        reached[:, i] = allowed & (last_entry > last_gap)
+    ends = reached[np.arange(count), lengths[0] - 1, lengths[1] - 1]
+    if not ends.all():
+        b = int(np.argmin(ends))
+        n, m = lengths[:, b].tolist()
+        raise BandError(
+            f"The mask leaves no path for pair {b}: from cell (0, 0) the last cell ({n - 1}, {m - 1}) cannot be reached "
+            "by steps (1, 0), (0, 1), (1, 1) over True cells. Admit more cells, or pass band=None."
+        )

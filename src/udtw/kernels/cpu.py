@@ -1,0 +1,213 @@
+"""The ``numba`` backend: NumPy arrays in, NumPy arrays out, no checks of shape, no torch.
+
+It decides how many pairs to interleave, how to split the work over threads and how much scratch memory to keep; the
+arithmetic is in `cpu_rows`, the sweeps in `cpu_forward`, `cpu_backward` and `cpu_hard`.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from udtw.kernels.cpu_backward import FACTORS, Gradients, backward
+from udtw.kernels.cpu_forward import BAD_VALUE, forward
+from udtw.kernels.cpu_forward import transitions as forward_transitions
+from udtw.kernels.cpu_hard import hard, mark_paths
+from udtw.kernels.cpu_pack import BUILT_IN, Pairs
+from udtw.kernels.threads import clear_scratch, parallel_for, scratch
+
+UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
+"""What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
+SERIAL_CELLS = 60_000
+"""Below this many cells a second thread costs more than it saves."""
+PIECE_CELLS = 1_000_000
+"""Work is cut finer than one piece per thread only when there is more than this."""
+TABLE_CELLS = 2**20
+"""Backward sweeps keep tables of at most about this many cells per thread."""
+
+
+class ValueOutOfRange(Exception):
+    """A kernel met NaN, infinity, a variance that is not positive, or costs too large for its dtype."""
+
+
+def make_pairs(
+    *,
+    gamma: np.ndarray,
+    length: np.ndarray,
+    x: np.ndarray | None = None,
+    y: np.ndarray | None = None,
+    cost: np.ndarray | None = None,
+    var_x: np.ndarray | None = None,
+    var_y: np.ndarray | None = None,
+    variance: np.ndarray | None = None,
+    fields: np.ndarray | None = None,
+    index: np.ndarray | None = None,
+    band: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+) -> Pairs:
+    """`Pairs` with empty arrays for what is absent, each of the memory layout that the kernels are compiled for."""
+    dtype = np.dtype((x if x is not None else cost).dtype)  # type: ignore[union-attr]
+    count = gamma.shape[0]
+
+    def floats(array: np.ndarray | None, absent: tuple[int, ...]) -> np.ndarray:
+        return np.zeros(absent, dtype) if array is None else np.require(array, dtype, "CW")
+
+    return Pairs(
+        x=floats(x, (0, 0, 0)),
+        y=floats(y, (0, 0, 0)),
+        cost=floats(cost, (0, 0, 0)),
+        var_x=floats(None if var_x is None else var_x[..., None], (0, 0, 1)),
+        var_y=floats(None if var_y is None else var_y[..., None], (0, 0, 1)),
+        variance=floats(variance, (0, 0, 0)),
+        fields=floats(fields, (0, 0, 0, 0)),
+        index=np.tile(np.arange(count), (2, 1)) if index is None else np.require(index, np.int64, "CW"),
+        length=np.require(length, np.int64, "CW"),
+        gamma=np.require(gamma, np.float64, "CW"),
+        band=np.zeros((2, 0, 0), np.int64) if band is None else np.require(band, np.int64, "CW"),
+        mask=np.zeros((0, 0, 0), np.bool_) if mask is None else np.require(mask, np.bool_, "CW"),
+    )
+
+
+def _shape(pairs: Pairs) -> tuple[int, int, int]:
+    rows = max(pairs.x.shape[1], pairs.cost.shape[1])
+    columns = max(pairs.y.shape[1], pairs.cost.shape[2])
+    return pairs.gamma.shape[0], rows, columns
+
+
+def _pack_size(pairs: Pairs, n_threads: int) -> int:
+    """Interleave more pairs the shorter they are: a diagonal should fill a few dozen vectors."""
+    count, rows, columns = _shape(pairs)
+    if pairs.band.shape[1] > 0:
+        return 1  # every pair has its own diagonals
+    return max(1, min(16, 1280 // max(rows, columns, 1), -(-count // n_threads)))
+
+
+def _run(pairs: Pairs, n_threads: int, call: Callable[[int, int, int, np.ndarray, np.ndarray], int]) -> None:
+    """``call(begin, end, pack_size, work, limits)`` over all pairs, with scratch memory as it asks for."""
+    count, rows, columns = _shape(pairs)
+    if count == 0:
+        return
+    if count * rows * columns < SERIAL_CELLS:
+        n_threads = 1
+    pack = _pack_size(pairs, n_threads)
+    dtype = pairs.x.dtype
+    diagonals = rows + columns - 1
+
+    def task(begin: int, end: int) -> None:
+        work = scratch("work", 1, dtype)
+        limits = scratch("limits", 5 * diagonals, np.dtype(np.int64))[: 5 * diagonals].reshape(5, diagonals)
+        status = call(begin, end, pack, work, limits)
+        if status > 0:
+            status = call(begin, end, pack, scratch("work", status, dtype), limits)
+        if status == BAD_VALUE:
+            clear_scratch()
+            raise ValueOutOfRange
+
+    pieces = n_threads * min(4, 1 + count * rows * columns // PIECE_CELLS)
+    parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
+
+
+def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
+    """(B, 1 + len(wanted)): soft_min and the expectations of the ``wanted`` fields."""
+    dtype = pairs.x.dtype
+    out = np.zeros((pairs.gamma.shape[0], 1 + len(wanted)), dtype)
+    numbers = np.array(wanted, np.int64)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward(pairs, begin, end, pack, numbers, unreachable, largest, work, limits, out)
+
+    _run(pairs, n_threads, call)
+    return out
+
+
+def gradients(
+    pairs: Pairs,
+    factors: np.ndarray,
+    entropic: np.ndarray,
+    want_gamma: bool,
+    want_coupling: bool,
+    n_threads: int,
+) -> Gradients:
+    """Gradients of the loss whose derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²], E[1] are ``factors`` (5, B).
+
+    ``pairs.fields`` may hold one more field with factor one. ``entropic`` (B,) says where the entropy of the paths is
+    smaller than E[C]/γ, that is where soft_min > 0. Where a factor is not finite, that pair's gradients are NaN.
+    """
+    count, rows, columns = _shape(pairs)
+    dtype = pairs.x.dtype
+    broken = ~np.isfinite(factors).all(axis=0)
+    used_fields = pairs.fields
+    if used_fields.size:
+        unusable = ~np.isfinite(used_fields).all(axis=(0, 2, 3))
+        if unusable.any():
+            used_fields = np.where(unusable[None, :, None, None], 0, used_fields).astype(dtype)
+            broken |= unusable
+    factors = np.require(np.where(broken, 0, factors), dtype, "CW")
+    pairs = pairs._replace(fields=used_fields)
+    by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
+    wanted = Gradients(
+        x=np.zeros_like(pairs.x),
+        y=np.zeros_like(pairs.y),
+        cost=np.zeros((0, 0, 0) if by_sequence else by_matrix, dtype),
+        var_x=np.zeros_like(pairs.var_x),
+        var_y=np.zeros_like(pairs.var_y),
+        variance=np.zeros_like(pairs.variance),
+        gamma=np.zeros(count if want_gamma else 0, np.float64),
+        coupling=np.zeros(by_matrix if want_coupling else (0, 0, 0), dtype),
+    )
+    unreachable = dtype.type(UNREACHABLE[dtype])
+
+    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        segment = rows + columns - 1
+        if pack * rows * columns > TABLE_CELLS:
+            segment = max(32, int(1.5 * segment**0.5))
+        return backward(pairs, begin, end, pack, segment, factors, entropic, unreachable, work, limits, wanted)
+
+    _run(pairs, n_threads, call)
+    if broken.any():
+        for array in wanted[:-1]:
+            if array.shape[0] == count:
+                array[broken] = np.nan
+    return wanted
+
+
+def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(B, N, M): π*."""
+    nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
+    entropic = np.zeros(pairs.gamma.shape[0], np.bool_)
+    return gradients(pairs, nothing, entropic, want_gamma=False, want_coupling=True, n_threads=n_threads).coupling
+
+
+def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(B,) classical DTW values and, on request, (B, N, M) uint8 choices (see `cpu_hard`)."""
+    dtype = pairs.x.dtype
+    out = np.zeros(pairs.gamma.shape[0], dtype)
+    choice = np.zeros(_shape(pairs) if with_choice else (0, 0, 0), np.uint8)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return hard(pairs, begin, end, pack, unreachable, largest, work, limits, out, choice)
+
+    _run(pairs, n_threads, call)
+    return out, choice
+
+
+def transitions(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left."""
+    dtype = pairs.x.dtype
+    out = np.zeros((3, *_shape(pairs)), dtype)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward_transitions(pairs, begin, end, pack, unreachable, largest, work, limits, out)
+
+    _run(pairs, n_threads, call)
+    return out
+
+
+def least_path(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(B, N, M): one along the least-cost path, zero elsewhere."""
+    _, choice = least_cost(pairs, True, n_threads)
+    out = np.zeros(_shape(pairs), pairs.x.dtype)
+    mark_paths(choice, pairs.length, out)
+    return out

@@ -1,0 +1,289 @@
+"""What happens on one anti-diagonal: the recurrences of README.md on SIMD vectors.
+
+A *pack* interleaves ``pack`` pairs of sequences: cell (i, j) of pair p lies on diagonal ``k = i + j`` at position
+``(i + 1)·pack + p``. Its predecessors are then at fixed offsets: up (i−1, j) at ``position − pack`` and left (i, j−1) at
+``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`` of diagonal k−2.
+
+All rows live in one scratch array ``w``; arguments that name a quantity are the offset of its row there, and suffixes 1
+and 2 mean the diagonals before (in the backward sweep: after) this one. Loops run in whole vectors from ``begin`` and
+may overshoot ``end`` by less than one vector; the guards (`cpu_pack.guard_below`, `guard_above`) repair that.
+"""
+
+from numba import njit
+
+from udtw.kernels.simd import (
+    exp2_fraction,
+    exponent,
+    fma,
+    lanes,
+    load,
+    log,
+    log2,
+    mantissa,
+    maximum,
+    minimum,
+    nearest,
+    power_of_two,
+    splat,
+    store,
+    where_greater,
+    zero_power,
+)
+
+INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of functions that only other kernels call."""
+
+
+@njit(**INNER)
+def squared_distance_row(w, begin, end, xs, ys, row, dim, out):
+    """``out = Σ_f (x_f − y_f)²``; feature f of x lies ``f·row`` further on."""
+    for t in range(begin, end, lanes(w)):
+        difference = load(w, xs + t) - load(w, ys + t)
+        store(w, out + t, difference * difference)
+    for f in range(1, dim):
+        for t in range(begin, end, lanes(w)):
+            difference = load(w, xs + f * row + t) - load(w, ys + f * row + t)
+            store(w, out + t, fma(difference, difference, load(w, out + t)))
+
+
+@njit(**INNER)
+def mean_variance_row(w, begin, end, var_x, var_y, out):
+    """``Σ = ½(σ²(x_m) + σ²(y_n))``."""
+    half = splat(w, w.dtype.type(0.5))
+    for t in range(begin, end, lanes(w)):
+        store(w, out + t, (load(w, var_x + t) + load(w, var_y + t)) * half)
+
+
+@njit(**INNER)
+def weighted_cost_row(w, begin, end, variance, cost):
+    """``C = D / Σ`` in place."""
+    for t in range(begin, end, lanes(w)):
+        store(w, cost + t, load(w, cost + t) / load(w, variance + t))
+
+
+@njit(**INNER)
+def log_row(w, begin, end, variance, out):
+    """``log Σ``."""
+    for t in range(begin, end, lanes(w)):
+        store(w, out + t, log(load(w, variance + t)))
+
+
+@njit(**INNER)
+def deviation_row(w, begin, end, variance, out):
+    """``(Σ − 1)²``."""
+    one = splat(w, w.dtype.type(1))
+    for t in range(begin, end, lanes(w)):
+        excess = load(w, variance + t) - one
+        store(w, out + t, excess * excess)
+
+
+@njit(**INNER)
+def range_row(w, begin, end, values, stretch, alarm):
+    """Adds NaN to ``alarm`` where ``values·stretch`` is not a finite number."""
+    factor = splat(w, stretch)
+    total = load(w, alarm)
+    for t in range(begin, end, lanes(w)):
+        stretched = load(w, values + t) * factor
+        total = total + (stretched - stretched)
+    store(w, alarm, total)
+
+
+@njit(**INNER)
+def soft_min_row(
+    w, begin, end, pack, cost, scale, weight, weight1, weight2, power, power1, power2, unreachable, keep,
+    to_up, to_left, to_corner, with_logs, level, level1, level2, log_up, log_left, log_corner,
+):  # fmt: skip
+    """One diagonal of the partition function, ``Z_k = 2^(−scale·C_k) Σ_p Z_p`` with ``Z = weight·2^(−power)``.
+
+    ``weight`` is in [1, 2) and ``power`` a whole number, so there is no logarithm, one polynomial, and no loss of
+    accuracy however small γ is. With ``keep`` the transition probabilities ``q_p = Z_p / Σ Z_p`` are stored, and
+    ``with_logs`` also ``log2 q_p``, by way of ``level = log2(weight)``.
+    """
+    ceiling = splat(w, unreachable)
+    floor = splat(w, zero_power(w))
+    one = splat(w, w.dtype.type(1))
+    for t in range(begin, end, lanes(w)):
+        up_power = load(w, power1 + t - pack)
+        left_power = load(w, power1 + t)
+        corner_power = load(w, power2 + t - pack)
+        least = minimum(minimum(up_power, left_power), corner_power)
+        up_gap = maximum(least - up_power, floor)
+        left_gap = maximum(least - left_power, floor)
+        corner_gap = maximum(least - corner_power, floor)
+        up = load(w, weight1 + t - pack) * power_of_two(up_gap)
+        left = load(w, weight1 + t) * power_of_two(left_gap)
+        corner = load(w, weight2 + t - pack) * power_of_two(corner_gap)
+        total = up + left + corner
+        scaled = load(w, cost + t) * load(w, scale + t)
+        whole = nearest(scaled)
+        value = total * exp2_fraction(whole - scaled)
+        shift = exponent(value)
+        store(w, weight + t, mantissa(value))
+        store(w, power + t, minimum(least + whole - shift, ceiling))
+        if keep:
+            # One division, then a correction, so that the share of a lone predecessor is exactly one.
+            inverse = one / total
+            rest = inverse * fma(splat(w, w.dtype.type(-1)) * total, inverse, one)
+            store(w, to_up + t, fma(up, inverse, up * rest))
+            store(w, to_left + t, fma(left, inverse, left * rest))
+            store(w, to_corner + t, fma(corner, inverse, corner * rest))
+        if with_logs:
+            log_total = log2(total)
+            store(w, level + t, log_total + (whole - scaled) - shift)
+            store(w, log_up + t, load(w, level1 + t - pack) - log_total + up_gap)
+            store(w, log_left + t, load(w, level1 + t) - log_total + left_gap)
+            store(w, log_corner + t, load(w, level2 + t - pack) - log_total + corner_gap)
+
+
+@njit(**INNER)
+def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, to_up, to_left, to_corner):
+    """``A_k = F_k + Σ_p q_p A_p``, taken about the likeliest predecessor so that the q's rounding does not add up."""
+    for t in range(begin, end, lanes(w)):
+        q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
+        up, left, corner = load(w, mean1 + t - pack), load(w, mean1 + t), load(w, mean2 + t - pack)
+        centre = where_greater(q_up, q_corner, up, corner)
+        centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
+        total = fma(q_up, up - centre, centre)
+        total = fma(q_left, left - centre, total)
+        total = fma(q_corner, corner - centre, total)
+        store(w, mean + t, total + load(w, field + t))
+
+
+@njit(**INNER)
+def potential_row(
+    w, begin, end, pack, field, by_entropy, potential, potential1, potential2, to_up, to_left, to_corner,
+    log_up, log_left, log_corner, pull_up, pull_left, pull_corner,
+):  # fmt: skip
+    """The dimensionless prefix mean ``Φ = E[F]/γ``, with the part of F that is C replaced by the prefix entropy.
+
+    ``Φ_s = F_s/γ + Φ̄_s``, ``Φ̄_s = Σ_p q_p v_p``, ``v_p = Φ_p − g·log q_p``; stored are ``q_p (v_p − Φ̄_s)``, how a path
+    that arrives from p differs from the average one. See README.md.
+    """
+    for t in range(begin, end, lanes(w)):
+        q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
+        factor = load(w, by_entropy + t)
+        up = load(w, potential1 + t - pack) - factor * load(w, log_up + t)
+        left = load(w, potential1 + t) - factor * load(w, log_left + t)
+        corner = load(w, potential2 + t - pack) - factor * load(w, log_corner + t)
+        centre = where_greater(q_up, q_corner, up, corner)
+        centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
+        total = fma(q_up, up - centre, centre)
+        total = fma(q_left, left - centre, total)
+        total = fma(q_corner, corner - centre, total)
+        store(w, pull_up + t, q_up * (up - total))
+        store(w, pull_left + t, q_left * (left - total))
+        store(w, pull_corner + t, q_corner * (corner - total))
+        store(w, potential + t, total + load(w, field + t))
+
+
+@njit(**INNER)
+def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
+    """Classical DTW: ``V_k = C_k + min_p V_p``."""
+    for t in range(begin, end, lanes(w)):
+        least = minimum(load(w, value1 + t), load(w, value1 + t - pack))
+        least = minimum(least, load(w, value2 + t - pack))
+        store(w, value + t, least + load(w, cost + t))
+
+
+@njit(**INNER)
+def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, coupling1, coupling2):
+    """``π_p = Σ_s q_{s→p} π_s`` over the successors down, right and opposite corner."""
+    for t in range(begin, end, lanes(w)):
+        total = load(w, to_up1 + t + pack) * load(w, coupling1 + t + pack)
+        total = fma(load(w, to_left1 + t), load(w, coupling1 + t), total)
+        store(w, coupling + t, fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total))
+
+
+@njit(**INNER)
+def adjoint_row(
+    w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2, coupling, coupling1, coupling2,
+    adjoint, adjoint1, adjoint2,
+):  # fmt: skip
+    """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s q_s (v_p − Φ̄_s)``: how E[F] moves with C at fixed F."""
+    for t in range(begin, end, lanes(w)):
+        q_down, q_right = load(w, to_up1 + t + pack), load(w, to_left1 + t)
+        q_corner = load(w, to_corner2 + t + pack)
+        down, right = load(w, coupling1 + t + pack), load(w, coupling1 + t)
+        corner = load(w, coupling2 + t + pack)
+        total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
+        total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
+        total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
+        store(w, coupling + t, fma(q_corner, corner, fma(q_right, right, q_down * down)))
+        store(w, adjoint + t, total)
+
+
+@njit(**INNER)
+def product_row(w, begin, end, factor, field, out):
+    """``out = factor · field``: the first term of ``F = Σ_i g_i F_i``."""
+    for t in range(begin, end, lanes(w)):
+        store(w, out + t, load(w, factor + t) * load(w, field + t))
+
+
+@njit(**INNER)
+def add_product_row(w, begin, end, factor, field, out):
+    """``out += factor · field``: any further term."""
+    for t in range(begin, end, lanes(w)):
+        store(w, out + t, fma(load(w, factor + t), load(w, field + t), load(w, out + t)))
+
+
+@njit(**INNER)
+def copy_row(w, begin, end, source, out):
+    for t in range(begin, end, lanes(w)):
+        store(w, out + t, load(w, source + t))
+
+
+@njit(**INNER)
+def cost_gradient_row(w, begin, end, coupling, adjoint, direct, gradient):
+    """``∂/∂C = W + g·π``."""
+    for t in range(begin, end, lanes(w)):
+        store(w, gradient + t, fma(load(w, direct + t), load(w, coupling + t), load(w, adjoint + t)))
+
+
+@njit(**INNER)
+def tilt_row(w, begin, end, coupling, adjoint, by_soft_min, cost, tilt):
+    """Adds ``C·(W + g_softmin·π)``, from which γ's gradient is made."""
+    for t in range(begin, end, lanes(w)):
+        moved = fma(load(w, by_soft_min + t), load(w, coupling + t), load(w, adjoint + t))
+        store(w, tilt + t, fma(load(w, cost + t), moved, load(w, tilt + t)))
+
+
+@njit(**INNER)
+def variance_gradient_row(w, begin, end, coupling, by_log, by_deviation, cost, variance, gradient, out):
+    """From ``gradient = ∂/∂C``: ``out = ∂/∂Σ`` and, in place, ``gradient = ∂/∂D``."""
+    one = splat(w, w.dtype.type(1))
+    two = splat(w, w.dtype.type(2))
+    for t in range(begin, end, lanes(w)):
+        sigma = load(w, variance + t)
+        inverse = one / sigma
+        by_base = load(w, gradient + t) * inverse
+        probability = load(w, coupling + t)
+        total = load(w, by_log + t) * probability * inverse - by_base * load(w, cost + t)
+        store(w, out + t, fma(load(w, by_deviation + t) * probability, two * (sigma - one), total))
+        store(w, gradient + t, by_base)
+
+
+@njit(**INNER)
+def add_variance_gradient_row(w, begin, end, gradient, grad_x, grad_y):
+    half = splat(w, w.dtype.type(0.5))
+    for t in range(begin, end, lanes(w)):
+        part = load(w, gradient + t) * half
+        store(w, grad_x + t, load(w, grad_x + t) + part)
+        store(w, grad_y + t, load(w, grad_y + t) + part)
+
+
+@njit(**INNER)
+def add_sequence_gradient_row(w, begin, end, gradient, xs, ys, row, dim, grad_x, grad_y):
+    two = splat(w, w.dtype.type(2))
+    for f in range(0, dim * row, row):
+        for t in range(begin, end, lanes(w)):
+            part = two * load(w, gradient + t) * (load(w, xs + f + t) - load(w, ys + f + t))
+            store(w, grad_x + f + t, load(w, grad_x + f + t) + part)
+            store(w, grad_y + f + t, load(w, grad_y + f + t) - part)
+
+
+@njit(**INNER)
+def fill(w, begin, end, value):
+    """``value`` at positions [begin, end), and in the rest of the last vector."""
+    repeated = splat(w, value)
+    for t in range(begin, end, lanes(w)):
+        store(w, t, repeated)

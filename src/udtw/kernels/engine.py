@@ -1,0 +1,147 @@
+"""One registry of backends, and the five questions that any of them answers about a `Problem`.
+
+The Numba modules are imported on first use, so that ``import udtw`` stays fast and works where Numba does not.
+"""
+
+import functools
+import importlib.util
+from collections.abc import Sequence
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from udtw.errors import BackendError
+from udtw.kernels import generic
+from udtw.kernels.bands import MASK, check_mask
+from udtw.kernels.problem import Problem
+from udtw.validate import FLOATS, check_gamma, check_lengths, range_error, visible
+
+NAMES = ("numba", "portable", "enumeration")
+
+
+@functools.cache
+def _numba_problem() -> str | None:
+    """Why the Numba backend cannot run here; None if it can."""
+    if importlib.util.find_spec("numba") is None:
+        return "the package numba is not installed (pip install numba)"
+    try:
+        import udtw.kernels.numba_ops  # noqa: F401
+    except Exception as error:  # a broken LLVM or an incompatible NumPy raises whatever it likes
+        return f"numba does not work here: {type(error).__name__}: {error}"
+    return None
+
+
+def available_backends() -> dict[str, str | None]:
+    """Each backend's name, with None if it is available or else the reason why not."""
+    return {"numba": _numba_problem(), "portable": None, "enumeration": None}
+
+
+def choose(backend: str, main: Tensor) -> str:
+    """The backend that will run: ``"auto"`` takes the fastest that fits dtype and device."""
+    if backend == "auto":
+        fits = main.device.type == "cpu" and main.dtype in FLOATS
+        return "numba" if fits and _numba_problem() is None else "portable"
+    if backend not in NAMES:
+        raise BackendError(f"backend={backend!r} is not known; choose 'auto' or one of {NAMES}.")
+    if backend == "numba":
+        reason = _numba_problem()
+        if reason is None and main.device.type != "cpu":
+            reason = f"it runs on the CPU, and the data is on {main.device}"
+        if reason is not None:
+            raise BackendError(f"backend='numba' is not available: {reason}. Use backend='auto' or 'portable'.")
+    return backend
+
+
+def _numba() -> ModuleType:
+    import udtw.kernels.numba_ops as numba_ops
+
+    return numba_ops
+
+
+def _band_args(problem: Problem):
+    return problem.band.kind, problem.band.value, problem.band.mask
+
+
+def _check(problem: Problem, backend: str, fields: Sequence[Tensor] = ()) -> None:
+    """Values for the torch backends; the Numba operators check for themselves."""
+    if backend == "numba" or not visible(problem.main, problem.gamma, problem.lengths):
+        return
+    check_lengths(problem.lengths, *problem.shape[1:])
+    check_gamma(problem.gamma)
+    if problem.band.kind == MASK and problem.band.mask is not None:
+        check_mask(problem.band.mask.cpu().numpy(), problem.lengths.cpu().numpy())
+    problem.check_values(fields)
+
+
+def _check_result(problem: Problem, result: Tensor) -> Tensor:
+    if visible(result) and not bool(torch.isfinite(result).all()):
+        raise range_error(problem.main.dtype)
+    return result
+
+
+def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
+    """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `problem`)."""
+    if backend == "numba":
+        p = problem
+        return _numba().path_sums(
+            p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), list(wanted)
+        )
+    _check(problem, backend)
+    soft_min, means = generic.sums_and_expectations(problem, wanted, [], backend)
+    return _check_result(problem, torch.stack([soft_min, *means], 1))
+
+
+def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Tensor:
+    """(B, K): expectations of K user fields (B, N, M) under the paths of ``problem.cost``."""
+    if backend == "numba":
+        return _numba().path_expectations(
+            torch.stack(list(fields)), problem.cost, problem.gamma, problem.lengths, *_band_args(problem)
+        )
+    _check(problem, backend, fields)
+    return torch.stack(generic.sums_and_expectations(problem, [], list(fields), backend)[1], 1)
+
+
+def coupling(problem: Problem, backend: str) -> Tensor:
+    """(B, N, M): π* of ``problem.cost``."""
+    if backend == "numba":
+        return _numba().path_coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
+    _check(problem, backend)
+    return generic.coupling(problem, backend)
+
+
+def transitions(problem: Problem, backend: str) -> Tensor:
+    """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left.
+
+    Not differentiable.
+    """
+    with torch.no_grad():
+        if backend == "numba":
+            ops = _numba()
+            return torch.from_numpy(ops.run(problem, None, ops.cpu.transitions))
+        _check(problem, backend)
+        return generic.transitions(problem, backend)
+
+
+def least_cost(problem: Problem, backend: str, with_choice: bool = False) -> tuple[Tensor, Tensor]:
+    """(B,) least path costs; (B, N, M) uint8 0 corner, 1 up, 2 left if asked for. Not differentiable."""
+    with torch.no_grad():
+        if backend == "numba":
+            ops = _numba()
+            values, choice = ops.run(problem, None, ops.cpu.least_cost, with_choice)
+            return torch.from_numpy(values), torch.from_numpy(choice)
+        _check(problem, backend)
+        return generic.least_cost(problem, backend)
+
+
+def dtw(problem: Problem, backend: str) -> Tensor:
+    """(B,) least path costs, differentiable: the cost summed over the least path, which itself does not move."""
+    p = problem
+    tensors = (p.x, p.y, p.cost, p.var_x, p.var_y, p.variance)
+    if backend != "numba":
+        _check(problem, backend)
+        return generic.least_cost(problem, backend)[0]
+    if not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)):
+        return _numba().path_least(*tensors, p.lengths, *_band_args(p))
+    cost = p.weighted_cost()
+    return (cost * _numba().path_least_mask(cost.detach(), p.lengths, *_band_args(p))).sum((1, 2))

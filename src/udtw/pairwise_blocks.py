@@ -1,0 +1,172 @@
+"""The blocks of pairs that `pairwise` works through, and how a backend evaluates one block."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from udtw import costs, validate
+from udtw.kernels import engine
+from udtw.kernels.bands import Band, intervals
+from udtw.kernels.problem import Problem
+from udtw.series import SeriesSet
+
+BLOCK_CELLS = 20_000_000
+"""Cells of a block: about a tenth of a second of work."""
+MATRIX_BYTES = 64 * 2**20
+"""Bytes of cost matrices in flight where the kernel cannot build costs itself."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pairs (left[i], right[j]) for the index arrays ``i`` and ``j``."""
+
+    left: SeriesSet
+    right: SeriesSet
+    i: np.ndarray
+    j: np.ndarray
+    band: Band
+    gamma: float
+    threads: int
+    backend: str
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.stack([self.left.lengths[self.i], self.right.lengths[self.j]])
+
+    @property
+    def fused(self) -> bool:
+        """Whether the kernel reads the series themselves, by index, without any copy."""
+        return self.backend == "numba" and self.left.values.shape[2] <= costs.MAX_DIRECT_DIM
+
+
+@dataclass(frozen=True)
+class Request:
+    """All pairs of ``left`` and ``right``; only i ≤ j if ``symmetric``."""
+
+    left: SeriesSet
+    right: SeriesSet
+    symmetric: bool
+    band: Band
+    gamma: float
+    threads: int
+    backend: str
+
+    @property
+    def total(self) -> int:
+        n, m = len(self.left), len(self.right)
+        return n * (n + 1) // 2 if self.symmetric else n * m
+
+    def _block(self, left: SeriesSet, right: SeriesSet, i: np.ndarray, j: np.ndarray) -> Block:
+        return Block(left, right, i, j, self.band, self.gamma, self.threads, self.backend)
+
+    def _blocks(self) -> Iterator[Block]:
+        """Series of like length side by side, so that no short pair waits for a long one in its pack."""
+        rows = np.argsort(self.left.lengths, kind="stable")
+        columns = np.argsort(self.right.lengths, kind="stable")
+        cells = self.left.values.shape[1] * self.right.values.shape[1]
+        size = max(1, BLOCK_CELLS // cells)
+        at_once = max(1, size // len(columns))
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            i, j = np.repeat(some, len(columns)), np.tile(columns, len(some))
+            if self.symmetric:
+                keep = i <= j
+                i, j = i[keep], j[keep]
+            for part in range(0, len(i), size):
+                yield self._block(self.left, self.right, i[part : part + size], j[part : part + size])
+
+    def fill(
+        self, parts: int, value: Callable[[Block], np.ndarray], advance: Callable[[int], None]
+    ) -> list[np.ndarray]:
+        """``parts`` tables (len(left), len(right)) from ``value(block)`` of shape (parts, pairs)."""
+        out = np.empty((parts, len(self.left), len(self.right)), self.left.values.dtype)
+        for block in self._blocks():
+            result = value(block)
+            out[:, block.i, block.j] = result
+            if self.symmetric:
+                out[:, block.j, block.i] = result
+            advance(len(block.i))
+        return list(out)
+
+    def selves(self, series: SeriesSet, value: Callable[[Block], np.ndarray]) -> np.ndarray:
+        """``value`` of each series with itself."""
+        every = np.arange(len(series))
+        return value(self._block(series, series, every, every))[0]
+
+
+def blocks(
+    left: SeriesSet, right: SeriesSet, symmetric: bool, band: Band, gamma: float, threads: int, backend: str
+) -> Request:
+    return Request(left, right, symmetric, band, gamma, threads, backend)
+
+
+def path_sums(block: Block, wanted: Sequence[int]) -> np.ndarray:
+    """(1 + len(wanted), pairs): soft_min and the expectations of built-in fields."""
+    if block.fused:
+        from udtw.kernels import cpu
+
+        return _run(cpu.sums, block, list(wanted)).T
+    return _by_problems(block, lambda problem: engine.sums(problem, wanted, block.backend)).T
+
+
+def least_costs(block: Block) -> np.ndarray:
+    """(pairs,): classical DTW."""
+    if block.fused:
+        from udtw.kernels import cpu
+
+        return _run(cpu.least_cost, block, False)[0]
+    return _by_problems(block, lambda problem: engine.least_cost(problem, block.backend)[0])
+
+
+def _run(kernel, block: Block, *args):
+    from udtw.kernels import cpu
+
+    lengths = block.lengths
+    pairs = cpu.make_pairs(
+        gamma=np.full(len(block.i), block.gamma),
+        length=lengths,
+        x=block.left.values,
+        y=block.right.values,
+        var_x=block.left.variances,
+        var_y=block.right.variances,
+        index=np.stack([block.i, block.j]),
+        band=intervals(block.band.kind, block.band.value, lengths, block.left.values.shape[1]),
+    )
+    try:
+        return kernel(pairs, *args, n_threads=block.threads)
+    except cpu.ValueOutOfRange:
+        raise validate.range_error(torch.from_numpy(block.left.values[:0]).dtype) from None
+
+
+def _by_problems(block: Block, solve: Callable[[Problem], torch.Tensor]) -> np.ndarray:
+    """Solve the block in slices whose cost matrices fit `MATRIX_BYTES`."""
+    bytes_each = block.left.values.shape[1] * block.right.values.shape[1] * block.left.values.itemsize
+    size = max(1, MATRIX_BYTES // bytes_each)
+    results = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(block.threads)
+    try:
+        with torch.no_grad():
+            for start in range(0, len(block.i), size):
+                part = slice(start, start + size)
+                results.append(solve(_problem(block, block.i[part], block.j[part])).numpy())
+    finally:
+        torch.set_num_threads(before)
+    return np.concatenate(results)
+
+
+def _problem(block: Block, i: np.ndarray, j: np.ndarray) -> Problem:
+    def pick(array: np.ndarray | None, index: np.ndarray) -> torch.Tensor | None:
+        return None if array is None else torch.from_numpy(array[index])
+
+    x, y = torch.from_numpy(block.left.values[i]), torch.from_numpy(block.right.values[j])
+    return Problem(
+        gamma=torch.full((len(i),), block.gamma, dtype=x.dtype),
+        lengths=torch.from_numpy(np.stack([block.left.lengths[i], block.right.lengths[j]])),
+        band=block.band,
+        cost=costs.squared_distances(x, y),
+        var_x=pick(block.left.variances, i),
+        var_y=pick(block.right.variances, j),
+    )
