@@ -5,7 +5,6 @@ given), and are not divided by the length unless ``normalize`` says so.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.kernels import bands, engine
 from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem
+from udtw.lazy import lazy
 from udtw.validate import ArrayLike, Form
 
 NORMALIZE = (None, "length", "path")
@@ -35,7 +35,7 @@ class Alignment:
     _form: Form
     _backend: str
 
-    @cached_property
+    @lazy
     def variance(self) -> Any:
         """``Σ`` (B, N, M)."""
         variance = self._problem.pair_variance()
@@ -43,16 +43,16 @@ class Alignment:
             variance = self._problem.main.new_ones(self._problem.shape)
         return self._form.restore(variance)
 
-    @cached_property
+    @lazy
     def _weighted_cost(self) -> Tensor:
         return self._problem.weighted_cost()
 
-    @cached_property
+    @lazy
     def cost(self) -> Any:
         """``C = D / Σ`` (B, N, M)."""
         return self._form.restore(self._weighted_cost)
 
-    @cached_property
+    @lazy
     def paths(self) -> PathDistribution:
         """The distribution over alignment paths."""
         p = self._problem

@@ -1,6 +1,5 @@
 """`PathDistribution`: the Gibbs distribution over monotone alignment paths of a cost matrix."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from udtw import validate
 from udtw.errors import LengthError, PathError, ShapeError
 from udtw.kernels import bands, engine
 from udtw.kernels.problem import COST, Problem
+from udtw.lazy import lazy
 from udtw.validate import ArrayLike, Form
 from udtw.walks import walk_back
 
@@ -68,17 +68,17 @@ class PathDistribution:
         self._form, self._backend, self._problem = form, backend, problem
         return self
 
-    @cached_property
+    @lazy
     def soft_min(self) -> Any:
         """``−γ log Z``, (B,): the soft-DTW value of the cost."""
         return self._form.restore(engine.sums(self._problem, [], self._backend)[:, 0])
 
-    @cached_property
+    @lazy
     def coupling(self) -> Any:
         """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
         return self._form.restore(engine.coupling(self._problem, self._backend))
 
-    @cached_property
+    @lazy
     def entropy(self) -> Any:
         """``H = (E[C] − soft_min)/γ`` in nats, (B,): 0 for one certain path.
 
@@ -156,11 +156,11 @@ class PathDistribution:
         value = (self._soft_min[b] - self._problem.main[b, i, j].sum()) / gamma
         return torch.where(allowed, value, -torch.inf)
 
-    @cached_property
+    @lazy
     def _soft_min(self) -> Tensor:
         return engine.sums(self._problem, [], self._backend)[:, 0]
 
-    @cached_property
+    @lazy
     def _admissible(self) -> Tensor:
         return bands.admissible(self._problem.band, self._problem.lengths, *self._problem.shape[1:])
 

@@ -124,6 +124,7 @@ def _run(kernel, block: Block, *args):
     from udtw.kernels import cpu
 
     lengths = block.lengths
+    band = intervals(block.band.kind, block.band.value, torch.from_numpy(lengths), block.left.values.shape[1])
     pairs = cpu.make_pairs(
         gamma=np.full(len(block.i), block.gamma),
         length=lengths,
@@ -132,7 +133,7 @@ def _run(kernel, block: Block, *args):
         var_x=block.left.variances,
         var_y=block.right.variances,
         index=np.stack([block.i, block.j]),
-        band=intervals(block.band.kind, block.band.value, lengths, block.left.values.shape[1]),
+        band=None if band is None else band.numpy(),
     )
     try:
         return kernel(pairs, *args, n_threads=block.threads)

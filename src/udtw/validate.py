@@ -178,7 +178,7 @@ def _gamma_message(number: float) -> str:
 def check_gamma(tensor: Tensor) -> None:
     good = (tensor > 0) & torch.isfinite(tensor)
     if not bool(good.all()):
-        raise GammaError(_gamma_message(float(tensor.reshape(-1)[int(torch.argmin(good.reshape(-1).int()))])))
+        raise GammaError(_gamma_message(tensor.reshape(-1)[int(torch.argmin(good.reshape(-1).int()))].item()))
 
 
 def _first_bad(bad: Tensor) -> tuple[int, ...]:
@@ -195,7 +195,7 @@ def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None)
     if bool(bad.any()):
         at = _first_bad(bad)
         raise NonFiniteError(
-            f"{name}{list(at)} is {float(tensor[at])}; {int(bad.sum())} value(s) of {name} are NaN or infinite. Mask the "
+            f"{name}{list(at)} is {tensor[at].item()}; {int(bad.sum())} value(s) of {name} are NaN or infinite. Mask the "
             "padding with lengths, drop or fill missing steps (nan_policy='omit' does), or forbid cells with a band mask."
         )
 
@@ -209,7 +209,7 @@ def check_variance(name: str, tensor: Tensor | None, inside: Tensor | None = Non
     if bool(bad.any()):
         at = _first_bad(bad)
         raise VarianceError(
-            f"{name}{list(at)} is {float(tensor[at])}, but a variance must be a positive finite number "
+            f"{name}{list(at)} is {tensor[at].item()}, but a variance must be a positive finite number "
             f"({int(bad.sum())} value(s) are not). Pass variances σ² > 0, for example sigma**2 + 1e-6."
         )
 

@@ -9,7 +9,6 @@ measured on the *slanted* diagonal from the first to the last cell, so unequal l
 - ``"itakura"``: slopes between ½ and 2 in relative time, seen from either end, together with the radius-0 band.
 """
 
-import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -63,46 +62,40 @@ def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) 
     return Band(MASK, 0.0, mask.to(device))
 
 
-def intervals(kind: int, value: float, lengths: np.ndarray, rows: int) -> np.ndarray | None:
-    """First and one past the last admissible column of each row, (2, 1 or B, rows); None where every cell is.
+def intervals(kind: int, value: float, lengths: Tensor, rows: int) -> Tensor | None:
+    """First and one past the last admissible column of each row, (2, B, rows); None where every cell is admissible.
 
-    ``lengths`` is (2, B); if all pairs are of one size, one set of rows serves them all.
+    ``lengths`` is (2, B). Rows past a pair's length hold no meaning.
     """
     if kind in (NONE, MASK):
         return None
-    sizes, which = np.unique(lengths, axis=1, return_inverse=True)
-    distinct = np.zeros((2, sizes.shape[1], rows), np.int64)
-    for s, (n, m) in enumerate(sizes.T.tolist()):
-        distinct[:, s, :n] = _itakura_rows(n, m) if kind == ITAKURA else _radius_rows(n, m, _radius(kind, value, n, m))
-    return distinct if distinct.shape[1] == 1 else distinct[:, np.ravel(which)]
+    n, m = lengths[:, :, None]
+    i = torch.arange(rows, device=lengths.device)
+    whole = (n == 1) | (m == 1)
+    radius = torch.ceil(value * (torch.minimum(n, m) - 1).double()).long() if kind == FRACTION else int(value)
+    start, stop = _radius_rows(i, n, m, 0 if kind == ITAKURA else radius)
+    if kind == ITAKURA:
+        low, high = _itakura_rows(i, n, m)
+        start, stop = torch.minimum(start, low), torch.maximum(stop, high)
+    start = torch.where(whole, 0, start.clamp_min(0))
+    return torch.stack([start, torch.where(whole, m, torch.minimum(stop, m))])
 
 
-def _radius(kind: int, value: float, n: int, m: int) -> int:
-    return math.ceil(value * (min(n, m) - 1)) if kind == FRACTION else int(value)
-
-
-def _radius_rows(n: int, m: int, radius: int) -> np.ndarray:
+def _radius_rows(i: Tensor, n: Tensor, m: Tensor, radius: Tensor | int) -> tuple[Tensor, Tensor]:
     """Columns j with ``|i(m − 1) − j(n − 1)| ≤ (radius + ½)·max(n − 1, m − 1)``, in whole numbers."""
-    if n == 1 or m == 1:
-        return np.stack([np.zeros(n, np.int64), np.full(n, m)])
-    i = np.arange(n)
-    slack = (2 * radius + 1) * (max(n, m) - 1)
-    start = -((slack - 2 * i * (m - 1)) // (2 * (n - 1)))
-    stop = (2 * i * (m - 1) + slack) // (2 * (n - 1)) + 1
-    return np.stack([np.maximum(start, 0), np.minimum(stop, m)])
+    slack = (2 * radius + 1) * (torch.maximum(n, m) - 1)
+    centre, unit = 2 * i * (m - 1), 2 * (n - 1).clamp_min(1)
+    start = -torch.div(slack - centre, unit, rounding_mode="floor")
+    return start, torch.div(centre + slack, unit, rounding_mode="floor") + 1
 
 
-def _itakura_rows(n: int, m: int) -> np.ndarray:
-    centre = _radius_rows(n, m, 0)
-    if n == 1 or m == 1:
-        return centre
-    time = np.arange(n) / (n - 1)
-    upper = np.minimum(ITAKURA_SLOPE * time, 1 - (1 - time) / ITAKURA_SLOPE)
-    lower = np.maximum(time / ITAKURA_SLOPE, 1 - ITAKURA_SLOPE * (1 - time))
+def _itakura_rows(i: Tensor, n: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
+    time = i / (n - 1).clamp_min(1).double()
+    upper = torch.minimum(ITAKURA_SLOPE * time, 1 - (1 - time) / ITAKURA_SLOPE)
+    lower = torch.maximum(time / ITAKURA_SLOPE, 1 - ITAKURA_SLOPE * (1 - time))
     rounding = 1e-9
-    start = np.ceil(lower * (m - 1) - rounding).astype(np.int64)
-    stop = np.floor(upper * (m - 1) + rounding).astype(np.int64) + 1
-    return np.stack([np.minimum(start, centre[0]), np.maximum(stop, centre[1])])
+    start = torch.ceil(lower * (m - 1) - rounding).long()
+    return start, torch.floor(upper * (m - 1) + rounding).long() + 1
 
 
 def admissible(band: Band, lengths: Tensor, rows: int, columns: int) -> Tensor:
@@ -113,10 +106,10 @@ def admissible(band: Band, lengths: Tensor, rows: int, columns: int) -> Tensor:
     inside = (i < lengths[0, :, None])[:, :, None] & (j < lengths[1, :, None])[:, None, :]
     if band.mask is not None:
         return inside & band.mask
-    limits = intervals(band.kind, band.value, lengths.cpu().numpy(), rows)
+    limits = intervals(band.kind, band.value, lengths, rows)
     if limits is None:
         return inside
-    start, stop = torch.from_numpy(limits).to(device)
+    start, stop = limits
     return inside & (j >= start[:, :, None]) & (j < stop[:, :, None])
 
 

@@ -4,6 +4,7 @@ It decides how many pairs to interleave, how to split the work over threads and 
 arithmetic is in `cpu_rows`, the sweeps in `cpu_forward`, `cpu_backward` and `cpu_hard`.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -23,6 +24,10 @@ PIECE_CELLS = 1_000_000
 """Work is cut finer than one piece per thread only when there is more than this."""
 TABLE_CELLS = 2**20
 """Backward sweeps keep tables of at most about this many cells per thread."""
+
+
+Kernel = Callable[[int, int, int, np.ndarray, np.ndarray], int]
+"""``kernel(begin, end, pack_size, work, limits)`` returns a status, see `cpu_forward`."""
 
 
 class ValueOutOfRange(Exception):
@@ -81,7 +86,20 @@ def _pack_size(pairs: Pairs, n_threads: int) -> int:
     return max(1, min(16, 1280 // max(rows, columns, 1), -(-count // n_threads)))
 
 
-def _run(pairs: Pairs, n_threads: int, call: Callable[[int, int, int, np.ndarray, np.ndarray], int]) -> None:
+_compiled: set[tuple[str, np.dtype]] = set()
+_compiling = threading.Lock()
+
+
+def _compile_first(call: Kernel, dtype: np.dtype) -> None:
+    """Let one thread compile (or load from the cache) a kernel before many call it: an empty run does nothing else."""
+    key = (call.__qualname__, dtype)
+    if key not in _compiled:
+        with _compiling:
+            call(0, 0, 1, scratch("work", 1, dtype), np.zeros((5, 1), np.int64))
+            _compiled.add(key)
+
+
+def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
     """``call(begin, end, pack_size, work, limits)`` over all pairs, with scratch memory as it asks for."""
     count, rows, columns = _shape(pairs)
     if count == 0:
@@ -102,6 +120,7 @@ def _run(pairs: Pairs, n_threads: int, call: Callable[[int, int, int, np.ndarray
             clear_scratch()
             raise ValueOutOfRange
 
+    _compile_first(call, dtype)
     pieces = n_threads * min(4, 1 + count * rows * columns // PIECE_CELLS)
     parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
 

@@ -82,8 +82,13 @@ def step_soft_min(
 
 @njit(**INNER)
 def step_expectation(w, d, row, field, mean, to_up, to_left, to_corner):
+    """One diagonal of an expectation; the three rolling rows of its rest follow those of its ``mean``."""
     r, r1, r2 = d.k % 3 * row, (d.k + 2) % 3 * row, (d.k + 1) % 3 * row
-    expectation_row(w, d.begin, d.end, d.pack, field, mean + r, mean + r1, mean + r2, to_up, to_left, to_corner)
+    rest = mean + 3 * row
+    expectation_row(
+        w, d.begin, d.end, d.pack, field, mean + r, mean + r1, mean + r2, rest + r, rest + r1, rest + r2,
+        to_up, to_left, to_corner,
+    )  # fmt: skip
 
 
 @njit(**INNER)
@@ -102,7 +107,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
     """
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = (14 + 3 * count) * row
+    sequences = (14 + 6 * count) * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row
     if w.size < need:
         return need
@@ -120,7 +125,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
         start_soft_min(w, weight, power, row, pack, unreachable)
-        fill(w, means, means + 3 * count * row, w.dtype.type(0))
+        fill(w, means, means + 6 * count * row, w.dtype.type(0))
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             shift = (columns - 1 - k) * pack
@@ -150,14 +155,14 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
                     source = field
                     field_row(w, pairs, d, wanted[f], variance, field)
                     range_row(w, d.begin, d.end, field, stretch, alarm)
-                step_expectation(w, d, row, source, means + 3 * f * row, to_up, to_left, to_corner)
+                step_expectation(w, d, row, source, means + 6 * f * row, to_up, to_left, to_corner)
             for p in range(pack):
                 b = first + p
                 if pairs.length[0, b] + pairs.length[1, b] - 2 == k:
                     t = k % 3 * row + pairs.length[0, b] * pack + p
                     out[b, 0] = (w[power + t] - np.log2(w[weight + t])) * (np.log(2) * pairs.gamma[b])
                     for f in range(count):
-                        out[b, 1 + f] = w[means + 3 * f * row + t]
+                        out[b, 1 + f] = w[means + 6 * f * row + t] + w[means + (6 * f + 3) * row + t]
         if alarmed(w, alarm):
             return BAD_VALUE
     return OK

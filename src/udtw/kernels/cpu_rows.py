@@ -136,17 +136,26 @@ def soft_min_row(
 
 
 @njit(**INNER)
-def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, to_up, to_left, to_corner):
-    """``A_k = F_k + Σ_p q_p A_p``, taken about the likeliest predecessor so that the q's rounding does not add up."""
+def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, rest, rest1, rest2, to_up, to_left, to_corner):
+    """``A_k = F_k + Σ_p q_p A_p``, with A as the sum of ``mean`` and a small ``rest`` that catches the rounding.
+
+    Sums are taken about the likeliest predecessor, so that they are small; then mean + rest is accurate to the last
+    place of the result however long the path is.
+    """
     for t in range(begin, end, lanes(w)):
         q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
         up, left, corner = load(w, mean1 + t - pack), load(w, mean1 + t), load(w, mean2 + t - pack)
-        centre = where_greater(q_up, q_corner, up, corner)
-        centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
-        total = fma(q_up, up - centre, centre)
-        total = fma(q_left, left - centre, total)
-        total = fma(q_corner, corner - centre, total)
-        store(w, mean + t, total + load(w, field + t))
+        up_rest, left_rest, corner_rest = load(w, rest1 + t - pack), load(w, rest1 + t), load(w, rest2 + t - pack)
+        likeliest = maximum(q_up, q_corner)
+        centre = where_greater(q_left, likeliest, left, where_greater(q_up, q_corner, up, corner))
+        centre_rest = where_greater(q_left, likeliest, left_rest, where_greater(q_up, q_corner, up_rest, corner_rest))
+        excess = q_up * ((up - centre) + (up_rest - centre_rest))
+        excess = fma(q_left, (left - centre) + (left_rest - centre_rest), excess)
+        excess = fma(q_corner, (corner - centre) + (corner_rest - centre_rest), excess)
+        added = excess + load(w, field + t) + centre_rest
+        total = centre + added
+        store(w, mean + t, total)
+        store(w, rest + t, added - (total - centre))
 
 
 @njit(**INNER)
@@ -167,13 +176,12 @@ def potential_row(
         corner = load(w, potential2 + t - pack) - factor * load(w, log_corner + t)
         centre = where_greater(q_up, q_corner, up, corner)
         centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
-        total = fma(q_up, up - centre, centre)
-        total = fma(q_left, left - centre, total)
-        total = fma(q_corner, corner - centre, total)
-        store(w, pull_up + t, q_up * (up - total))
-        store(w, pull_left + t, q_left * (left - total))
-        store(w, pull_corner + t, q_corner * (corner - total))
-        store(w, potential + t, total + load(w, field + t))
+        up, left, corner = up - centre, left - centre, corner - centre
+        excess = fma(q_corner, corner, fma(q_left, left, q_up * up))
+        store(w, pull_up + t, q_up * (up - excess))
+        store(w, pull_left + t, q_left * (left - excess))
+        store(w, pull_corner + t, q_corner * (corner - excess))
+        store(w, potential + t, centre + (excess + load(w, field + t)))
 
 
 @njit(**INNER)

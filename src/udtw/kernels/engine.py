@@ -3,8 +3,9 @@
 The Numba modules are imported on first use, so that ``import udtw`` stays fast and works where Numba does not.
 """
 
-import functools
 import importlib.util
+import os
+import sys
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -20,9 +21,18 @@ from udtw.validate import FLOATS, check_gamma, check_lengths, range_error, visib
 NAMES = ("numba", "portable", "enumeration")
 
 
-@functools.cache
+_UNKNOWN = "not tried yet"
+_numba_state: list[str | None] = [_UNKNOWN]
+
+
 def _numba_problem() -> str | None:
     """Why the Numba backend cannot run here; None if it can."""
+    if _numba_state[0] is _UNKNOWN:
+        _numba_state[0] = _try_numba()
+    return _numba_state[0]
+
+
+def _try_numba() -> str | None:
     if importlib.util.find_spec("numba") is None:
         return "the package numba is not installed (pip install numba)"
     try:
@@ -30,6 +40,11 @@ def _numba_problem() -> str | None:
     except Exception as error:  # a broken LLVM or an incompatible NumPy raises whatever it likes
         return f"numba does not work here: {type(error).__name__}: {error}"
     return None
+
+
+# torch.compile shall take the answer instead of tracing the import. This is what torch.compiler.assume_constant_result
+# does, without its import of the whole compiler.
+_numba_problem._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def available_backends() -> dict[str, str | None]:
@@ -53,8 +68,18 @@ def choose(backend: str, main: Tensor) -> str:
     return backend
 
 
+def _spare_forked_child() -> None:
+    """One thread for torch in a forked child: its OpenMP threads do not survive a fork, and waiting for them hangs."""
+    if "udtw.kernels.numba_ops" in sys.modules:
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_spare_forked_child)
+
+
 def _numba() -> ModuleType:
-    import udtw.kernels.numba_ops as numba_ops
+    from udtw.kernels import numba_ops
 
     return numba_ops
 
@@ -84,7 +109,7 @@ def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
     """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `problem`)."""
     if backend == "numba":
         p = problem
-        return _numba().path_sums(
+        return _numba().sums(
             p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), list(wanted)
         )
     _check(problem, backend)
@@ -95,7 +120,7 @@ def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
 def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Tensor:
     """(B, K): expectations of K user fields (B, N, M) under the paths of ``problem.cost``."""
     if backend == "numba":
-        return _numba().path_expectations(
+        return _numba().expectations(
             torch.stack(list(fields)), problem.cost, problem.gamma, problem.lengths, *_band_args(problem)
         )
     _check(problem, backend, fields)
@@ -105,7 +130,7 @@ def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Te
 def coupling(problem: Problem, backend: str) -> Tensor:
     """(B, N, M): π* of ``problem.cost``."""
     if backend == "numba":
-        return _numba().path_coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
+        return _numba().coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
     _check(problem, backend)
     return generic.coupling(problem, backend)
 

@@ -35,7 +35,8 @@ def paths(rows: int, columns: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 def _incidence(admissible: Tensor, n: int, m: int) -> tuple[list[tuple[tuple[int, int], ...]], Tensor]:
     """The admissible paths of one pair, and their cells as (paths, N, M) zeros and ones."""
-    kept = [path for path in paths(n, m) if all(admissible[cell] for cell in path)]
+    allowed = admissible.tolist()
+    kept = [path for path in paths(n, m) if all(allowed[i][j] for i, j in path)]
     rows = torch.tensor([p for p, path in enumerate(kept) for _ in path])
     cells = torch.tensor([cell for path in kept for cell in path])
     table = torch.zeros(len(kept), *admissible.shape)

@@ -44,7 +44,7 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> cpu.Pairs:
         var_y=_array(problem.var_y),
         variance=_array(problem.variance),
         fields=_array(fields),
-        band=intervals(band.kind, band.value, lengths, problem.shape[1]),
+        band=_array(intervals(band.kind, band.value, problem.lengths, problem.shape[1])),
         mask=_array(band.mask),
     )
 
@@ -217,6 +217,29 @@ def _(
 # --- first derivatives -------------------------------------------------------------------------------------------------
 
 
+def _differentiable(operator, setup_context, backward):
+    """Give the operator its derivative; returns what to call.
+
+    Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
+    transforms the same two functions serve as an autograd.Function.
+    """
+    operator.register_autograd(backward, setup_context=setup_context)
+    members = {
+        "generate_vmap_rule": True,
+        "forward": staticmethod(lambda *args: operator(*args)),
+        "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(backward),
+    }
+    function = type(operator._name, (torch.autograd.Function,), members)
+
+    def call(*args):
+        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+            return function.apply(*args)
+        return operator(*args)
+
+    return call
+
+
 def _save_sums(ctx, inputs, output):
     *tensors, kind, value, mask, wanted = inputs
     ctx.save_for_backward(*tensors, mask, output[:, 0] > 0)
@@ -229,14 +252,14 @@ def _sums_backward(ctx, grad):
     rows = [0, *(1 + f for f in ctx.wanted)]
     factors = factors.index_add(0, torch.tensor(rows, device=grad.device), grad.T)
     needs = ctx.needs_input_grad
-    *grads, by_gamma, _ = path_gradients(
+    *grads, by_gamma, _ = _gradients(
         factors, None, entropic, *tensors, gamma, lengths, *ctx.band, mask, bool(needs[6]), False
     )
     kept = [g if t is not None and need else None for g, t, need in zip(grads, tensors, needs, strict=False)]
     return *kept, by_gamma if needs[6] else None, None, None, None, None, None
 
 
-torch.library.register_autograd("udtw::path_sums", _sums_backward, setup_context=_save_sums)
+sums = _differentiable(path_sums, _save_sums, _sums_backward)
 
 
 def _save_coupling(ctx, inputs, output):
@@ -248,7 +271,7 @@ def _save_coupling(ctx, inputs, output):
 def _coupling_backward(ctx, grad):
     cost, gamma, lengths, mask = ctx.saved_tensors
     none, entropic = grad.new_zeros((5, grad.shape[0])), cost.new_zeros(cost.shape[0], dtype=torch.bool)
-    result = path_gradients(
+    result = _gradients(
         none,
         grad,
         entropic,
@@ -268,7 +291,7 @@ def _coupling_backward(ctx, grad):
     return result[2], result[6] if ctx.needs_input_grad[1] else None, None, None, None, None
 
 
-torch.library.register_autograd("udtw::path_coupling", _coupling_backward, setup_context=_save_coupling)
+coupling = _differentiable(path_coupling, _save_coupling, _coupling_backward)
 
 
 def _save_expectations(ctx, inputs, output):
@@ -282,14 +305,14 @@ def _expectations_backward(ctx, grad):
     by_field, by_cost, by_gamma = ctx.needs_input_grad[:3]
     none, entropic = grad.new_zeros((5, grad.shape[0])), cost.new_zeros(cost.shape[0], dtype=torch.bool)
     field = torch.einsum("bk,kbnm->bnm", grad, fields)
-    result = path_gradients(
+    result = _gradients(
         none, field, entropic, None, None, cost, None, None, None, gamma, lengths, *ctx.band, mask, by_gamma, by_field
     )
     grad_fields = grad.T[:, :, None, None] * result[7][None] if by_field else None
     return grad_fields, result[2] if by_cost else None, result[6] if by_gamma else None, None, None, None, None
 
 
-torch.library.register_autograd("udtw::path_expectations", _expectations_backward, setup_context=_save_expectations)
+expectations = _differentiable(path_expectations, _save_expectations, _expectations_backward)
 
 
 # --- higher derivatives, through the portable backend --------------------------------------------------------------------
@@ -353,7 +376,7 @@ def _gradients_backward(ctx, *cotangents):
     )
 
 
-torch.library.register_autograd("udtw::path_gradients", _gradients_backward, setup_context=_save_gradients)
+_gradients = _differentiable(path_gradients, _save_gradients, _gradients_backward)
 
 
 # --- vmap: fold the mapped axis into the batch --------------------------------------------------------------------------

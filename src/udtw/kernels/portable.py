@@ -82,10 +82,10 @@ def expectations(
 
 def coupling(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor) -> Tensor:
     """π* (B, N, M): ``π_p = Σ_s q_{s→p} π_s`` from the last cell down."""
-    _, transition = _sweep(cost, gamma, admissible)
+    values, transition = _sweep(cost, gamma, admissible)
     rows, diagonals = cost.shape[1], len(transition)
     row = torch.arange(rows, device=cost.device)
-    zero = torch.zeros_like(transition[0])
+    zero = 0 * torch.stack([values[-1]] * 3)  # of the graph, so that even a 1 × 1 coupling has a (zero) gradient
     after, beyond = (zero, zero[0]), (zero, zero[0])
     out: list[Tensor] = []
     for k in range(diagonals - 1, -1, -1):

@@ -1,0 +1,1 @@
+"""Speed and memory of udtw against other libraries: ``python -m benchmarks``."""

@@ -1,0 +1,124 @@
+"""The required table: each case measures one group of rows and says what they must reach.
+
+A case returns its rows and its raw measurements. Where several rows share a peer, they share its timing too.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks import fresh, peers
+from benchmarks.data import Batch, variances, walks
+from benchmarks.rows import AtMostTimes, Below, Faster, Row
+from benchmarks.timing import FULL, QUICK, Effort, Timing, fastest, interleave
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the run was asked to measure."""
+
+    quick: bool
+    seed: int
+
+    @property
+    def effort(self) -> Effort:
+        return QUICK if self.quick else FULL
+
+
+@dataclass(frozen=True)
+class Found:
+    """A case's result."""
+
+    rows: list[Row]
+    raw: dict[str, Any]
+
+
+def raw(timings: dict[str, Timing]) -> dict[str, Any]:
+    """Timings as JSON takes them."""
+    return {name: asdict(t) | {"median": t.median, "best": t.best} for name, t in timings.items()}
+
+
+def training(count: int, length: int, bound_tslearn: float, bound_plain: float) -> Callable[[Setting], Found]:
+    """A training step (forward + backward, d=1, γ=1) against tslearn's soft-DTW loss and plain-torch uDTW."""
+
+    def case(setting: Setting) -> Found:
+        batch = Batch.make(count, length, setting.seed)
+        plain_name, plain = peers.train_plain_best(batch)
+        contenders = {peers.OURS: peers.train_ours(batch), peers.TSLEARN: peers.train_tslearn(batch), plain_name: plain}
+        t = interleave(contenders, setting.effort)
+        work = f"uDTW forward + backward, {count} × {length} × {length}"
+        ours = t[peers.OURS]
+        rows: list[Row] = [
+            Faster(work, ours, t[peers.TSLEARN], "soft-DTW, tslearn", bound_tslearn),
+            Faster(work, ours, t[plain_name], plain_name, bound_plain),
+        ]
+        return Found(rows, raw(t))
+
+    return case
+
+
+def soft_pairs(setting: Setting) -> Found:
+    """All 100 × 100 pairs of series of length 128: soft-DTW, and uDTW with variances, against aeon's soft-DTW."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    var_x, var_y = variances(100, 128, setting.seed + 1), variances(100, 128, setting.seed + 2)
+    name, aeon = peers.soft_pairs_aeon(series)
+    contenders = {
+        "udtw soft_dtw": peers.soft_pairs_ours(series),
+        "udtw udtw": peers.uncertain_pairs_ours(series, var_x, var_y),
+        name: aeon,
+    }
+    t = interleave(contenders, setting.effort)
+    peer_name = f"soft-DTW, {name}"
+    rows: list[Row] = [
+        Faster("soft-DTW, all pairs of 100 series of 128", t["udtw soft_dtw"], t[name], peer_name, 15),
+        Faster("uDTW d² and Ω, all pairs of 100 series of 128", t["udtw udtw"], t[name], peer_name, 10),
+    ]
+    return Found(rows, raw(t) | {"pairs computed by each": 100 * 100})
+
+
+def dtw_pairs(setting: Setting) -> Found:
+    """The symmetric DTW matrix of 100 series of length 128 against the fastest of the others; all halve the work."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    t = interleave({peers.OURS: peers.dtw_pairs_ours(series)} | peers.dtw_pairs_peers(series), setting.effort)
+    best = min((name for name in t if name != peers.OURS), key=lambda name: t[name].median)
+    work = "DTW, all pairs of 100 series of 128 (one triangle)"
+    return Found([Faster(work, t[peers.OURS], t[best], f"{best} (the fastest)", 3)], raw(t))
+
+
+def tokens(setting: Setting) -> Found:
+    """Image tokens: a training step against building D and back-propagating through it alone."""
+    batch = Batch.make(32, 196, setting.seed, dim=256)
+    baseline = peers.tokens_baseline(batch)
+    name = fastest(baseline)
+    t = interleave({peers.OURS: peers.train_ours(batch), name: baseline[name]}, setting.effort)
+    work = "uDTW forward + backward, 32 × 196 × 196, d=256"
+    return Found([AtMostTimes(work, t[peers.OURS], t[name], f"{name}, alone", 2)], raw(t))
+
+
+def memory(setting: Setting) -> Found:
+    """One pair of length 4096, distance only: peak memory above a tiny warm-up pair, the worst of a few processes."""
+    runs = [fresh.memory("ours", "forward", 4096) for _ in range(1 if setting.quick else 3)]
+    worst = max(run["megabytes"] for run in runs)
+    return Found([Below("distance only, one pair, N=M=4096: peak memory", worst, "MB", 64)], {"runs": runs})
+
+
+def startup(setting: Setting) -> Found:
+    """A fresh process with a warm kernel cache."""
+    found = fresh.startup(3 if setting.quick else 11)
+    rows: list[Row] = [
+        Below("import udtw after import torch", found["median"]["import_udtw"], "s", 0.3),
+        Below("first training step of a process", found["median"]["first_call"], "s", 1.5),
+    ]
+    return Found(rows, found)
+
+
+CASES: dict[str, Callable[[Setting], Found]] = {
+    "train-128": training(64, 128, 12, 50),
+    "train-20": training(256, 20, 6, 50),
+    "train-56": training(64, 56, 6, 50),
+    "pairs-soft": soft_pairs,
+    "pairs-dtw": dtw_pairs,
+    "memory": memory,
+    "tokens": tokens,
+    "startup": startup,
+}

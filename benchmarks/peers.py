@@ -1,0 +1,142 @@
+"""Every call that is timed, ours and theirs, each in the way its library is fastest.
+
+A step is a closure without arguments, ready for `timing.interleave`. All steps of a comparison share the same data.
+"""
+
+import warnings
+
+import numpy as np
+import torch
+
+import udtw
+from benchmarks import plain_torch
+from benchmarks.data import Batch
+from benchmarks.machine import CORES
+from benchmarks.timing import Call, fastest
+
+# aeon indexes with an unsigned loop variable; Numba mentions it once while compiling.
+warnings.filterwarnings("ignore", message="unsafe cast from uint64 to int64")
+
+OURS = "udtw"
+TSLEARN = "tslearn"
+PLAIN = "plain torch"
+
+
+def train_ours(batch: Batch) -> Call:
+    """uDTW forward and backward, gradients for sequences and variances."""
+
+    def step() -> None:
+        batch.clear()
+        udtw.align(*batch.leaves, gamma=1.0).loss.sum().backward()
+
+    return step
+
+
+def train_tslearn(batch: Batch) -> Call:
+    """tslearn's soft-DTW loss forward and backward: no variances, no expectations, so less work than ours."""
+    from tslearn.metrics import SoftDTWLossPyTorch
+
+    loss = SoftDTWLossPyTorch(gamma=1.0)
+
+    def step() -> None:
+        batch.clear()
+        loss(batch.x, batch.y).sum().backward()
+
+    return step
+
+
+def train_plain(batch: Batch, threads: int | None = None) -> Call:
+    """Plain-torch uDTW forward and backward, on ``threads`` torch threads (None leaves the number as it is)."""
+
+    def step() -> None:
+        batch.clear()
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads or before)
+        try:
+            plain_torch.udtw(*batch.leaves).loss.sum().backward()
+        finally:
+            torch.set_num_threads(before)
+
+    return step
+
+
+def train_plain_best(batch: Batch) -> tuple[str, Call]:
+    """Plain torch with one thread or two, whichever is faster here: on small diagonals the second one can hurt."""
+    calls = {
+        f"{PLAIN}, {n} thread{'s' * (n > 1)}": train_plain(batch, n) for n in range(1, torch.get_num_threads() + 1)
+    }
+    name = fastest(calls)
+    return name, calls[name]
+
+
+def soft_pairs_aeon(series: np.ndarray) -> tuple[str, Call]:
+    """aeon's soft-DTW matrix of X against X, in the dtype in which it is faster, decided on a quarter of the series."""
+    from aeon.distances import soft_dtw_pairwise_distance
+
+    # aeon computes one triangle if it is given X alone; given twice, it computes all pairs, as ours does.
+    def call(values: np.ndarray) -> Call:
+        return lambda: soft_dtw_pairwise_distance(values, values, gamma=1.0, n_jobs=CORES)
+
+    channels_first = {f"aeon, {kind}": series[:, None, :].astype(kind) for kind in ("float64", "float32")}
+    name = fastest({name: call(values[: len(values) // 4]) for name, values in channels_first.items()})
+    return name, call(channels_first[name])
+
+
+def soft_pairs_ours(series: np.ndarray) -> Call:
+    """Our soft-DTW matrix, all pairs."""
+    return lambda: udtw.pairwise(series, series, metric="soft_dtw", gamma=1.0, n_jobs=CORES)
+
+
+def uncertain_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Call:
+    """Our uDTW distances and regularisers, all pairs."""
+    return lambda: udtw.pairwise(
+        series, series, metric="udtw", gamma=1.0, var_x=var_x, var_y=var_y, return_parts=True, n_jobs=CORES
+    )
+
+
+def dtw_pairs_ours(series: np.ndarray) -> Call:
+    """Our symmetric DTW matrix, one triangle computed."""
+    return lambda: udtw.pairwise(series, metric="dtw", n_jobs=CORES)
+
+
+def dtw_pairs_peers(series: np.ndarray) -> dict[str, Call]:
+    """The symmetric DTW matrix by the others; all of them compute one triangle and mirror it."""
+    from aeon.distances import dtw_pairwise_distance
+    from dtaidistance import dtw
+    from tslearn.metrics import cdist_dtw
+
+    wide = series.astype(np.float64)  # dtaidistance's C code takes nothing else
+    channels_first, narrow = wide[:, None, :], series[:, None, :]
+    calls: dict[str, Call] = {
+        "aeon, float64": lambda: dtw_pairwise_distance(channels_first, n_jobs=CORES),
+        "aeon, float32": lambda: dtw_pairwise_distance(narrow, n_jobs=CORES),
+        "tslearn": lambda: cdist_dtw(wide, n_jobs=CORES),
+    }
+    if dtw.try_import_c():
+        calls["dtaidistance C, parallel"] = lambda: dtw.distance_matrix_fast(wide, parallel=True)
+        calls["dtaidistance C, serial"] = lambda: dtw.distance_matrix_fast(wide, parallel=False)
+    return calls
+
+
+def tokens_baseline(batch: Batch) -> dict[str, Call]:
+    """Building the matrix of squared distances and back-propagating a fixed gradient through it, in three ways."""
+    upstream = torch.rand(batch.x.shape[0], batch.x.shape[1], batch.y.shape[1])
+
+    def by_product() -> torch.Tensor:
+        return plain_torch.squared_distances(batch.x, batch.y)
+
+    def by_sum() -> torch.Tensor:
+        norms = batch.x.square().sum(2)[:, :, None] + batch.y.square().sum(2)[:, None, :]
+        return norms - 2 * (batch.x @ batch.y.transpose(1, 2))
+
+    def by_cdist() -> torch.Tensor:
+        return torch.cdist(batch.x, batch.y, compute_mode="use_mm_for_euclid_dist").square()
+
+    def step(build) -> Call:
+        def run() -> None:
+            batch.clear()
+            build().backward(upstream)
+
+        return run
+
+    return {"D by baddbmm": step(by_product), "D by matmul": step(by_sum), "D by cdist": step(by_cdist)}

@@ -1,0 +1,96 @@
+"""Correctness before speed: our values and gradients against every library that is timed, on the timed data.
+
+A mismatch raises `Mismatch` and nothing is timed. Conventions differ and are translated here: tslearn's and
+dtaidistance's DTW are roots of the summed squared cost, aeon's is the sum; aeon's soft-DTW is the absolute value, and
+plain DTW for equal series, so its diagonal is left out.
+"""
+
+import numpy as np
+import torch
+
+import udtw
+from benchmarks import peers, plain_torch
+from benchmarks.data import Batch, variances, walks
+
+EXACT = 1e-9  # float64 against float64
+SINGLE = 1e-4  # one side in float32 (tslearn keeps its tables in float32 even for float64 input)
+
+
+class Mismatch(RuntimeError):
+    """Our result and a peer's differ."""
+
+
+def _same(what: str, ours: object, theirs: object, tolerance: float) -> str:
+    a, b = (np.asarray(value.detach() if isinstance(value, torch.Tensor) else value, float) for value in (ours, theirs))
+    if a.shape != b.shape:
+        raise Mismatch(f"{what}: our shape {a.shape} is not the peer's {b.shape}.")
+    error = float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300))
+    if not error <= tolerance:
+        raise Mismatch(f"{what}: largest difference {error:.2e} of the largest value, allowed {tolerance:.0e}.")
+    return f"{what}: {error:.1e}"
+
+
+def _gradients(loss: torch.Tensor, *leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(loss.sum(), leaves)
+
+
+def against_plain_torch(seed: int) -> list[str]:
+    """uDTW distance, regulariser, soft-min and all gradients, float64, and float32 within its floor."""
+    report = []
+    for dim in (1, 3, 64):
+        batch = Batch.make(4, 40, seed, dim, torch.float64)
+        ours, plain = udtw.align(*batch.leaves), plain_torch.udtw(*batch.leaves)
+        expected = _gradients(plain.loss, *batch.leaves)
+        name = f"plain torch, d={dim}"
+        report += [
+            _same(f"{name}, distance", ours.distance, plain.distance, EXACT),
+            _same(f"{name}, regulariser", ours.regularizer, plain.regularizer, EXACT),
+            _same(f"{name}, soft-min", udtw.align(*batch.leaves, distance="soft_min").distance, plain.soft_min, EXACT),
+        ]
+        narrow = Batch.make(4, 40, seed, dim, torch.float32)
+        found = _gradients(ours.loss, *batch.leaves)
+        found32 = _gradients(udtw.align(*narrow.leaves).loss, *narrow.leaves)
+        for leaf, one, single, other in zip(("x", "y", "var_x", "var_y"), found, found32, expected, strict=True):
+            report.append(_same(f"{name}, gradient of {leaf}", one, other, EXACT))
+            report.append(_same(f"{name}, gradient of {leaf}, float32", single, other, SINGLE))
+    return report
+
+
+def against_tslearn(seed: int) -> list[str]:
+    """Soft-DTW value and gradient of the loss that is timed."""
+    from tslearn.metrics import SoftDTWLossPyTorch
+
+    batch = Batch.make(4, 128, seed, 1, torch.float64)
+    ours, theirs = udtw.soft_dtw(batch.x, batch.y, gamma=1.0), SoftDTWLossPyTorch(gamma=1.0)(batch.x, batch.y)
+    report = [_same("tslearn, soft-DTW", ours, theirs, SINGLE)]
+    pairs = zip("xy", _gradients(ours, batch.x, batch.y), _gradients(theirs, batch.x, batch.y), strict=True)
+    return report + [_same(f"tslearn, soft-DTW gradient of {leaf}", a, b, SINGLE) for leaf, a, b in pairs]
+
+
+def all_pairs(seed: int) -> list[str]:
+    """The matrices of soft-DTW, DTW and uDTW that are timed, on the first series."""
+    series = walks(100, 128, seed)[:20, :, 0]
+    name, soft = peers.soft_pairs_aeon(series)
+    beside = ~np.eye(len(series), dtype=bool)
+    report = [
+        _same(f"{name}, soft-DTW matrix", np.abs(peers.soft_pairs_ours(series)())[beside], soft()[beside], SINGLE)
+    ]
+    ours = peers.dtw_pairs_ours(series)()
+    for name, call in peers.dtw_pairs_peers(series).items():
+        theirs = np.asarray(call())
+        report.append(_same(f"{name}, DTW matrix", ours, theirs if name.startswith("aeon") else theirs**2, SINGLE))
+    var_x, var_y = variances(20, 128, seed + 1), variances(20, 128, seed + 2)
+    distance, omega = peers.uncertain_pairs_ours(series, var_x, var_y)()
+    tensors = [torch.from_numpy(array.astype(np.float64)) for array in (series[:, :, None], var_x, var_y)]
+    left, right = (index.flatten() for index in torch.meshgrid(torch.arange(20), torch.arange(20), indexing="ij"))
+    plain = plain_torch.udtw(tensors[0][left], tensors[0][right], tensors[1][left], tensors[2][right])
+    return [
+        *report,
+        _same("plain torch, uDTW matrix, distance", distance.ravel(), plain.distance, SINGLE),
+        _same("plain torch, uDTW matrix, regulariser", omega.ravel(), plain.regularizer, SINGLE),
+    ]
+
+
+def all_checks(seed: int) -> list[str]:
+    """Run everything; one line a check with the error found."""
+    return against_plain_torch(seed) + against_tslearn(seed) + all_pairs(seed)

@@ -1,0 +1,12 @@
+"""Pictures of alignments, as matplotlib figures. The only part of udtw that imports matplotlib (extra ``plots``)."""
+
+try:
+    import matplotlib  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "matplotlib":
+        raise
+    raise ImportError("udtw.plots draws with matplotlib; install it with: pip install 'udtw[plots]'") from error
+
+from udtw.plots.alignment import plot_alignment
+
+__all__ = ["plot_alignment"]

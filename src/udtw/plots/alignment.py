@@ -1,0 +1,326 @@
+"""The alignment figure: two series on the margins of their coupling, the match variance, and its histogram."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm, Normalize, PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from numpy.typing import NDArray
+from torch import Tensor
+
+from udtw import validate
+from udtw.distances import Alignment
+from udtw.errors import OptionError, ShapeError
+from udtw.validate import ArrayLike
+
+# The Okabe-Ito palette, told apart by all common kinds of colour vision.
+X_COLOR, Y_COLOR, MODE_COLOR, SAMPLE_COLOR = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
+ALL_COLOR = "#999999"
+SAMPLE_WIDTH, MODE_WIDTH = 0.6, 1.3
+
+MATRIX_INCHES, MARGIN_INCHES, HISTOGRAM_INCHES = 3.2, 0.9, 2.2
+LABEL_INCHES = (1.6, 1.3)
+"""What tick labels, axis labels and colour bars take, in width and height."""
+
+LOG_FROM_RATIO = 20
+"""Variances that span a larger ratio are shown on a logarithmic scale."""
+
+BINS = 30
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One pair, cropped to its true lengths N and M."""
+
+    x: Floats  # (N, d)
+    y: Floats  # (M, d)
+    sigma_x: Floats | None  # (N,)
+    sigma_y: Floats | None  # (M,)
+    coupling: Floats  # (N, M)
+    variance: Floats  # (N, M)
+    mode: NDArray[np.int64]  # (L, 2)
+    samples: list[NDArray[np.int64]]
+
+
+def plot_alignment(
+    x: ArrayLike,
+    y: ArrayLike,
+    alignment: Alignment,
+    *,
+    index: int = 0,
+    paths: int = 20,
+    seed: int = 0,
+    path_power: float = 0.1,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw the series, their coupling with the most probable path and sampled paths, and the match variance.
+
+    The axes are labelled "x", "y", "coupling", "variance", "histogram" and "legend". Steps of x run down and steps of y
+    run right, on the margins and in both matrices alike. The figure belongs to nobody: save it with ``savefig``.
+
+    Parameters
+    ----------
+    x, y : (N,), (N, d) or (B, N, d) and the same with M
+        What was aligned. Each feature is a line; a band of ±σ is drawn where ``align`` was given var_x or var_y.
+    alignment : Alignment
+        What `udtw.align` returned for them.
+    index : int
+        Which pair of a batch.
+    paths : int
+        How many paths to sample, 0 for none; ``seed`` makes them reproducible.
+    path_power : float in (0, 1]
+        Colours show ``coupling ** path_power``, so that faint probabilities can be seen.
+    figsize : (width, height) in inches
+        By default chosen so that the cells of the matrices are about square.
+    """
+    if paths < 0:
+        raise OptionError(f"paths is how many paths to sample, 0 or more; got {paths}.")
+    if not 0 < path_power <= 1:
+        raise OptionError(f"path_power must lie in (0, 1]; got {path_power}.")
+    pair = _pick(x, y, alignment, index, paths, seed)
+    width, height = _matrix_inches(*pair.coupling.shape)
+    figure = Figure(figsize=figsize or _figure_inches(width, height), layout="constrained")
+    axes = figure.subplot_mosaic(
+        [[".", "y", "legend", "legend"], ["x", "coupling", "variance", "histogram"]],
+        width_ratios=[MARGIN_INCHES, width, width, HISTOGRAM_INCHES],
+        height_ratios=[MARGIN_INCHES, height],
+    )
+    _draw_margins(axes["x"], axes["y"], pair)
+    _draw_coupling(figure, axes["coupling"], pair, path_power)
+    _draw_variance(figure, axes["variance"], pair)
+    _draw_histogram(axes["histogram"], pair)
+    _share_steps(axes, *pair.coupling.shape)
+    _draw_legend(axes["legend"], pair)
+    return figure
+
+
+def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: int, seed: int) -> _Pair:
+    """Everything that is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
+    if not isinstance(alignment, Alignment):
+        raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
+    problem, single = alignment._problem, alignment._form.single
+    count, rows, columns = problem.shape
+    if not 0 <= index < count:
+        raise OptionError(f"index must name one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
+    n, m = problem.lengths[:, index].tolist()
+    drawn = alignment.paths.sample(paths, seed) if paths else []
+    coupling, variance = torch.as_tensor(alignment.coupling), torch.as_tensor(alignment.variance)
+    return _Pair(
+        x=_series("x", x, index, count, rows)[:n],
+        y=_series("y", y, index, count, columns)[:m],
+        sigma_x=None if problem.var_x is None else _floats(problem.var_x[index, :n].sqrt()),
+        sigma_y=None if problem.var_y is None else _floats(problem.var_y[index, :m].sqrt()),
+        coupling=_floats(coupling if single else coupling[index])[:n, :m],
+        variance=_floats(variance if single else variance[index])[:n, :m],
+        mode=np.asarray(alignment.paths.mode()[index]),
+        samples=[np.asarray(path) for path in (drawn if single or not drawn else drawn[index])],
+    )
+
+
+def _series(name: str, value: ArrayLike, index: int, count: int, steps: int) -> Floats:
+    """(N, d) of pair ``index``; one sequence stands for all pairs, as in `align`."""
+    tensor, _ = validate.sequence(name, value)
+    if tensor.shape[1] != steps or tensor.shape[0] not in (1, count):
+        raise ShapeError(
+            f"{name} must be the sequence(s) that were aligned: {count} pair(s) of {steps} steps; got shape "
+            f"{tuple(tensor.shape)} as (B, N, d)."
+        )
+    return _floats(tensor[index if tensor.shape[0] > 1 else 0])
+
+
+def _floats(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().double().numpy()
+
+
+def _matrix_inches(n: int, m: int) -> tuple[float, float]:
+    """Width and height of an (n, m) matrix: square cells, unless that were too flat or too tall for a page."""
+    return MATRIX_INCHES, MATRIX_INCHES * min(max(n / m, 0.5), 1.5)
+
+
+def _figure_inches(width: float, height: float) -> tuple[float, float]:
+    return (
+        MARGIN_INCHES + 2 * width + HISTOGRAM_INCHES + LABEL_INCHES[0],
+        MARGIN_INCHES + height + LABEL_INCHES[1],
+    )
+
+
+def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
+    """x on the left, turned so that its time runs down; y on top. Both show the same range of values."""
+    limits = _value_limits(pair)
+    steps_x, steps_y = np.arange(len(pair.x)), np.arange(len(pair.y))
+    line_alpha = 1.0 if pair.x.shape[1] == 1 else 0.6
+    for feature in pair.x.T:
+        left.plot(feature, steps_x, color=X_COLOR, linewidth=1, alpha=line_alpha)
+        if pair.sigma_x is not None:
+            low, high = feature - pair.sigma_x, feature + pair.sigma_x
+            left.fill_betweenx(steps_x, low, high, color=X_COLOR, alpha=_band_alpha(pair), linewidth=0)
+    for feature in pair.y.T:
+        top.plot(steps_y, feature, color=Y_COLOR, linewidth=1, alpha=line_alpha)
+        if pair.sigma_y is not None:
+            low, high = feature - pair.sigma_y, feature + pair.sigma_y
+            top.fill_between(steps_y, low, high, color=Y_COLOR, alpha=_band_alpha(pair), linewidth=0)
+    # Large values point away from the matrix on both margins.
+    left.set_xlim(limits[1], limits[0])
+    top.set_ylim(limits)
+    left.set_xlabel("value of x")
+    left.set_ylabel("step of x")
+    top.set_ylabel("value of y")
+    left.locator_params(axis="x", nbins=3)
+    top.locator_params(axis="y", nbins=3)
+    # On the left its labels would push x away from the matrix.
+    top.yaxis.tick_right()
+    top.yaxis.set_label_position("right")
+    left.spines[["top", "right"]].set_visible(False)
+    top.spines[["top", "left"]].set_visible(False)
+    top.tick_params(bottom=False, labelbottom=False)
+
+
+def _band_alpha(pair: _Pair) -> float:
+    """Bands of several features lie over each other; together they should look like one."""
+    return max(0.25 / pair.x.shape[1], 0.02)
+
+
+def _value_limits(pair: _Pair) -> tuple[float, float]:
+    """The range of both series and their bands; a band adds at most half the range of the series on either side."""
+    low, high = min(pair.x.min(), pair.y.min()), max(pair.x.max(), pair.y.max())
+    span = max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-12)
+    lows, highs = [low], [high]
+    for series, sigma in ((pair.x, pair.sigma_x), (pair.y, pair.sigma_y)):
+        if sigma is not None:
+            lows.append((series - sigma[:, None]).min())
+            highs.append((series + sigma[:, None]).max())
+    low, high = max(min(lows), low - 0.5 * span), min(max(highs), high + 0.5 * span)
+    return float(low - 0.05 * span), float(high + 0.05 * span)
+
+
+def _draw_coupling(figure: Figure, axes: Axes, pair: _Pair, power: float) -> None:
+    norm = PowerNorm(power, vmin=0, vmax=1)
+    image = axes.imshow(np.clip(pair.coupling, 0, 1), cmap="Greys", norm=norm, aspect="auto")
+    axes.add_collection(
+        LineCollection([path[:, ::-1] for path in pair.samples], colors=SAMPLE_COLOR, linewidths=SAMPLE_WIDTH)
+    )
+    _draw_mode(axes, pair)
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
+    bar.set_label("coupling π* (probability of the match)")
+    ticks = _power_ticks(power)
+    bar.set_ticks(ticks, labels=[_number(tick) for tick in ticks])
+    bar.minorticks_off()
+
+
+def _draw_mode(axes: Axes, pair: _Pair) -> None:
+    """The most probable path; a light rim keeps it visible on dark cells and among the samples."""
+    rows, columns = pair.mode.T
+    axes.plot(columns, rows, color="white", linewidth=MODE_WIDTH + 1)
+    axes.plot(columns, rows, color=MODE_COLOR, linewidth=MODE_WIDTH)
+    axes.set_xlabel("step of y")
+    axes.tick_params(left=False, labelleft=False)
+
+
+def _power_ticks(power: float) -> list[float]:
+    """Probabilities of one digit, about evenly spaced after the power."""
+    return sorted({float(f"{share ** (1 / power):.1g}") for share in (0, 0.25, 0.5, 0.75, 1)})
+
+
+def _number(value: float) -> str:
+    """0.001 as it is, 1e-06 as a power of ten."""
+    if value == 0 or 1e-3 <= value < 1e4:
+        return f"{value:g}"
+    digit, exponent = f"{value:.0e}".split("e")
+    factor = "" if digit == "1" else digit + r"\cdot "
+    return rf"${factor}10^{{{int(exponent)}}}$"
+
+
+def _draw_variance(figure: Figure, axes: Axes, pair: _Pair) -> None:
+    low, high, logarithmic = _variance_range(pair.variance)
+    norm = LogNorm(low, high) if logarithmic else Normalize(low, high)
+    image = axes.imshow(pair.variance, cmap="cividis", norm=norm, aspect="auto")
+    _draw_mode(axes, pair)
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
+    bar.set_label("match variance Σ")
+    if logarithmic:
+        _plain_log_ticks(bar.ax.xaxis, low, high)
+
+
+def _variance_range(variance: Floats) -> tuple[float, float, bool]:
+    """Limits of Σ, never empty, and whether it spans so much that only a logarithmic scale shows it."""
+    low, high = float(variance.min()), float(variance.max())
+    if high <= low * (1 + 1e-6):
+        return 0.5 * low, 1.5 * high, False
+    return low, high, high > LOG_FROM_RATIO * low
+
+
+def _plain_log_ticks(axis: Axis, low: float, high: float) -> None:
+    """At most five labels 1, 2, 5, 10, ...; matplotlib's own, such as 2 × 10⁰, run into each other."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**decade for decade in decades for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= 5:
+            break
+    ticks = ticks[:: math.ceil(len(ticks) / 5)]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([_number(tick) for tick in ticks]))
+    axis.set_minor_locator(NullLocator())
+
+
+def _draw_histogram(axes: Axes, pair: _Pair) -> None:
+    """Share of the variances among all N·M matches, and among those on the path: each counts ``π*_mn / Σ π*``."""
+    low, high, logarithmic = _variance_range(pair.variance)
+    edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
+    edges[0], edges[-1] = low, high
+    every, _ = np.histogram(pair.variance, edges)
+    weighted, _ = np.histogram(pair.variance, edges, weights=pair.coupling)
+    axes.stairs(every / every.sum(), edges, fill=True, color=ALL_COLOR, alpha=0.6)
+    axes.stairs(weighted / weighted.sum(), edges, color=MODE_COLOR, linewidth=1.4)
+    axes.set_xscale("log" if logarithmic else "linear")
+    if logarithmic:
+        _plain_log_ticks(axes.xaxis, low, high)
+    axes.set_xlim(low, high)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("match variance Σ")
+    axes.set_ylabel("share of matches")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _share_steps(axes: dict[Any, Axes], n: int, m: int) -> None:
+    """The margins and both matrices move together, cell by cell."""
+    axes["y"].sharex(axes["coupling"])
+    axes["variance"].sharex(axes["coupling"])
+    axes["x"].sharey(axes["coupling"])
+    axes["variance"].sharey(axes["coupling"])
+    axes["coupling"].set_xlim(-0.5, m - 0.5)
+    axes["coupling"].set_ylim(n - 0.5, -0.5)
+    axes["coupling"].locator_params(integer=True, nbins=6)
+
+
+def _draw_legend(axes: Axes, pair: _Pair) -> None:
+    entries: dict[str, Any] = {
+        **_series_entry("x", X_COLOR, pair.sigma_x, pair.x.shape[1]),
+        **_series_entry("y", Y_COLOR, pair.sigma_y, pair.y.shape[1]),
+        "most probable path": Line2D([], [], color=MODE_COLOR, linewidth=MODE_WIDTH),
+    }
+    if pair.samples:
+        label = f"{len(pair.samples)} sampled path{'s' if len(pair.samples) > 1 else ''}"
+        entries[label] = Line2D([], [], color=SAMPLE_COLOR, linewidth=2 * SAMPLE_WIDTH)
+    entries["all matches"] = Patch(facecolor=ALL_COLOR, alpha=0.6)
+    entries["weighted by the coupling"] = Patch(facecolor="none", edgecolor=MODE_COLOR, linewidth=1.4)
+    axes.legend(list(entries.values()), list(entries), loc="center", ncols=2, frameon=False)
+    axes.set_axis_off()
+
+
+def _series_entry(name: str, color: str, sigma: Floats | None, features: int) -> dict[str, Any]:
+    """Label and handle of a series: a line, on a band where its σ is known."""
+    label = f"series {name}" if features == 1 else f"series {name} ({features} features)"
+    line = Line2D([], [], color=color)
+    return {label: line} if sigma is None else {f"{label} ± σ": (Patch(facecolor=color, alpha=0.25), line)}

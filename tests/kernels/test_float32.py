@@ -1,0 +1,43 @@
+"""What float32 keeps: errors against float64 stay within the floor that the recurrences allow."""
+
+import pytest
+import torch
+
+import udtw
+
+FLOOR = {10.0: 1e-5, 1.0: 3e-5, 0.1: 2e-4, 0.01: 7e-4, 0.001: 2e-3}
+
+
+def walks(seed: int, count: int, length: int) -> torch.Tensor:
+    """z-normalised random walks (B, N, 1)."""
+    steps = torch.randn(count, length, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).cumsum(1)
+    return (steps - steps.mean(1, keepdim=True)) / steps.std(1, keepdim=True)
+
+
+@pytest.mark.parametrize("gamma", FLOOR)
+@pytest.mark.parametrize("backend", ["numba", "portable"])
+@pytest.mark.parametrize("uncertain", [False, True])
+def test_distance_and_gradient_errors(gamma, backend, uncertain):
+    x, y = walks(0, 16, 128).float(), walks(1, 16, 128).float()
+    noise = torch.rand(2, 16, 128, generator=torch.Generator().manual_seed(2)) + 0.5
+
+    def run(dtype, backend):
+        leaves = [t.to(dtype).requires_grad_() for t in (x, y, *(noise if uncertain else ()))]
+        a = udtw.align(*leaves, gamma=gamma, backend=backend)
+        return a.distance.detach(), torch.autograd.grad(a.loss.sum(), leaves)
+
+    distance, grads = run(torch.float32, backend)
+    true_distance, true_grads = run(torch.float64, "numba")
+    assert float(((distance - true_distance) / true_distance).abs().max()) < 6e-7
+    for grad, truth in zip(grads, true_grads, strict=True):
+        for pair in range(16):
+            assert float((grad[pair] - truth[pair]).abs().max() / truth[pair].abs().max()) < FLOOR[gamma]
+
+
+def test_coupling_is_a_probability_to_the_last_place():
+    cost = torch.rand(8, 200, 150, generator=torch.Generator().manual_seed(0)) * 50
+    coupling = udtw.PathDistribution(cost, gamma=0.01).coupling
+    assert float(coupling.min()) >= 0
+    assert float(coupling.max()) <= 1
+    assert torch.allclose(coupling[:, 0, 0], torch.ones(8), atol=1e-5)
+    assert torch.equal(coupling[:, -1, -1], torch.ones(8))

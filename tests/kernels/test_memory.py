@@ -1,0 +1,50 @@
+"""The kernels' vector stores are not bounds-checked by the compiler, so these tests surround every buffer with canaries."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+
+from tests.problems import cases
+from udtw.kernels import cpu
+
+CANARY = 64
+
+
+class GuardedScratch:
+    """Stands in for `threads.scratch`: buffers of exactly the size asked for, between canaries."""
+
+    def __init__(self):
+        self.blocks: list[np.ndarray] = []
+
+    def __call__(self, name: str, size: int, dtype: np.dtype) -> np.ndarray:
+        block = np.full(size + 2 * CANARY, 77, dtype)
+        block[CANARY : CANARY + size] = 0
+        self.blocks.append(block)
+        return block[CANARY : CANARY + size]
+
+    def intact(self) -> bool:
+        return all((block[:CANARY] == 77).all() and (block[-CANARY:] == 77).all() for block in self.blocks)
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    scratch = GuardedScratch()
+    monkeypatch.setattr(cpu, "scratch", scratch)
+    return scratch
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("table_cells", [1, 2**20])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(case=cases(max_side=40))
+def test_sweeps_stay_inside_their_scratch_memory(guarded, monkeypatch, dtype, table_cells, case):
+    monkeypatch.setattr(cpu, "TABLE_CELLS", table_cells)
+    guarded.blocks.clear()
+    alignment, leaves = case.align("numba", dtype)
+    alignment.loss.sum().backward(retain_graph=True)
+    alignment.coupling.square().sum().backward()
+    alignment.paths.mode()
+    alignment.paths.sample(1, generator=0)
+    assert guarded.intact()
+    assert all(torch.isfinite(leaf.grad).all() for leaf in leaves.values())

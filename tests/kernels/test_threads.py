@@ -1,0 +1,123 @@
+"""Concurrency: the same bits whoever calls, however many threads run and whatever else is in the batch."""
+
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import udtw
+from udtw.kernels import cpu
+from udtw.kernels.threads import parallel_for
+
+BIG = {"count": 40, "length": 90}  # 324,000 cells: enough for more than one thread
+
+
+def problem(count: int, length: int, dtype=torch.float32, seed: int = 0) -> list[torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    x, y = (torch.randn(count, length, 2, generator=rng, dtype=dtype).cumsum(1) for _ in range(2))
+    a, b = (torch.rand(count, length, generator=rng, dtype=dtype) + 0.5 for _ in range(2))
+    return [x, y, a, b]
+
+
+def solve(tensors, **options) -> list[torch.Tensor]:
+    """Loss, all gradients and coupling."""
+    leaves = [t.clone().requires_grad_() for t in tensors]
+    found = udtw.align(*leaves, gamma=0.1, **options)
+    grads = torch.autograd.grad(found.loss.sum(), leaves)
+    return [found.loss.detach(), *grads, found.coupling.detach()]
+
+
+def same_bits(one, other) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture
+def restore_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_32_threads_at_once_give_equal_bits():
+    tensors = problem(**BIG)
+    expected = solve(tensors)
+    start = threading.Barrier(32)
+
+    def call(_):
+        start.wait()
+        return solve(tensors)
+
+    with ThreadPoolExecutor(32) as pool:
+        for found in pool.map(call, range(32)):
+            assert same_bits(found, expected)
+
+
+@pytest.mark.usefixtures("restore_threads")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_number_of_threads_does_not_change_a_bit(dtype):
+    tensors = problem(**BIG, dtype=dtype)
+    torch.set_num_threads(1)
+    expected = solve(tensors)
+    for n_threads in (2, 3, 7):
+        torch.set_num_threads(n_threads)
+        assert same_bits(solve(tensors), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"band": 5}])
+@pytest.mark.parametrize("length", [7, 20, 90])
+def test_a_pair_has_the_same_bits_in_any_batch(length, options):
+    tensors = problem(37, length)
+    whole = solve(tensors, **options)
+    for b in (0, 5, 36):
+        alone = solve([t[b : b + 1] for t in tensors], **options)
+        assert same_bits(alone, [t[b : b + 1] for t in whole])
+
+
+def test_long_sweeps_in_segments_have_the_same_bits(monkeypatch):
+    tensors = problem(3, 120)
+    expected = solve(tensors)
+    monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
+    assert same_bits(solve(tensors), expected)
+
+
+def in_child(queue) -> None:
+    queue.put([t.numpy() for t in solve(problem(**BIG))])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking a threaded process is what is tested
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_processes_started_after_use_do_not_hang(method):
+    expected = solve(problem(**BIG))
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=in_child, args=(queue,))
+    child.start()
+    try:
+        found = queue.get(timeout=120)
+        child.join(timeout=60)
+    finally:
+        child.kill()  # nothing happens to a child that has ended
+    assert child.exitcode == 0
+    assert same_bits([torch.from_numpy(a) for a in found], expected)
+
+
+def test_parallel_for_covers_every_item_once():
+    hits = np.zeros(1000, int)
+
+    def task(begin, end):
+        hits[begin:end] += 1
+
+    parallel_for(task, 1000, 7, 5)
+    assert (hits == 1).all()
+
+
+def test_parallel_for_raises_what_a_task_raised():
+    def task(begin, end):
+        if begin >= 50:
+            raise KeyError(begin)
+
+    with pytest.raises(KeyError):
+        parallel_for(task, 100, 10, 4)

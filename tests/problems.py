@@ -1,0 +1,111 @@
+"""Random alignment problems of every kind the library accepts, for comparing backends."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+import udtw
+
+BANDS = (None, 0, 1, 3, 0.0, 0.4, 1.0, "itakura", "mask", "masks")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of `udtw.align`: tensors that get gradients, and options."""
+
+    tensors: dict[str, Tensor]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def align(
+        self, backend: str, dtype: torch.dtype = torch.float64, **more
+    ) -> tuple[udtw.Alignment, dict[str, Tensor]]:
+        """The alignment, and the leaves to differentiate with respect to."""
+        leaves = {name: t.to(dtype).clone().requires_grad_() for name, t in self.tensors.items()}
+        arguments = {"x": None, "y": None, **leaves, **self.options, **more}
+        return udtw.align(**arguments, backend=backend), leaves
+
+
+def random_mask(rng: np.random.Generator, rows: int, columns: int, n: int, m: int) -> np.ndarray:
+    """A mask that admits about half of the cells, and at least one random path to (n − 1, m − 1)."""
+    mask = rng.random((rows, columns)) < 0.5
+    i = j = 0
+    mask[0, 0] = True
+    while (i, j) != (n - 1, m - 1):
+        steps = [(a, b) for a, b in ((1, 0), (0, 1), (1, 1)) if i + a < n and j + b < m]
+        a, b = steps[rng.integers(len(steps))]
+        i, j = i + a, j + b
+        mask[i, j] = True
+    return mask
+
+
+def make_case(
+    *,
+    seed: int,
+    count: int,
+    rows: int,
+    columns: int,
+    dim: int,
+    gamma: float,
+    uncertainty: str,
+    band: Any,
+    ragged: bool,
+    given_cost: bool,
+    scale: float = 1.0,
+) -> Case:
+    """One problem; ``uncertainty`` is "none", "steps", "x" or "joint"."""
+    rng = np.random.default_rng(seed)
+
+    def tensor(*shape: int) -> Tensor:
+        return torch.from_numpy(rng.standard_normal(shape))
+
+    def positive(*shape: int) -> Tensor:
+        return torch.from_numpy(rng.uniform(0.3, 3.0, shape))
+
+    if given_cost:
+        tensors = {"cost": scale * tensor(count, rows, columns)}
+    else:
+        tensors = {"x": scale * tensor(count, rows, dim), "y": scale * tensor(count, columns, dim)}
+    if uncertainty in ("steps", "x"):
+        tensors["var_x"] = positive(count, rows)
+    if uncertainty == "steps":
+        tensors["var_y"] = positive(count, columns)
+    if uncertainty == "joint":
+        tensors["variance"] = positive(count, rows, columns)
+    tensors["gamma"] = torch.tensor(gamma, dtype=torch.float64)
+    options: dict[str, Any] = {"beta": 0.7, "lam": 0.3}
+    n, m = np.full(count, rows), np.full(count, columns)
+    if ragged:
+        n, m = rng.integers(1, rows + 1, count), rng.integers(1, columns + 1, count)
+        options |= {"lengths_x": torch.from_numpy(n), "lengths_y": torch.from_numpy(m)}
+    if band == "mask":
+        # One mask for all pairs must lead to every pair's end: the union of one mask per pair does.
+        masks = [random_mask(rng, rows, columns, *size) for size in zip(n, m, strict=True)]
+        options["band"] = torch.from_numpy(np.logical_or.reduce(masks))
+    elif band == "masks":
+        masks = [random_mask(rng, rows, columns, *size) for size in zip(n, m, strict=True)]
+        options["band"] = torch.from_numpy(np.stack(masks))
+    else:
+        options["band"] = band
+    return Case(tensors, options)
+
+
+def cases(max_side: int = 6):
+    """Hypothesis strategy over all kinds of problems up to ``max_side`` × ``max_side``."""
+    side = st.integers(1, max_side)
+    return st.builds(
+        make_case,
+        seed=st.integers(0, 2**31),
+        count=st.integers(1, 3),
+        rows=side,
+        columns=side,
+        dim=st.sampled_from([1, 2, 3, 20]),
+        gamma=st.floats(-3, 2).map(lambda exponent: 10.0**exponent),
+        uncertainty=st.sampled_from(["none", "steps", "x", "joint"]),
+        band=st.sampled_from(BANDS),
+        ragged=st.booleans(),
+        given_cost=st.booleans(),
+    )
