@@ -71,7 +71,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _undisturbed(measure: "Callable[[], Found]", attempts: int) -> "tuple[Found, float | None]":
-    """Measure again while other processes disturb; the least disturbed result, and the share of the machine they used."""
+    """Measure again while other processes disturb: the least disturbed result, and their share of the machine."""
     best: tuple[Found, float | None] | None = None
     for _ in range(attempts):
         load = machine.OtherLoad()

@@ -21,7 +21,7 @@ class Effort:
     sample_seconds: float = 0.03
 
 
-QUICK = Effort(rounds=9, seconds=4, fewest=2)
+QUICK = Effort(rounds=9, seconds=3, fewest=2)
 FULL = Effort(rounds=21, seconds=15, fewest=5)
 SWEEP = Effort(rounds=5, seconds=2, fewest=2, sample_seconds=0.01)
 
@@ -49,15 +49,17 @@ def once(call: Call) -> float:
     return time.perf_counter() - begin
 
 
-def interleave(contenders: Mapping[str, Call], effort: Effort) -> dict[str, Timing]:
+def interleave(contenders: Mapping[str, Call], effort: Effort, warm_up: bool = True) -> dict[str, Timing]:
     """Time all contenders in turns: a, b, c, a, b, c, ...
 
-    One untimed call compiles and warms up. The next decides how many calls make one sample, so that a sub-millisecond
-    call is averaged over many; where one call is a sample, it is already the first. A sample of many calls is preceded by an untimed one, because the first
-    call after another contender's turn pays for the caches and threads that the other has just used.
+    One untimed call compiles and warms up, unless the caller has done so. The next decides how many calls make one
+    sample, so that a sub-millisecond call is averaged over many; where one call is a sample, it is already the first.
+    A sample of many calls is preceded by an untimed one, because the first call after another contender's turn pays for
+    the caches and threads that the other has just used.
     """
-    for call in contenders.values():
-        call()
+    if warm_up:
+        for call in contenders.values():
+            call()
     first = {name: once(call) for name, call in contenders.items()}
     counts = {name: max(1, math.ceil(effort.sample_seconds / first[name])) for name in contenders}
     seconds = {name: [first[name]] if counts[name] == 1 else [] for name in contenders}

@@ -94,7 +94,9 @@ def test_opcheck_cost_operators():
     lengths = torch.tensor([[4, 3], [3, 2]])
     band = (NONE, 0.0, None)
     torch.library.opcheck(numba_ops.path_coupling, (cost, GAMMA, lengths, *band))
-    torch.library.opcheck(numba_ops.path_expectations, (FIELD[None].clone().requires_grad_(), cost, GAMMA, lengths, *band))
+    torch.library.opcheck(
+        numba_ops.path_expectations, (FIELD[None].clone().requires_grad_(), cost, GAMMA, lengths, *band)
+    )
     torch.library.opcheck(numba_ops.path_least_mask, (COST, lengths, *band))
     torch.library.opcheck(numba_ops.path_least, (X, Y, None, VAR_X, VAR_Y, None, lengths, *band))
 

@@ -13,7 +13,7 @@ from udtw.kernels.cpu_backward import FACTORS, Gradients, backward
 from udtw.kernels.cpu_forward import BAD_VALUE, forward
 from udtw.kernels.cpu_forward import transitions as forward_transitions
 from udtw.kernels.cpu_hard import hard, mark_paths
-from udtw.kernels.cpu_pack import BUILT_IN, Pairs
+from udtw.kernels.cpu_pack import Pairs
 from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}

@@ -5,8 +5,8 @@ loop over k then works on whole diagonals of the batch. Everything is differenti
 """
 
 import torch
-import torch.nn.functional as functional
 from torch import Tensor
+from torch.nn import functional
 
 
 def skew(matrix: Tensor) -> Tensor:
