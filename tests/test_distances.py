@@ -129,7 +129,7 @@ def test_dtw_gradient_follows_the_least_path(backend):
     assert torch.allclose(grad, expected, atol=1e-6)
 
 
-# --- odd but valid input -------------------------------------------------------------------------------------------------
+# --- odd but valid input -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["numba", "portable"])
@@ -223,7 +223,7 @@ def test_results_looked_at_without_gradients_do_not_lose_them():
     assert found.coupling.requires_grad
 
 
-# --- refusals --------------------------------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["numba", "portable", "enumeration"])

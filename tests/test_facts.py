@@ -138,7 +138,7 @@ def test_the_full_band_is_no_band(backend):
 
 
 def test_noise_raises_the_expected_cost_of_a_fixed_path_by_its_share():
-    """Additive noise of variances γ_m², γ'_n² adds d·Σ (γ_m² + γ'_n²)/σ²_mn; Monte Carlo within four standard errors."""
+    """Noise of variances γ_m², γ'_n² adds d·Σ (γ_m² + γ'_n²)/σ²_mn; Monte Carlo within four standard errors."""
     rng = np.random.default_rng(0)
     x, y, a, b = (t[0].numpy() for t in sample(9))
     found = udtw.align(x, y, a, b)

@@ -1,7 +1,7 @@
 """The distances: thin functions over the distribution of paths.
 
-All are sums of **squared** Euclidean differences along the path (no root is taken unless ``squared=False`` is offered and
-given), and are not divided by the length unless ``normalize`` says so.
+All are sums of **squared** Euclidean differences along the path (no root is taken unless ``squared=False`` is offered
+and given), and are not divided by the length unless ``normalize`` says so.
 """
 
 from dataclasses import dataclass
@@ -86,31 +86,35 @@ def _prepare(
     if cost is not None:
         if x is not None or y is not None:
             raise OptionError("Give either x and y or a ready-made cost, not both; with cost= pass x=None, y=None.")
-        tensors["cost"], single = validate.matrix("cost", cost)
-        rows, columns = tensors["cost"].shape[1:]
+        main, single = validate.matrix("cost", cost)
+        tensors["cost"] = main
+        rows, columns = main.shape[1:]
     else:
         if x is None or y is None:
             raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
-        (tensors["x"], single_x), (tensors["y"], single_y) = validate.sequence("x", x), validate.sequence("y", y)
-        if tensors["x"].shape[2] != tensors["y"].shape[2]:
+        (first, single_x), (second, single_y) = validate.sequence("x", x), validate.sequence("y", y)
+        tensors |= {"x": first, "y": second}
+        if first.shape[2] != second.shape[2]:
             raise ShapeError(
-                f"x and y must have the same number of features; got x with {tensors['x'].shape[2]} and y with "
-                f"{tensors['y'].shape[2]} (shapes {tuple(tensors['x'].shape)} and {tuple(tensors['y'].shape)} as (B, N, d))."
+                "x and y must have the same number of features; got shapes "
+                f"{tuple(first.shape)} and {tuple(second.shape)} as (B, N, d)."
             )
         single = single_x and single_y
-        rows, columns = tensors["x"].shape[1], tensors["y"].shape[1]
+        rows, columns = first.shape[1], second.shape[1]
     tensors["var_x"] = validate.step_variance("var_x", var_x, rows)
     tensors["var_y"] = validate.step_variance("var_y", var_y, columns)
     if variance is not None:
-        tensors["variance"], _ = validate.matrix("variance", variance)
-        if tuple(tensors["variance"].shape[1:]) != (rows, columns):
+        joint, _ = validate.matrix("variance", variance)
+        tensors["variance"] = joint
+        if tuple(joint.shape[1:]) != (rows, columns):
             raise ShapeError(
                 f"variance must have one entry a match, shape ({rows}, {columns}) or (B, {rows}, {columns}); got "
-                f"{tuple(tensors['variance'].shape)}."
+                f"{tuple(joint.shape)}."
             )
     tensors = validate.same_batch(validate.common(tensors))
-    main = tensors["cost"] if cost is not None else tensors["x"]
-    assert main is not None, "checked above"
+    given = tensors["cost"] if cost is not None else tensors["x"]
+    assert given is not None, "checked above"
+    main = given
     count = main.shape[0]
     single = single and count == 1
     for name, steps in (("var_x", rows), ("var_y", columns)):
@@ -132,8 +136,8 @@ def _prepare(
         if validate.visible(problem.lengths):
             validate.check_lengths(problem.lengths, rows, columns)
         problem = _without_padding(problem)
-    given = cost if cost is not None else x
-    return problem, Form(numpy=not isinstance(given, Tensor), single=single), engine.choose(backend, main)
+    numpy = not isinstance(cost if cost is not None else x, Tensor)
+    return problem, Form(numpy=numpy, single=single), engine.choose(backend, main)
 
 
 def _without_padding(problem: Problem) -> Problem:
@@ -199,7 +203,7 @@ def align(
     normalize: str | None = None,
     backend: str = "auto",
 ) -> Alignment:
-    """Align two sequences with uncertainty: the distance ``d² = E[C]``, the regulariser ``Ω = E[log Σ]`` and the map π*.
+    """Align two sequences with uncertainty: distance ``d² = E[C]``, regulariser ``Ω = E[log Σ]`` and map π*.
 
     Parameters
     ----------
@@ -223,8 +227,9 @@ def align(
         What `Alignment.distance` is: ``E[C]`` (the paper; at least the DTW value, never negative for D ≥ 0) or
         ``−γ log Z`` (soft-DTW; may be negative).
     debias : bool
-        Subtract ``½[d²(x, x) + d²(y, y)]`` from the distance, so that a sequence has distance zero to itself. The result
-        can be negative for ``"expected"``. The regulariser is left as it is: debiased, uncertainty would cost nothing.
+        Subtract ``½[d²(x, x) + d²(y, y)]`` from the distance, so that a sequence has distance zero to itself. The
+        result can be negative for ``"expected"``. The regulariser is left as it is: debiased, uncertainty would cost
+        nothing.
     normalize : None, "length" or "path"
         Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
     backend : "auto", "numba", "portable" or "enumeration"
@@ -240,8 +245,8 @@ def align(
         raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
     if debias and (cost is not None or variance is not None):
         raise OptionError(
-            "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot give. "
-            "Pass sequences with var_x and var_y, or debias=False."
+            "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
+            "give. Pass sequences with var_x and var_y, or debias=False."
         )
     with torch.autocast(_device_type(x if cost is None else cost), enabled=False):
         problem, form, backend = _prepare(
@@ -282,8 +287,9 @@ def _device_type(value: Any) -> str:
 
 
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
-    """Soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,). Can be negative; see `soft_dtw_divergence`.
+    """Soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,).
 
+    Can be negative, and is not zero for equal series; see `soft_dtw_divergence`.
     ``options`` are those of `align`: lengths, band, cost, backend, and variances if wanted.
     """
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, normalize=normalize, **options).distance
@@ -299,8 +305,8 @@ def soft_dtw_divergence(
 def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | None = None, **options: Any) -> Any:
     """Classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
 
-    Differentiable by the least path (a subgradient where paths tie). ``options``: lengths, band, cost, variances, backend.
-    ``normalize`` is None or "length".
+    Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
+    those of `align`: lengths, band, cost, variances, backend.
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
@@ -320,7 +326,8 @@ def euclidean(
     if normalize not in (None, "length"):
         raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
     problem, form, _ = _prepare(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
-    assert problem.x is not None and problem.y is not None, "_prepare was given sequences"
+    assert problem.x is not None, "_prepare was given sequences"
+    assert problem.y is not None, "_prepare was given sequences"
     same_padding = problem.x.shape[1] == problem.y.shape[1]
     if not same_padding or (
         validate.visible(problem.lengths) and bool((problem.lengths[0] != problem.lengths[1]).any())

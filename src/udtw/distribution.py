@@ -173,7 +173,8 @@ class PathDistribution:
             )
         if cells[0].tolist() != [0, 0] or cells[-1].tolist() != [n - 1, m - 1]:
             raise PathError(
-                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]; got {cells[0].tolist()} to {cells[-1].tolist()}."
+                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]; got {cells[0].tolist()} to "
+                f"{cells[-1].tolist()}."
             )
         steps = cells[1:] - cells[:-1]
         wrong = ((steps < 0) | (steps > 1)).any(1) | (steps.sum(1) == 0)
@@ -202,6 +203,7 @@ def _both_lengths(lengths: Any, count: int) -> tuple[Any, Any]:
         table = table[None]
     if table.ndim != 2 or tuple(table.shape) != (count, 2):
         raise LengthError(
-            f"lengths must be a tuple (lengths_x, lengths_y) or an array of shape ({count}, 2); got {tuple(table.shape)}."
+            f"lengths must be a tuple (lengths_x, lengths_y) or an array of shape ({count}, 2); got shape "
+            f"{tuple(table.shape)}."
         )
     return table[:, 0], table[:, 1]

@@ -1,4 +1,4 @@
-"""A property that is computed once. Unlike functools.cached_property it holds no lock, so torch.compile can trace it."""
+"""A property that is computed once. Unlike functools.cached_property it holds no lock, and torch.compile traces it."""
 
 from collections.abc import Callable
 from typing import Any

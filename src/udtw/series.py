@@ -88,8 +88,8 @@ def _check_series(name: str, steps: np.ndarray, keep: np.ndarray) -> None:
     if bad.any():
         where = np.flatnonzero(keep)[np.argwhere(bad)[0, 0]]
         raise NonFiniteError(
-            f"{name} holds {steps[where].tolist()} at step {where}; {int(bad.sum())} value(s) are NaN or infinite. Fill them, "
-            "or pass nan_policy='omit' to leave out steps with NaN."
+            f"{name} holds {steps[where].tolist()} at step {where}; {int(bad.sum())} value(s) are NaN or infinite. "
+            "Fill them, or pass nan_policy='omit' to leave out steps with NaN."
         )
 
 

@@ -41,7 +41,7 @@ def visible(*tensors: Tensor | None) -> bool:
 
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
-    """A floating-point tensor; half precision and integers become what is computed in. The input is never written to."""
+    """A floating-point tensor; half precision and integers become what is computed in."""
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
@@ -156,7 +156,7 @@ def gamma(value: Any, count: int, like: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, count)):
             raise GammaError(
-                f"gamma must be one number, or one for each of {count} pairs; got a tensor of shape {tuple(value.shape)}."
+                f"gamma must be one number, or one for each of {count} pairs; got shape {tuple(value.shape)}."
             )
         tensor = value.to(device=like.device, dtype=like.dtype)
         if visible(tensor):
@@ -195,8 +195,8 @@ def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None)
     if bool(bad.any()):
         at = _first_bad(bad)
         raise NonFiniteError(
-            f"{name}{list(at)} is {tensor[at].item()}; {int(bad.sum())} value(s) of {name} are NaN or infinite. Mask the "
-            "padding with lengths, drop or fill missing steps (nan_policy='omit' does), or forbid cells with a band mask."
+            f"{name}{list(at)} is {tensor[at].item()}; {int(bad.sum())} value(s) of {name} are NaN or infinite. Mark "
+            "padding with lengths, fill or drop missing steps, or forbid cells with a band mask."
         )
 
 

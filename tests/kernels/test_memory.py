@@ -1,4 +1,4 @@
-"""The kernels' vector stores are not bounds-checked by the compiler, so these tests surround every buffer with canaries."""
+"""No compiler checks the bounds of the kernels' vector stores, so these tests surround every buffer with canaries."""
 
 import numpy as np
 import pytest

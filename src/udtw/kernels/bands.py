@@ -1,7 +1,7 @@
 """Which cells of the grid a path may use.
 
-A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram are
-measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
+A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram
+are measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
 
 - radius r: cells whose distance from the slanted diagonal, counted in steps of the **shorter** sequence, is at most r
   (rounded to the nearest cell, so that r = 0 is the diagonal itself). For equal lengths this is ``|i − j| ≤ r``;
@@ -48,6 +48,7 @@ def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) 
             raise BandError(f"band={band} is a negative radius. {_CHOICES}")
         return Band(RADIUS, float(band))
     if isinstance(band, numbers.Real):
+        band = float(band)
         if not 0 <= band <= 1:
             raise BandError(f"band={band} is not a fraction between 0 and 1; a radius must be an int. {_CHOICES}")
         return Band(FRACTION, float(band))
@@ -136,6 +137,6 @@ def check_mask(mask: np.ndarray, lengths: np.ndarray) -> None:
         b = int(np.argmin(ends))
         n, m = lengths[:, b].tolist()
         raise BandError(
-            f"The mask leaves no path for pair {b}: from cell (0, 0) the last cell ({n - 1}, {m - 1}) cannot be reached "
-            "by steps (1, 0), (0, 1), (1, 1) over True cells. Admit more cells, or pass band=None."
+            f"The mask leaves no path for pair {b}: from cell (0, 0) the last cell ({n - 1}, {m - 1}) cannot be "
+            "reached by steps (1, 0), (0, 1), (1, 1) over True cells. Admit more cells, or pass band=None."
         )

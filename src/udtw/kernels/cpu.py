@@ -6,6 +6,7 @@ arithmetic is in `cpu_rows`, the sweeps in `cpu_forward`, `cpu_backward` and `cp
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
+LAYOUT: tuple[Literal["C"], Literal["W"]] = ("C", "W")
+"""Contiguous and writeable: the only kind of array that the kernels are compiled for."""
 SERIAL_CELLS = 60_000
 """Below this many cells a second thread costs more than it saves."""
 PIECE_CELLS = 1_000_000
@@ -54,7 +57,7 @@ def make_pairs(
     count = gamma.shape[0]
 
     def floats(array: np.ndarray | None, absent: tuple[int, ...]) -> np.ndarray:
-        return np.zeros(absent, dtype) if array is None else np.require(array, dtype, "CW")
+        return np.zeros(absent, dtype) if array is None else np.require(array, dtype, LAYOUT)
 
     return Pairs(
         x=floats(x, (0, 0, 0)),
@@ -64,11 +67,11 @@ def make_pairs(
         var_y=floats(None if var_y is None else var_y[..., None], (0, 0, 1)),
         variance=floats(variance, (0, 0, 0)),
         fields=floats(fields, (0, 0, 0, 0)),
-        index=np.tile(np.arange(count), (2, 1)) if index is None else np.require(index, np.int64, "CW"),
-        length=np.require(length, np.int64, "CW"),
-        gamma=np.require(gamma, np.float64, "CW"),
-        band=np.zeros((2, 0, 0), np.int64) if band is None else np.require(band, np.int64, "CW"),
-        mask=np.zeros((0, 0, 0), np.bool_) if mask is None else np.require(mask, np.bool_, "CW"),
+        index=np.tile(np.arange(count), (2, 1)) if index is None else np.require(index, np.int64, LAYOUT),
+        length=np.require(length, np.int64, LAYOUT),
+        gamma=np.require(gamma, np.float64, LAYOUT),
+        band=np.zeros((2, 0, 0), np.int64) if band is None else np.require(band, np.int64, LAYOUT),
+        mask=np.zeros((0, 0, 0), np.bool_) if mask is None else np.require(mask, np.bool_, LAYOUT),
     )
 
 
@@ -161,7 +164,7 @@ def gradients(
         if unusable.any():
             used_fields = np.where(unusable[None, :, None, None], 0, used_fields).astype(dtype)
             broken |= unusable
-    factors = np.require(np.where(broken, 0, factors), dtype, "CW")
+    factors = np.require(np.where(broken, 0, factors), dtype, LAYOUT)
     pairs = pairs._replace(fields=used_fields)
     by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
     wanted = Gradients(

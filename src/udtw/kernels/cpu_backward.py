@@ -1,8 +1,8 @@
 """Backward sweep over packs of pairs: coupling, and the gradient of ``Σ_i g_i E[F_i]`` in every input.
 
-Tables exist only in scratch memory and only for a stretch of diagonals. A pack whose tables fit is swept forward once and
-backward once. A longer one is swept forward first to save the state every ``segment`` diagonals; then each segment, last
-first, is swept forward again with tables and then backward. Memory grows with N·√(N + M).
+Tables exist only in scratch memory and only for a stretch of diagonals. A pack whose tables fit is swept forward once
+and backward once. A longer one is swept forward first to save the state every ``segment`` diagonals; then each segment,
+last first, is swept forward again with tables and then backward. Memory grows with N·√(N + M).
 """
 
 from collections import namedtuple

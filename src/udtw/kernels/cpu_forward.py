@@ -39,7 +39,7 @@ def pack_shape(length, first, pack):
 @njit(**INNER)
 def row_size(pairs, pack_size, wide):
     """Positions of a row, whole vectors: the longest sequence, a guard step at either end, and room for overshoot."""
-    longest = max(max(pairs.x.shape[1], pairs.y.shape[1]), max(pairs.cost.shape[1], pairs.cost.shape[2]))
+    longest = max(pairs.x.shape[1], pairs.y.shape[1], pairs.cost.shape[1], pairs.cost.shape[2])
     return ((longest + 2) * pack_size // wide + 4) * wide
 
 

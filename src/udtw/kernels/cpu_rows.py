@@ -1,8 +1,8 @@
 """What happens on one anti-diagonal: the recurrences of README.md on SIMD vectors.
 
 A *pack* interleaves ``pack`` pairs of sequences: cell (i, j) of pair p lies on diagonal ``k = i + j`` at position
-``(i + 1)·pack + p``. Its predecessors are then at fixed offsets: up (i−1, j) at ``position − pack`` and left (i, j−1) at
-``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`` of diagonal k−2.
+``(i + 1)·pack + p``. Its predecessors are then at fixed offsets: up (i−1, j) at ``position − pack`` and left (i, j−1)
+at ``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`` of diagonal k−2.
 
 All rows live in one scratch array ``w``; arguments that name a quantity are the offset of its row there, and suffixes 1
 and 2 mean the diagonals before (in the backward sweep: after) this one. Loops run in whole vectors from ``begin`` and
@@ -204,8 +204,8 @@ def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, co
 
 @njit(**INNER)
 def adjoint_row(
-    w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2, coupling, coupling1, coupling2,
-    adjoint, adjoint1, adjoint2,
+    w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
+    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2,
 ):  # fmt: skip
     """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s q_s (v_p − Φ̄_s)``: how E[F] moves with C at fixed F."""
     for t in range(begin, end, lanes(w)):

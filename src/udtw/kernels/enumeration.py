@@ -4,6 +4,7 @@ Nothing is shared with the other backends: no recurrence, no diagonal, no sweep.
 """
 
 from functools import lru_cache
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -20,8 +21,8 @@ def paths(rows: int, columns: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """All monotone paths from (0, 0) to (rows − 1, columns − 1), as tuples of cells."""
     if rows * columns > MAX_CELLS:
         raise BackendError(
-            f"backend='enumeration' lists every path and takes grids of at most {MAX_CELLS} cells; got {rows} × {columns}. "
-            "Use backend='auto'."
+            f"backend='enumeration' lists every path and takes grids of at most {MAX_CELLS} cells; got {rows} × "
+            f"{columns}. Use backend='auto'."
         )
     if rows == columns == 1:
         return (((0, 0),),)
@@ -86,7 +87,7 @@ def transitions(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor
         probability = torch.softmax(log_weight, 0)
         visits = torch.einsum("p,pnm->nm", probability, table)
         for path, p in zip(kept, probability, strict=True):
-            for (i0, j0), (i, j) in zip(path, path[1:], strict=False):
+            for (i0, j0), (i, j) in pairwise(path):
                 out[STEPS.index((i - i0, j - j0)), b, i, j] += p
         out[:, b] = torch.where(visits > 0, out[:, b] / visits, 0)
     out[0, :, 0, 0] = 1
@@ -100,6 +101,6 @@ def least_cost(cost: Tensor, admissible: Tensor, lengths: Tensor) -> tuple[Tenso
     for b, kept, _, log_weight in _per_pair(cost, one, admissible, lengths):
         best = int(torch.argmax(log_weight))
         values.append(-log_weight[best])
-        for (i0, j0), (i, j) in zip(kept[best], kept[best][1:], strict=False):
+        for (i0, j0), (i, j) in pairwise(kept[best]):
             choice[b, i, j] = STEPS.index((i - i0, j - j0))
     return torch.stack(values), choice

@@ -1,7 +1,7 @@
 """The torch backends, `portable` and `enumeration`, on a `Problem`: they need C and the fields as matrices.
 
-They work in the log domain, where float32 loses accuracy as γ gets small, so they compute in float64 wherever the device
-has it and round at the end.
+They work in the log domain, where float32 loses accuracy as γ gets small, so they compute in float64 wherever the
+device has it and round at the end.
 """
 
 from collections.abc import Iterable

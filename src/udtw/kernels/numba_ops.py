@@ -6,6 +6,7 @@ higher derivatives go through the portable backend, so they are exact.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from udtw import validate
 from udtw.kernels import cpu, generic
 from udtw.kernels.bands import MASK, Band, check_mask, intervals
+from udtw.kernels.cpu_pack import BUILT_IN
 from udtw.kernels.problem import Problem
 
 OptionalTensor = Tensor | None
@@ -84,7 +86,7 @@ def path_expectations(
 ) -> Tensor:
     """(B, K): expectations of ``fields`` (K, B, N, M) under the paths of ``cost``."""
     problem = Problem(gamma, lengths, Band(kind, value, mask), cost=cost)
-    wanted = range(cpu.BUILT_IN, cpu.BUILT_IN + fields.shape[0])
+    wanted = range(BUILT_IN, BUILT_IN + fields.shape[0])
     return torch.from_numpy(run(problem, fields, cpu.sums, list(wanted))[:, 1:].copy())
 
 
@@ -146,8 +148,8 @@ def path_gradients(
     """Gradients of ``Σ_b factors[:, b]·(soft_min, E[C], E[log Σ], E[(Σ−1)²], E[1])_b + E[field]_b``.
 
     In x, y, cost, var_x, var_y, variance, gamma (empty where absent or not wanted); last the coupling itself.
-    ``entropic`` (B,) bool is soft_min > 0, see `cpu.gradients`. The gradient in γ is a small difference of large numbers:
-    where it is wanted, everything is computed in float64.
+    ``entropic`` (B,) bool is soft_min > 0, see `cpu.gradients`. The gradient in γ is a small difference of large
+    numbers: where it is wanted, everything is computed in float64.
     """
     problem = _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask)
     fields = None if field is None else field[None]
@@ -161,7 +163,7 @@ def path_gradients(
     return x_, y_, cost_, var_x_.squeeze(2), var_y_.squeeze(2), variance_, by_gamma, torch.from_numpy(result.coupling)
 
 
-# --- shapes, for tracing -----------------------------------------------------------------------------------------------
+# --- shapes, for tracing -----------------------------------------------------------------------------------------
 
 
 @path_sums.register_fake
@@ -214,7 +216,7 @@ def _(
     )
 
 
-# --- first derivatives -------------------------------------------------------------------------------------------------
+# --- first derivatives -------------------------------------------------------------------------------------------
 
 
 def _differentiable(operator, setup_context, backward):
@@ -226,11 +228,11 @@ def _differentiable(operator, setup_context, backward):
     operator.register_autograd(backward, setup_context=setup_context)
     members = {
         "generate_vmap_rule": True,
-        "forward": staticmethod(lambda *args: operator(*args)),
+        "forward": staticmethod(operator),
         "setup_context": staticmethod(setup_context),
         "backward": staticmethod(backward),
     }
-    function = type(operator._name, (torch.autograd.Function,), members)
+    function: Any = type(operator._name, (torch.autograd.Function,), members)
 
     def call(*args):
         if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
@@ -315,7 +317,7 @@ def _expectations_backward(ctx, grad):
 expectations = _differentiable(path_expectations, _save_expectations, _expectations_backward)
 
 
-# --- higher derivatives, through the portable backend --------------------------------------------------------------------
+# --- higher derivatives, through the portable backend ------------------------------------------------------------
 
 
 def _save_gradients(ctx, inputs, output):
@@ -329,7 +331,8 @@ def _gradients_backward(ctx, *cotangents):
     names = ("x", "y", "cost", "var_x", "var_y", "variance")
     present = [n for n, t in zip(names, tensors, strict=True) if t is not None]
     want_gamma, want_coupling = ctx.wants
-    base = Problem(gamma, lengths, Band(*ctx.band, mask), **dict(zip(names, tensors, strict=True)))
+    kind, value = ctx.band
+    base = Problem(gamma, lengths, Band(kind, value, mask), **dict(zip(names, tensors, strict=True)))
 
     def first_order(factors, field, gamma, *values):
         """What `path_gradients` computes, differentiable."""
@@ -353,13 +356,15 @@ def _gradients_backward(ctx, *cotangents):
     keep = [*(t is not None for t in tensors), want_gamma, want_coupling]
     given = tuple(c for c, used in zip(cotangents, keep, strict=True) if used)
     primals = [t for t in tensors if t is not None]
-    if field is None:
-        _, pull = torch.func.vjp(lambda f, g, *v: first_order(f, None, g, *v), factors, gamma, *primals)
-        by_factors, by_gamma, *by_present = pull(given)
-        by_field = None
-    else:
-        _, pull = torch.func.vjp(first_order, factors, field, gamma, *primals)
-        by_factors, by_field, by_gamma, *by_present = pull(given)
+    inputs = [factors, gamma, *primals] if field is None else [factors, field, gamma, *primals]
+
+    def outputs(factors, *rest):
+        return first_order(factors, None, *rest) if field is None else first_order(factors, *rest)
+
+    pull = torch.func.vjp(outputs, *inputs)[1]
+    by_factors, *by_rest = pull(given)
+    by_field = None if field is None else by_rest.pop(0)
+    by_gamma, *by_present = by_rest
     by_name = dict(zip(present, by_present, strict=True))
     return (
         by_factors,
@@ -379,7 +384,7 @@ def _gradients_backward(ctx, *cotangents):
 _gradients = _differentiable(path_gradients, _save_gradients, _gradients_backward)
 
 
-# --- vmap: fold the mapped axis into the batch --------------------------------------------------------------------------
+# --- vmap: fold the mapped axis into the batch -------------------------------------------------------------------
 
 
 def _fold(size: int, dim: int | None, tensor: OptionalTensor, batch_axis: int) -> OptionalTensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -80,7 +81,8 @@ class Problem:
         """The same problem in another floating-point type."""
         names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance")
         tensors = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: None if t is None else t.to(dtype) for name, t in tensors.items()})
+        changes: dict[str, Any] = {name: None if t is None else t.to(dtype) for name, t in tensors.items()}
+        return replace(self, **changes)
 
     def replace(self, **changes) -> "Problem":
         return replace(self, **changes)

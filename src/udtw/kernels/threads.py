@@ -12,27 +12,29 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-_lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
+
+class _Pool:
+    """One pool of helper threads for the process, made when first needed."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+        self.executor: ThreadPoolExecutor | None = None
+
+    def get(self) -> ThreadPoolExecutor:
+        with self.lock:
+            if self.executor is None:
+                self.executor = ThreadPoolExecutor(max(1, available_cores() - 1), thread_name_prefix="udtw")
+            return self.executor
+
+
+_pool = _Pool()
 _scratch = threading.local()
 
-
-def _forget_pool() -> None:
-    global _pool, _lock
-    _pool = None
-    _lock = threading.Lock()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-def _shared_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=max(1, available_cores() - 1), thread_name_prefix="udtw")
-        return _pool
+    os.register_at_fork(after_in_child=_pool.forget)
 
 
 def available_cores() -> int:
@@ -44,10 +46,11 @@ def available_cores() -> int:
 
 def scratch(name: str, size: int, dtype: np.dtype) -> np.ndarray:
     """This thread's reusable flat buffer of at least ``size`` numbers. It never holds NaN: see `clear_scratch`."""
-    buffers = _scratch.__dict__
-    buffer = buffers.get((name, dtype))
+    key = f"{name} {dtype}"
+    buffer = _scratch.__dict__.get(key)
     if buffer is None or buffer.size < size:
-        buffers[(name, dtype)] = buffer = np.zeros(size, dtype)
+        buffer = np.zeros(size, dtype)
+        _scratch.__dict__[key] = buffer
     return buffer
 
 
@@ -69,7 +72,7 @@ def parallel_for(task: Callable[[int, int], None], count: int, grain: int, n_thr
             task(piece * grain, min(count, (piece + 1) * grain))
 
     helpers = min(n_threads, total) - 1
-    futures = [_shared_pool().submit(work) for _ in range(helpers)] if helpers > 0 else []
+    futures = [_pool.get().submit(work) for _ in range(helpers)] if helpers > 0 else []
     try:
         work()
     finally:
