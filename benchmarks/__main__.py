@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.rows import Row
 
 BUSY = 0.05  # share of the machine used by others above which the ratios are not to be trusted
+ATTEMPTS = 2  # how often a case is measured at most if others disturb it
 
 
 @dataclass
@@ -95,7 +96,7 @@ def _measure(results: Results, chosen: list[str], setting: "Setting", progress: 
         begin = time.perf_counter()
         if name in CASES:
             task = progress.add_task(name, total=None)
-            found, share = _undisturbed(partial(CASES[name], setting), attempts=2 if setting.quick else 3)
+            found, share = _undisturbed(partial(CASES[name], setting), ATTEMPTS)
             results.rows += found.rows
             results.cases[name] = {"other_load": share, "timings": found.raw}
         else:

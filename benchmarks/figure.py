@@ -42,8 +42,10 @@ def _growth(axes: Axes, name: str, points: Sequence[dict[str, Any]]) -> None:
             if isinstance(value, dict):
                 cells = point["batch"] * point["length"] ** 2 / 1e6 if name == "sweep-length" else 1
                 value = value["median"] / cells
+            else:
+                value = max(value, 0.01)  # below the resolution of resident memory; zero has no logarithm
             places.append(point["varied"])
-            values.append(max(value, 1e-6))
+            values.append(value)
         axes.plot(places, values, marker="o", label=who)
     axes.set(xscale="log", yscale="log", xlabel=LABELS[name][0], ylabel=LABELS[name][1])
     axes.set_xscale("log", base=2)

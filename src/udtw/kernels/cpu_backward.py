@@ -10,7 +10,19 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu_forward import OK, OUTER, pack_shape, row_size, start_soft_min, step_soft_min
+from udtw.kernels.cpu_forward import (
+    BAD_VALUE,
+    OK,
+    OUTER,
+    alarmed,
+    mean_cost_at,
+    pack_shape,
+    row_size,
+    soft_min_at,
+    start_soft_min,
+    step_soft_min,
+    stretch_of,
+)
 from udtw.kernels.cpu_pack import (
     BUILT_IN,
     DEVIATION,
@@ -26,6 +38,8 @@ from udtw.kernels.cpu_pack import (
     scatter,
     set_limits,
     spread,
+    spread_theta,
+    variances_usable,
 )
 from udtw.kernels.cpu_rows import (
     INNER,
@@ -37,8 +51,8 @@ from udtw.kernels.cpu_rows import (
     cost_gradient_row,
     coupling_row,
     fill,
-    potential_row,
     product_row,
+    range_row,
     tilt_row,
     variance_gradient_row,
 )
@@ -58,21 +72,23 @@ Gradients = namedtuple(
     ],
 )
 
-BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE = range(5)
+BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
 FACTORS = 5
 """Rows of ``factors``: the loss's derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²] and E[1]."""
+ADJOINT, REST = 0, 1
+"""``used[ADJOINT]``: gradients are wanted, not the coupling alone; ``used[REST]``: any field but C counts; from
+BY_LOG to BY_FIELD: that field counts."""
 
 Layout = namedtuple(
     "Layout",
     [
         "row",  # numbers in a row
-        "weight", "power", "level", "potential",  # the rolling state, three rows each, contiguous
-        "logs",  # three rows: log2 of the transition probabilities
+        "state",  # the rolling rows of `step_soft_min`
         "coupling", "adjoint",  # rolling, three rows each
-        "scale", "inverse_gamma", "by_entropy", "direct",
+        "scale", "theta", "by_cost", "direct",
         "factors",  # FACTORS rows
-        "over_gamma",  # FACTORS rows: the factors divided by γ
-        "cost", "variance", "field", "total", "gradient", "sigma_gradient", "tilt",
+        "over_gamma",  # FACTORS + 1 rows: the factors, and for the user's field one, divided by γ
+        "cost", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "tilt",
         "grad_x", "grad_y", "grad_var_x", "grad_var_y",
         "sequences",
         "saved",  # the states saved at the start of each segment
@@ -87,22 +103,23 @@ STATE_ROWS = 12
 
 @njit(**INNER)
 def make_layout(row, dim, saves, size):
-    state, logs, coupling, scale = 0, STATE_ROWS, 15, 21
-    factors, cost = 25, 25 + 2 * FACTORS
-    grads = cost + 7
+    coupling = STATE_ROWS
+    scale = coupling + 6
+    factors = scale + 4
+    cost = factors + 2 * FACTORS + 1
+    grads = cost + 8
     sequences = grads + 2 * dim + 2
     saved = sequences + 2 * dim + 2
     tables = (saved + STATE_ROWS * saves) * row
     return Layout(
         row,
-        state * row, (state + 3) * row, (state + 6) * row, (state + 9) * row,
-        logs * row,
+        0,
         coupling * row, (coupling + 3) * row,
         scale * row, (scale + 1) * row, (scale + 2) * row, (scale + 3) * row,
         factors * row,
         (factors + FACTORS) * row,
         cost * row, (cost + 1) * row, (cost + 2) * row, (cost + 3) * row, (cost + 4) * row, (cost + 5) * row,
-        (cost + 6) * row,
+        (cost + 6) * row, (cost + 7) * row,
         grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + 1) * row,
         sequences * row,
         saved * row,
@@ -113,49 +130,56 @@ def make_layout(row, dim, saves, size):
 
 
 @njit(**INNER)
-def spread_factors(w, at, pairs, factors, entropic, first, pack):
+def spread_factors(w, at, pairs, factors, used, first, pack):
     """Everything that is one number a pair, repeated along rows."""
-    gamma, row = pairs.gamma, at.row
-    spread(w, at.scale, row, 1 / (np.log(2) * gamma), first, pack)
-    spread(w, at.inverse_gamma, row, 1 / gamma, first, pack)
-    spread(w, at.by_entropy, row, np.where(entropic, factors[BY_COST], 0) * np.log(2), first, pack)
-    spread(w, at.direct, row, factors[BY_SOFT_MIN] + factors[BY_COST], first, pack)
-    for f in range(FACTORS):
-        spread(w, at.factors + f * row, row, factors[f], first, pack)
-        spread(w, at.over_gamma + f * row, row, factors[f] / gamma, first, pack)
-    spread(w, at.over_gamma + BY_COST * row, row, np.where(entropic, 0, factors[BY_COST]) / gamma, first, pack)
+    gamma, factors, row = pairs.gamma[first : first + pack], factors[:, first : first + pack], at.row
+    spread(w, at.scale, row, 1 / (np.log(2) * gamma))
+    spread_theta(w, at.theta, row, pairs, first, pack)
+    spread(w, at.by_cost, row, factors[BY_COST] * np.log(2))
+    spread(w, at.direct, row, factors[BY_SOFT_MIN] + factors[BY_COST])
+    for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
+        spread(w, at.factors + f * row, row, factors[f])
+    for f in (BY_LOG, BY_DEVIATION, BY_ONE):
+        if used[f]:
+            spread(w, at.over_gamma + f * row, row, factors[f] / gamma)
+    if used[BY_FIELD]:
+        spread(w, at.over_gamma + BY_FIELD * row, row, 1 / gamma)
 
 
 @njit(**INNER)
-def total_field_row(w, pairs, d, at, used):
-    """``F/γ = Σ_i (g_i/γ) F_i`` over the built-in fields that are ``used`` and the user's one."""
-    product_row(w, d.begin, d.end, at.over_gamma + BY_COST * at.row, at.cost, at.total)
-    for which in (LOG_VARIANCE, DEVIATION, ONE):
+def rest_field_row(w, pairs, d, at, used):
+    """``Σ_i (g_i/γ) F_i`` over the fields that are ``used``, other than C: built-in ones and the user's."""
+    fresh = True
+    for which in (LOG_VARIANCE, DEVIATION, ONE, BUILT_IN):
         if used[1 + which]:
             field_row(w, pairs, d, which, at.variance, at.field)
-            add_product_row(w, d.begin, d.end, at.over_gamma + (1 + which) * at.row, at.field, at.total)
-    if pairs.fields.shape[0] > 0:
-        field_row(w, pairs, d, BUILT_IN, at.variance, at.field)
-        add_product_row(w, d.begin, d.end, at.inverse_gamma, at.field, at.total)
+            if fresh:
+                product_row(w, d.begin, d.end, at.over_gamma + (1 + which) * at.row, at.field, at.total)
+            else:
+                add_product_row(w, d.begin, d.end, at.over_gamma + (1 + which) * at.row, at.field, at.total)
+            fresh = False
 
 
 @njit(**INNER)
-def sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, table):
+def sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch, table):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
     xs, ys, var_x, var_y = sequences
     cost_row(w, pairs, d, at.row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
+    if stretch > 0:
+        range_row(w, d.begin, d.end, at.cost, stretch, at.alarm)
     to_up, to_left, to_corner = table, table + at.size, table + 2 * at.size
-    step_soft_min(
-        w, pairs, d, at.row, at.cost, at.scale, at.weight, at.power, unreachable, True, to_up, to_left, to_corner,
-        used[0], at.level, at.logs,
-    )  # fmt: skip
-    if used[0]:
-        total_field_row(w, pairs, d, at, used)
-        r, r1, r2 = d.k % 3 * at.row, (d.k + 2) % 3 * at.row, (d.k + 1) % 3 * at.row
-        potential_row(
-            w, d.begin, d.end, d.pack, at.total, at.by_entropy, at.potential + r, at.potential + r1, at.potential + r2,
-            to_up, to_left, to_corner, at.logs, at.logs + at.row, at.logs + 2 * at.row,
-            table + 3 * at.size, table + 4 * at.size, table + 5 * at.size,
+    pull_up, pull_left, pull_corner = table + 3 * at.size, table + 4 * at.size, table + 5 * at.size
+    if used[ADJOINT]:
+        if used[REST]:
+            rest_field_row(w, pairs, d, at, used)
+        step_soft_min(
+            w, pairs, d, at.row, at.cost, at.scale, at.state, unreachable, True, to_up, to_left, to_corner,
+            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, used[REST], at.total,
+        )  # fmt: skip
+    else:
+        step_soft_min(
+            w, pairs, d, at.row, at.cost, at.scale, at.state, unreachable, True, to_up, to_left, to_corner,
+            False, 0, False, 0, 0, 0, 0, False, 0,
         )  # fmt: skip
 
 
@@ -236,12 +260,14 @@ def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min
 
 
 @njit(**OUTER)
-def backward(pairs, begin, end, pack_size, segment, factors, entropic, unreachable, w, limits, grads):
+def backward(pairs, begin, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
     """Fill ``grads`` for pairs [begin, end), given the loss's derivatives ``factors`` (5, B); see `FACTORS`.
 
+    If ``sums`` (B, 3) is not empty it receives soft_min, E[C] and, if that is all that counts beside C, E[log Σ];
+    values are then checked as in `forward`. Otherwise they are not: `forward` has.
+
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
-    coupling is computed. ``entropic`` (B,) bool chooses how E[C] is carried (README.md): a matter of rounding only.
-    ``limits`` is (5, N + M − 1) integer scratch. Values are not checked: `forward` has.
+    coupling is computed. ``limits`` is (5, N + M − 1) integer scratch.
     """
     wide, dim = lanes(w), pairs.x.shape[2]
     row = row_size(pairs, pack_size, wide)
@@ -252,44 +278,72 @@ def backward(pairs, begin, end, pack_size, segment, factors, entropic, unreachab
     at = make_layout(row, dim, saves, size)
     if w.size < at.end:
         return at.end
+    checking = sums.size > 0
+    if checking and not variances_usable(pairs, begin, end):
+        return BAD_VALUE
     zero = w.dtype.type(0)
-    used = np.zeros(FACTORS, np.bool_)
+    used = np.zeros(FACTORS + 1, np.bool_)
     for f in (BY_LOG, BY_DEVIATION, BY_ONE):
         used[f] = factors[f].any()
-    used[0] = with_adjoint = factors.any() or pairs.fields.shape[0] > 0
+    used[BY_FIELD] = pairs.fields.shape[0] > 0
+    used[REST] = used[BY_LOG:].any()
+    used[ADJOINT] = with_adjoint = factors.any() or used[REST]
     soft_min = np.zeros(pack_size)
+    fill(w, at.alarm, at.alarm + wide, zero)
     for first in range(begin, end, pack_size):
         pack = min(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         diagonals = rows + columns - 1
         last_segment = (diagonals - 1) // segment
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        spread_factors(w, at, pairs, factors, entropic, first, pack)
+        spread_factors(w, at, pairs, factors, used, first, pack)
+        stretch = w.dtype.type(0)
+        if checking:
+            stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
-        start_soft_min(w, at.weight, at.power, row, pack, unreachable)
-        fill(w, at.level, at.potential + 3 * row, zero)
+        start_soft_min(w, at.state, row, pack, unreachable)
         fill(w, at.coupling, at.adjoint + 3 * row, zero)
         fill(w, at.tilt, at.sequences, zero)
         for k in range(last_segment * segment):
             if k % segment == 0:
-                copy_row(w, 0, STATE_ROWS * row, at.weight, at.saved + k // segment * STATE_ROWS * row)
+                copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
             d = diagonal(limits, k, pack, first)
             sweep_forward(
-                w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, at.tables + row - d.begin
+                w,
+                pairs,
+                d,
+                at,
+                sequences,
+                (columns - 1 - k) * pack,
+                used,
+                unreachable,
+                stretch,
+                at.tables + row - d.begin,
             )
         for s in range(last_segment, -1, -1):
             if s < last_segment:
-                copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.weight)
+                copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
             start, stop = s * segment, min((s + 1) * segment, diagonals)
             ahead = min(stop + 2, diagonals)
             place_tables(limits, pack, start, ahead, at.tables, row)
             for k in range(start, ahead):
                 d = diagonal(limits, k, pack, first)
-                sweep_forward(w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, limits[4, k])
+                sweep_forward(
+                    w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[4, k]
+                )
                 for p in range(pack):
                     if pairs.length[0, first + p] + pairs.length[1, first + p] - 2 == k:
-                        t = k % 3 * row + pairs.length[0, first + p] * pack + p
-                        soft_min[p] = (w[at.power + t] - np.log2(w[at.weight + t])) * np.log(2) * pairs.gamma[first + p]
+                        position = pairs.length[0, first + p] * pack + p
+                        soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[first + p])
+                        if checking:
+                            b = first + p
+                            sums[b, 0] = soft_min[p]
+                            sums[b, 1] = mean_cost_at(w, at.state, at.theta, row, k, position, pairs.gamma[b])
+                            if used[BY_LOG]:
+                                rest = w[at.state + (9 + k % 3) * row + position]
+                                sums[b, 2] = rest * pairs.gamma[b] / factors[BY_LOG, b]
+            if checking and alarmed(w, at.alarm):
+                return BAD_VALUE
             for k in range(stop - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
                 table1, table2 = limits[4, min(k + 1, diagonals - 1)], limits[4, min(k + 2, diagonals - 1)]

@@ -15,6 +15,7 @@ from udtw.kernels.cpu_pack import (
     scatter,
     set_limits,
     spread,
+    spread_theta,
     variances_usable,
 )
 from udtw.kernels.cpu_rows import INNER, expectation_row, fill, range_row, soft_min_row
@@ -53,42 +54,56 @@ def stretch_of(pairs, first, pack, rows, columns, unreachable, largest):
 
 
 @njit(**INNER)
-def start_soft_min(w, weight, power, row, pack, unreachable):
+def start_soft_min(w, state, row, pack, unreachable):
     """Nothing is reachable but a virtual cell (−1, −1), the corner predecessor of (0, 0)."""
-    fill(w, weight, weight + 3 * row, w.dtype.type(1))
+    power = state + 3 * row
+    fill(w, state, power, w.dtype.type(1))
     fill(w, power, power + 3 * row, unreachable)
+    fill(w, power + 3 * row, power + 9 * row, w.dtype.type(0))
     for t in range(power + row, power + row + pack):  # diagonal −2 lies in row −2 mod 3 = 1
         w[t] = 0
 
 
 @njit(**INNER)
 def step_soft_min(
-    w, pairs, d, row, cost, scale, weight, power, unreachable, keep, to_up, to_left, to_corner, with_logs, level, logs
-):
-    """One diagonal of the partition function in the three rolling rows of ``weight``, ``power`` and ``level``."""
-    # Only ``power`` needs guards: a stale weight is finite, and an unreachable power makes its share exactly zero.
-    r, r1, r2 = d.k % 3 * row, (d.k + 2) % 3 * row, (d.k + 1) % 3 * row
+    w, pairs, d, row, cost, scale, state, unreachable, keep, to_up, to_left, to_corner, with_mean, theta,
+    with_pulls, by_cost, pull_up, pull_left, pull_corner, with_rest, rest_field,
+):  # fmt: skip
+    """One diagonal of `soft_min_row` in the rolling rows of ``state``: three each of weight, power, excess and rest."""
+    # Only ``power`` needs guards: whatever is stale is finite, and an unreachable power makes its share exactly zero.
+    r, r1, r2 = state + d.k % 3 * row, state + (d.k + 2) % 3 * row, state + (d.k + 1) % 3 * row
+    power, excess, rest = 3 * row, 6 * row, 9 * row
     guard_below(w, d, power + r, unreachable)
     soft_min_row(
-        w, d.begin, d.end, d.pack, cost, scale, weight + r, weight + r1, weight + r2, power + r, power + r1, power + r2,
-        unreachable, keep, to_up, to_left, to_corner, with_logs, level + r, level + r1, level + r2,
-        logs, logs + row, logs + 2 * row,
+        w, d.begin, d.end, d.pack, cost, scale, r, r1, r2, power + r, power + r1, power + r2, unreachable,
+        keep, to_up, to_left, to_corner, with_mean, theta, excess + r, excess + r1, excess + r2,
+        with_pulls, by_cost, pull_up, pull_left, pull_corner,
+        with_rest, rest_field, rest + r, rest + r1, rest + r2,
     )  # fmt: skip
     if d.k == 0:
-        fill(w, power + row, power + row + d.pack, unreachable)
+        fill(w, state + power + row, state + power + row + d.pack, unreachable)
     apply_mask(w, power + r, d, pairs.mask, unreachable)
     guard_above(w, d, power + r, unreachable)
 
 
 @njit(**INNER)
+def soft_min_at(w, state, row, k, position, gamma):
+    """``−γ log Z`` of the cell at ``position`` of diagonal k."""
+    t = state + k % 3 * row + position
+    return (w[3 * row + t] - np.log2(w[t])) * (np.log(2) * gamma)
+
+
+@njit(**INNER)
+def mean_cost_at(w, state, theta, row, k, position, gamma):
+    """Prefix mean of C at ``position`` of diagonal k."""
+    t = state + k % 3 * row + position
+    return (w[theta + position] * w[3 * row + t] + w[6 * row + t]) * (np.log(2) * gamma)
+
+
+@njit(**INNER)
 def step_expectation(w, d, row, field, mean, to_up, to_left, to_corner):
-    """One diagonal of an expectation; the three rolling rows of its rest follow those of its ``mean``."""
     r, r1, r2 = d.k % 3 * row, (d.k + 2) % 3 * row, (d.k + 1) % 3 * row
-    rest = mean + 3 * row
-    expectation_row(
-        w, d.begin, d.end, d.pack, field, mean + r, mean + r1, mean + r2, rest + r, rest + r1, rest + r2,
-        to_up, to_left, to_corner,
-    )  # fmt: skip
+    expectation_row(w, d.begin, d.end, d.pack, field, mean + r, mean + r1, mean + r2, to_up, to_left, to_corner)
 
 
 @njit(**INNER)
@@ -103,66 +118,64 @@ def alarmed(w, alarm):
 def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limits, out):
     """``out[b] = [soft_min, E[F] for F in wanted]`` for pairs [begin, end), ``pack_size`` at a time.
 
-    ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (4, N + M) integer scratch.
+    ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (5, N + M − 1) integer scratch.
     """
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = (14 + 6 * count) * row
+    sequences = (21 + 3 * count) * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row
     if w.size < need:
         return need
     if not variances_usable(pairs, begin, end):
         return BAD_VALUE
-    scale, cost, variance, field, alarm = 0, row, 2 * row, 3 * row, 4 * row
-    to_up, to_left, to_corner = 5 * row, 6 * row, 7 * row
-    weight, power, means = 8 * row, 11 * row, 14 * row
+    scale, cost, variance, field, alarm, theta = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
+    to_up, to_left, to_corner = 6 * row, 7 * row, 8 * row
+    state, means = 9 * row, 21 * row
+    with_mean, others = False, False
+    for f in range(count):
+        with_mean |= wanted[f] == COST
+        others |= wanted[f] != COST
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
     for first in range(begin, end, pack_size):
         pack = min(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
-        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma), first, pack)
+        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
+        spread_theta(w, theta, row, pairs, first, pack)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
-        start_soft_min(w, weight, power, row, pack, unreachable)
-        fill(w, means, means + 6 * count * row, w.dtype.type(0))
+        start_soft_min(w, state, row, pack, unreachable)
+        fill(w, means, means + 3 * count * row, w.dtype.type(0))
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
-            step_soft_min(
-                w,
-                pairs,
-                d,
-                row,
-                cost,
-                scale,
-                weight,
-                power,
-                unreachable,
-                count > 0,
-                to_up,
-                to_left,
-                to_corner,
-                False,
-                0,
-                0,
-            )
+            if count == 0:
+                step_soft_min(
+                    w, pairs, d, row, cost, scale, state, unreachable, False, 0, 0, 0, False, 0,
+                    False, 0, 0, 0, 0, False, 0,
+                )  # fmt: skip
+            else:
+                step_soft_min(
+                    w, pairs, d, row, cost, scale, state, unreachable, others, to_up, to_left, to_corner, with_mean,
+                    theta, False, 0, 0, 0, 0, False, 0,
+                )  # fmt: skip
             for f in range(count):
-                source = cost
                 if wanted[f] != COST:
-                    source = field
                     field_row(w, pairs, d, wanted[f], variance, field)
                     range_row(w, d.begin, d.end, field, stretch, alarm)
-                step_expectation(w, d, row, source, means + 6 * f * row, to_up, to_left, to_corner)
+                    step_expectation(w, d, row, field, means + 3 * f * row, to_up, to_left, to_corner)
             for p in range(pack):
                 b = first + p
                 if pairs.length[0, b] + pairs.length[1, b] - 2 == k:
-                    t = k % 3 * row + pairs.length[0, b] * pack + p
-                    out[b, 0] = (w[power + t] - np.log2(w[weight + t])) * (np.log(2) * pairs.gamma[b])
+                    position = pairs.length[0, b] * pack + p
+                    out[b, 0] = soft_min_at(w, state, row, k, position, pairs.gamma[b])
                     for f in range(count):
-                        out[b, 1 + f] = w[means + 6 * f * row + t] + w[means + (6 * f + 3) * row + t]
+                        if wanted[f] == COST:
+                            out[b, 1 + f] = mean_cost_at(w, state, theta, row, k, position, pairs.gamma[b])
+                        else:
+                            out[b, 1 + f] = w[means + (3 * f + k % 3) * row + position]
         if alarmed(w, alarm):
             return BAD_VALUE
     return OK
@@ -172,32 +185,33 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
 def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, out):
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = 13 * row
+    sequences = 19 * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row
     if w.size < need:
         return need
     if not variances_usable(pairs, begin, end):
         return BAD_VALUE
     scale, cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row
-    weight, power = 7 * row, 10 * row
+    state = 7 * row
     one = w.dtype.type(1)
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
     for first in range(begin, end, pack_size):
         pack = min(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
-        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma), first, pack)
+        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
-        start_soft_min(w, weight, power, row, pack, unreachable)
+        start_soft_min(w, state, row, pack, unreachable)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
             step_soft_min(
-                w, pairs, d, row, cost, scale, weight, power, unreachable, True, to_up, to_left, to_corner, False, 0, 0
-            )
+                w, pairs, d, row, cost, scale, state, unreachable, True, to_up, to_left, to_corner, False, 0,
+                False, 0, 0, 0, 0, False, 0,
+            )  # fmt: skip
             scatter(w, to_corner, d, out[0], pairs.length, one)
             scatter(w, to_up, d, out[1], pairs.length, one)
             scatter(w, to_left, d, out[2], pairs.length, one)

@@ -10,6 +10,7 @@ from numba import njit
 
 from udtw.kernels.cpu_rows import (
     INNER,
+    copy_row,
     deviation_row,
     fill,
     log_row,
@@ -120,12 +121,24 @@ def add_back(w, at, row, out, index, length, first, pack, steps, reverse):
 
 
 @njit(**INNER)
-def spread(w, at, row, values, first, pack):
-    """Repeats one number per pair along a row: ``w[at + position] = values[p]``."""
+def spread(w, at, row, values):
+    """Repeats one number per pair of the pack along a row: ``w[at + position] = values[p]``."""
+    pack = len(values)
     for p in range(pack):
-        w[at + p] = values[first + p]
-    for t in range(at + pack, at + row):
-        w[t] = w[t - pack]
+        w[at + p] = values[p]
+    repeat(w, at, row, pack)
+
+
+@njit(**INNER)
+def repeat(w, at, row, pack):
+    """Continue a row periodically from its first ``pack`` numbers."""
+    if pack == 1:
+        fill(w, at, at + row, w[at])
+    else:
+        head = max(pack, -(-lanes(w) // pack) * pack)  # whole periods of at least one vector
+        for t in range(at + pack, at + head):
+            w[t] = w[t - pack]
+        copy_row(w, at + head, at + row, -head, 0)
 
 
 @njit(**INNER)
@@ -204,6 +217,38 @@ def field_row(w, pairs, d, which, variance, out):
         fill(w, out + d.begin, out + d.end, w.dtype.type(1 if which == ONE else 0))
     else:
         gather(w, out, d, pairs.fields[which - BUILT_IN], pairs.length, w.dtype.type(0))
+
+
+@njit(**INNER)
+def diagonal_cost(pairs, b):
+    """Mean of C over points of the straight diagonal of pair b: a cheap guess at what a step of its paths costs."""
+    n, m = pairs.length[0, b], pairs.length[1, b]
+    s, r = pairs.index[0, b], pairs.index[1, b]
+    points = 8
+    total = 0.0
+    for point in range(points):
+        i, j = point * (n - 1) // (points - 1), point * (m - 1) // (points - 1)
+        base = 0.0
+        if pairs.x.shape[2] > 0:
+            for f in range(pairs.x.shape[2]):
+                base += (pairs.x[s, i, f] - pairs.y[r, j, f]) ** 2
+        else:
+            base = pairs.cost[b, i, j]
+        if pairs.var_x.shape[0] > 0:
+            base /= 0.5 * (pairs.var_x[s, i, 0] + pairs.var_y[r, j, 0])
+        elif pairs.variance.shape[0] > 0:
+            base /= pairs.variance[b, i, j]
+        total += base
+    return total / points
+
+
+@njit(**INNER)
+def spread_theta(w, at, row, pairs, first, pack):
+    """θ of each pair, repeated along a row: 1 where costs outweigh the entropy of the paths, else 0 (README.md)."""
+    for p in range(pack):
+        b = first + p
+        w[at + p] = 1 if diagonal_cost(pairs, b) > np.log(2) * pairs.gamma[b] else 0
+    repeat(w, at, row, pack)
 
 
 @njit(**INNER)

@@ -16,9 +16,10 @@ from udtw.kernels.simd import (
     exponent,
     fma,
     lanes,
+    least_power,
+    least_probability,
     load,
     log,
-    log2,
     mantissa,
     maximum,
     minimum,
@@ -27,7 +28,6 @@ from udtw.kernels.simd import (
     splat,
     store,
     where_greater,
-    zero_power,
 )
 
 INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -90,17 +90,27 @@ def range_row(w, begin, end, values, stretch, alarm):
 
 @njit(**INNER)
 def soft_min_row(
-    w, begin, end, pack, cost, scale, weight, weight1, weight2, power, power1, power2, unreachable, keep,
-    to_up, to_left, to_corner, with_logs, level, level1, level2, log_up, log_left, log_corner,
+    w, begin, end, pack, cost, scale, weight, weight1, weight2, power, power1, power2, unreachable,
+    keep, to_up, to_left, to_corner,
+    with_mean, theta, excess, excess1, excess2,
+    with_pulls, by_cost, pull_up, pull_left, pull_corner,
+    with_rest, rest_field, rest, rest1, rest2,
 ):  # fmt: skip
-    """One diagonal of the partition function, ``Z_k = 2^(−scale·C_k) Σ_p Z_p`` with ``Z = weight·2^(−power)``.
+    """One diagonal of the partition function, and on request of the prefix means and their derivatives.
 
-    ``weight`` is in [1, 2) and ``power`` a whole number, so there is no logarithm, one polynomial, and no loss of
-    accuracy however small γ is. With ``keep`` the transition probabilities ``q_p = Z_p / Σ Z_p`` are stored, and
-    ``with_logs`` also ``log2 q_p``, by way of ``level = log2(weight)``.
+    ``Z_k = 2^(−scale·C_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
+    is no logarithm, one polynomial, and no loss of accuracy however small γ is.
+
+    - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``;
+    - ``with_mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
+    - ``with_pulls``: ``q_p (A_p − Σ q A)``, how a path that arrives from p differs from the average one, in units of
+      γ and weighted by ``by_cost``; ``with_rest`` adds the same of a further field, whose prefix mean is ``rest``.
+
+    All means are taken about the likeliest predecessor, so that rounding hardly adds up.
     """
     ceiling = splat(w, unreachable)
-    floor = splat(w, zero_power(w))
+    floor = splat(w, least_power(w))
+    nothing = power_of_two(floor)
     one = splat(w, w.dtype.type(1))
     for t in range(begin, end, lanes(w)):
         up_power = load(w, power1 + t - pack)
@@ -110,78 +120,67 @@ def soft_min_row(
         up_gap = maximum(least - up_power, floor)
         left_gap = maximum(least - left_power, floor)
         corner_gap = maximum(least - corner_power, floor)
-        up = load(w, weight1 + t - pack) * power_of_two(up_gap)
-        left = load(w, weight1 + t) * power_of_two(left_gap)
-        corner = load(w, weight2 + t - pack) * power_of_two(corner_gap)
+        up = load(w, weight1 + t - pack) * (power_of_two(up_gap) - nothing)
+        left = load(w, weight1 + t) * (power_of_two(left_gap) - nothing)
+        corner = load(w, weight2 + t - pack) * (power_of_two(corner_gap) - nothing)
         total = up + left + corner
         scaled = load(w, cost + t) * load(w, scale + t)
         whole = nearest(scaled)
         value = total * exp2_fraction(whole - scaled)
-        shift = exponent(value)
+        gain = whole - exponent(value)
         store(w, weight + t, mantissa(value))
-        store(w, power + t, minimum(least + whole - shift, ceiling))
-        if keep:
+        store(w, power + t, minimum(least + gain, ceiling))
+        if keep or with_mean:
             # One division, then a correction, so that the share of a lone predecessor is exactly one.
             inverse = one / total
-            rest = inverse * fma(splat(w, w.dtype.type(-1)) * total, inverse, one)
-            store(w, to_up + t, fma(up, inverse, up * rest))
-            store(w, to_left + t, fma(left, inverse, left * rest))
-            store(w, to_corner + t, fma(corner, inverse, corner * rest))
-        if with_logs:
-            log_total = log2(total)
-            store(w, level + t, log_total + (whole - scaled) - shift)
-            store(w, log_up + t, load(w, level1 + t - pack) - log_total + up_gap)
-            store(w, log_left + t, load(w, level1 + t) - log_total + left_gap)
-            store(w, log_corner + t, load(w, level2 + t - pack) - log_total + corner_gap)
+            amend = inverse * fma(splat(w, w.dtype.type(-1)) * total, inverse, one)
+            q_up = fma(up, inverse, up * amend)
+            q_left = fma(left, inverse, left * amend)
+            q_corner = fma(corner, inverse, corner * amend)
+            if keep:
+                store(w, to_up + t, q_up)
+                store(w, to_left + t, q_left)
+                store(w, to_corner + t, q_corner)
+            if with_mean:
+                offset = load(w, theta + t)
+                likeliest = maximum(up, corner)
+                up_mean = load(w, excess1 + t - pack) - offset * up_gap
+                left_mean = load(w, excess1 + t) - offset * left_gap
+                corner_mean = load(w, excess2 + t - pack) - offset * corner_gap
+                centre = where_greater(up, corner, up_mean, corner_mean)
+                centre = where_greater(left, likeliest, left_mean, centre)
+                up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
+                mean = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
+                store(w, excess + t, centre + (mean + (scaled - offset * gain)))
+                if with_pulls:
+                    factor = load(w, by_cost + t)
+                    up_pull, left_pull = factor * (up_mean - mean), factor * (left_mean - mean)
+                    corner_pull = factor * (corner_mean - mean)
+                    if with_rest:
+                        up_rest, left_rest = load(w, rest1 + t - pack), load(w, rest1 + t)
+                        corner_rest = load(w, rest2 + t - pack)
+                        centre = where_greater(up, corner, up_rest, corner_rest)
+                        centre = where_greater(left, likeliest, left_rest, centre)
+                        up_rest, left_rest, corner_rest = up_rest - centre, left_rest - centre, corner_rest - centre
+                        mean = fma(q_corner, corner_rest, fma(q_left, left_rest, q_up * up_rest))
+                        store(w, rest + t, centre + (mean + load(w, rest_field + t)))
+                        up_pull, left_pull = up_pull + (up_rest - mean), left_pull + (left_rest - mean)
+                        corner_pull = corner_pull + (corner_rest - mean)
+                    store(w, pull_up + t, q_up * up_pull)
+                    store(w, pull_left + t, q_left * left_pull)
+                    store(w, pull_corner + t, q_corner * corner_pull)
 
 
 @njit(**INNER)
-def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, rest, rest1, rest2, to_up, to_left, to_corner):
-    """``A_k = F_k + Σ_p q_p A_p``, with A as the sum of ``mean`` and a small ``rest`` that catches the rounding.
-
-    Sums are taken about the likeliest predecessor, so that they are small; then mean + rest is accurate to the last
-    place of the result however long the path is.
-    """
+def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, to_up, to_left, to_corner):
+    """``A_k = F_k + Σ_p q_p A_p`` for any field, taken about the likeliest predecessor."""
     for t in range(begin, end, lanes(w)):
         q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
         up, left, corner = load(w, mean1 + t - pack), load(w, mean1 + t), load(w, mean2 + t - pack)
-        up_rest, left_rest, corner_rest = load(w, rest1 + t - pack), load(w, rest1 + t), load(w, rest2 + t - pack)
-        likeliest = maximum(q_up, q_corner)
-        centre = where_greater(q_left, likeliest, left, where_greater(q_up, q_corner, up, corner))
-        centre_rest = where_greater(q_left, likeliest, left_rest, where_greater(q_up, q_corner, up_rest, corner_rest))
-        excess = q_up * ((up - centre) + (up_rest - centre_rest))
-        excess = fma(q_left, (left - centre) + (left_rest - centre_rest), excess)
-        excess = fma(q_corner, (corner - centre) + (corner_rest - centre_rest), excess)
-        added = excess + load(w, field + t) + centre_rest
-        total = centre + added
-        store(w, mean + t, total)
-        store(w, rest + t, added - (total - centre))
-
-
-@njit(**INNER)
-def potential_row(
-    w, begin, end, pack, field, by_entropy, potential, potential1, potential2, to_up, to_left, to_corner,
-    log_up, log_left, log_corner, pull_up, pull_left, pull_corner,
-):  # fmt: skip
-    """The dimensionless prefix mean ``Φ = E[F]/γ``, with the part of F that is C replaced by the prefix entropy.
-
-    ``Φ_s = F_s/γ + Φ̄_s``, ``Φ̄_s = Σ_p q_p v_p``, ``v_p = Φ_p − g·log q_p``; stored are ``q_p (v_p − Φ̄_s)``, how a path
-    that arrives from p differs from the average one. See README.md.
-    """
-    for t in range(begin, end, lanes(w)):
-        q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
-        factor = load(w, by_entropy + t)
-        up = load(w, potential1 + t - pack) - factor * load(w, log_up + t)
-        left = load(w, potential1 + t) - factor * load(w, log_left + t)
-        corner = load(w, potential2 + t - pack) - factor * load(w, log_corner + t)
         centre = where_greater(q_up, q_corner, up, corner)
         centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
-        up, left, corner = up - centre, left - centre, corner - centre
-        excess = fma(q_corner, corner, fma(q_left, left, q_up * up))
-        store(w, pull_up + t, q_up * (up - excess))
-        store(w, pull_left + t, q_left * (left - excess))
-        store(w, pull_corner + t, q_corner * (corner - excess))
-        store(w, potential + t, centre + (excess + load(w, field + t)))
+        excess = fma(q_corner, corner - centre, fma(q_left, left - centre, q_up * (up - centre)))
+        store(w, mean + t, centre + (excess + load(w, field + t)))
 
 
 @njit(**INNER)
@@ -196,10 +195,12 @@ def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
 @njit(**INNER)
 def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, coupling1, coupling2):
     """``π_p = Σ_s q_{s→p} π_s`` over the successors down, right and opposite corner."""
+    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
     for t in range(begin, end, lanes(w)):
         total = load(w, to_up1 + t + pack) * load(w, coupling1 + t + pack)
         total = fma(load(w, to_left1 + t), load(w, coupling1 + t), total)
-        store(w, coupling + t, fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total))
+        total = fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total)
+        store(w, coupling + t, where_greater(total, least, total, zero))
 
 
 @njit(**INNER)
@@ -207,7 +208,8 @@ def adjoint_row(
     w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
     coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2,
 ):  # fmt: skip
-    """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s q_s (v_p − Φ̄_s)``: how E[F] moves with C at fixed F."""
+    """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s·pull_s``: how E[F] moves with C at fixed F."""
+    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
     for t in range(begin, end, lanes(w)):
         q_down, q_right = load(w, to_up1 + t + pack), load(w, to_left1 + t)
         q_corner = load(w, to_corner2 + t + pack)
@@ -216,8 +218,9 @@ def adjoint_row(
         total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
         total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
         total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
-        store(w, coupling + t, fma(q_corner, corner, fma(q_right, right, q_down * down)))
-        store(w, adjoint + t, total)
+        probability = fma(q_corner, corner, fma(q_right, right, q_down * down))
+        store(w, coupling + t, where_greater(probability, least, probability, zero))
+        store(w, adjoint + t, where_greater(probability, least, total, zero))
 
 
 @njit(**INNER)

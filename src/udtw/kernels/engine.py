@@ -36,7 +36,7 @@ def _try_numba() -> str | None:
     if importlib.util.find_spec("numba") is None:
         return "the package numba is not installed (pip install numba)"
     try:
-        import udtw.kernels.numba_ops  # noqa: F401
+        import udtw.kernels.numba_autograd  # noqa: F401
     except Exception as error:  # a broken LLVM or an incompatible NumPy raises whatever it likes
         return f"numba does not work here: {type(error).__name__}: {error}"
     return None
@@ -84,6 +84,12 @@ def _numba() -> ModuleType:
     return numba_ops
 
 
+def _autograd() -> ModuleType:
+    from udtw.kernels import numba_autograd
+
+    return numba_autograd
+
+
 def _band_args(problem: Problem):
     return problem.band.kind, problem.band.value, problem.band.mask
 
@@ -109,7 +115,7 @@ def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
     """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `problem`)."""
     if backend == "numba":
         p = problem
-        return _numba().sums(
+        return _autograd().sums(
             p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), list(wanted)
         )
     _check(problem, backend)
@@ -117,10 +123,33 @@ def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
     return _check_result(problem, torch.stack([soft_min, *means], 1))
 
 
+def loss_terms(problem: Problem, beta: float | None) -> Tensor:
+    """(B, 3) soft_min, E[C], E[log Σ] on the Numba backend, prepared for the gradient of ``E[C] + β E[log Σ]``.
+
+    Any other gradient is as exact, but is computed when it is asked for. ``beta`` is None without variances.
+    """
+    p = problem
+    direction = [0.0, 1.0, 0.0 if beta is None else beta]
+    return _autograd().sums_and_slopes(
+        p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), direction
+    )[0]
+
+
+def wants_gradient(problem: Problem) -> bool:
+    """Whether a gradient in the sequences, the cost or the variances, and none in γ, will be asked for."""
+    p = problem
+    tensors = (p.x, p.y, p.cost, p.var_x, p.var_y, p.variance)
+    return (
+        torch.is_grad_enabled()
+        and not p.gamma.requires_grad
+        and any(t is not None and t.requires_grad for t in tensors)
+    )
+
+
 def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Tensor:
     """(B, K): expectations of K user fields (B, N, M) under the paths of ``problem.cost``."""
     if backend == "numba":
-        return _numba().expectations(
+        return _autograd().expectations(
             torch.stack(list(fields)), problem.cost, problem.gamma, problem.lengths, *_band_args(problem)
         )
     _check(problem, backend, fields)
@@ -130,7 +159,7 @@ def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Te
 def coupling(problem: Problem, backend: str) -> Tensor:
     """(B, N, M): π* of ``problem.cost``."""
     if backend == "numba":
-        return _numba().coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
+        return _autograd().coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
     _check(problem, backend)
     return generic.coupling(problem, backend)
 

@@ -1,24 +1,41 @@
-"""The Numba kernels as torch custom operators: autograd, torch.compile, torch.func and autocast see ordinary ops.
+"""The Numba kernels as torch operators, opaque to torch.compile, with their shapes for tracing and rules for vmap.
 
-Four operators, each opaque to the compiler: `path_sums` (soft_min and expectations of the built-in fields),
-`path_expectations` (of the user's fields), `path_coupling`, and their shared derivative `path_gradients`. Second and
-higher derivatives go through the portable backend, so they are exact.
+`path_sums` (soft_min and expectations of the built-in fields), `path_sums_and_slopes` (with the usual gradient as well),
+`path_expectations` (of the user's fields), `path_coupling`, `path_least`, `path_least_mask`, and the derivatives
+`path_gradients` and `path_pullback`. Derivatives are attached in `numba_autograd`.
+
+They are defined with `torch.library.define`, not `custom_op`, whose first call imports the whole compiler.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from udtw import validate
-from udtw.kernels import cpu, generic
+from udtw.kernels import cpu
 from udtw.kernels.bands import MASK, Band, check_mask, intervals
 from udtw.kernels.cpu_pack import BUILT_IN
 from udtw.kernels.problem import Problem
 
 OptionalTensor = Tensor | None
+Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Gradients in x, y, cost, var_x, var_y and variance; empty where absent."""
+
+
+def _operator(function: Callable) -> Any:
+    """Register the function as torch operator ``udtw::name`` on the CPU; returns the operator."""
+    name = f"udtw::{function.__name__}"
+    torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
+    torch.library.impl(name, "cpu", function)
+    return getattr(torch.ops.udtw, function.__name__).default
+
+
+def _fake(name: str) -> Callable:
+    """Decorator: the operator's output shapes."""
+    return torch.library.register_fake(f"udtw::{name}")
 
 
 def _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask) -> Problem:
@@ -60,7 +77,12 @@ def run(problem: Problem, fields: OptionalTensor, kernel, *args):
         raise validate.range_error(problem.main.dtype) from None
 
 
-@torch.library.custom_op("udtw::path_sums", mutates_args=(), device_types="cpu")
+def _tensors(gradients: cpu.Gradients) -> Six:
+    x, y, cost, var_x, var_y, variance = (torch.from_numpy(array) for array in gradients[:6])
+    return x, y, cost, var_x.squeeze(2), var_y.squeeze(2), variance
+
+
+@_operator
 def path_sums(
     x: OptionalTensor,
     y: OptionalTensor,
@@ -80,7 +102,7 @@ def path_sums(
     return torch.from_numpy(run(problem, None, cpu.sums, list(wanted)))
 
 
-@torch.library.custom_op("udtw::path_expectations", mutates_args=(), device_types="cpu")
+@_operator
 def path_expectations(
     fields: Tensor, cost: Tensor, gamma: Tensor, lengths: Tensor, kind: int, value: float, mask: OptionalTensor
 ) -> Tensor:
@@ -90,7 +112,7 @@ def path_expectations(
     return torch.from_numpy(run(problem, fields, cpu.sums, list(wanted))[:, 1:].copy())
 
 
-@torch.library.custom_op("udtw::path_coupling", mutates_args=(), device_types="cpu")
+@_operator
 def path_coupling(
     cost: Tensor, gamma: Tensor, lengths: Tensor, kind: int, value: float, mask: OptionalTensor
 ) -> Tensor:
@@ -100,7 +122,7 @@ def path_coupling(
     return torch.from_numpy(run(problem, None, cpu.coupling))
 
 
-@torch.library.custom_op("udtw::path_least", mutates_args=(), device_types="cpu")
+@_operator
 def path_least(
     x: OptionalTensor,
     y: OptionalTensor,
@@ -119,18 +141,17 @@ def path_least(
     return torch.from_numpy(run(problem, None, cpu.least_cost, False)[0])
 
 
-@torch.library.custom_op("udtw::path_least_mask", mutates_args=(), device_types="cpu")
+@_operator
 def path_least_mask(cost: Tensor, lengths: Tensor, kind: int, value: float, mask: OptionalTensor) -> Tensor:
     """(B, N, M): one along the least-cost path, zero elsewhere."""
     problem = Problem(torch.ones(lengths.shape[1]), lengths, Band(kind, value, mask), cost=cost)
     return torch.from_numpy(run(problem, None, cpu.least_path))
 
 
-@torch.library.custom_op("udtw::path_gradients", mutates_args=(), device_types="cpu")
+@_operator
 def path_gradients(
     factors: Tensor,
     field: OptionalTensor,
-    entropic: Tensor,
     x: OptionalTensor,
     y: OptionalTensor,
     cost: OptionalTensor,
@@ -148,240 +169,140 @@ def path_gradients(
     """Gradients of ``Σ_b factors[:, b]·(soft_min, E[C], E[log Σ], E[(Σ−1)²], E[1])_b + E[field]_b``.
 
     In x, y, cost, var_x, var_y, variance, gamma (empty where absent or not wanted); last the coupling itself.
-    ``entropic`` (B,) bool is soft_min > 0, see `cpu.gradients`. The gradient in γ is a small difference of large
-    numbers: where it is wanted, everything is computed in float64.
+    The gradient in γ is a small difference of large numbers: where it is wanted, everything is computed in float64.
     """
     problem = _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask)
     fields = None if field is None else field[None]
     if want_gamma and problem.main.dtype == torch.float32:
         wide = [None if t is None else t.double() for t in (factors, field, x, y, cost, var_x, var_y, variance, gamma)]
-        result = path_gradients(*wide[:2], entropic, *wide[2:], lengths, kind, value, mask, want_gamma, want_coupling)
-        return tuple(r.to(gamma.dtype) for r in result)
-    result = run(problem, fields, cpu.gradients, _array(factors), _array(entropic), want_gamma, want_coupling)
+        result = path_gradients(*wide, lengths, kind, value, mask, want_gamma, want_coupling)
+        return cast(
+            "tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]",
+            tuple(r.to(gamma.dtype) for r in result),
+        )
+    result = run(problem, fields, cpu.gradients, _array(factors), want_gamma, want_coupling)
     by_gamma = torch.from_numpy(result.gamma).to(gamma.dtype)
-    x_, y_, cost_, var_x_, var_y_, variance_ = (torch.from_numpy(a) for a in result[:6])
-    return x_, y_, cost_, var_x_.squeeze(2), var_y_.squeeze(2), variance_, by_gamma, torch.from_numpy(result.coupling)
+    return *_tensors(result), by_gamma, torch.from_numpy(result.coupling)
+
+
+@_operator
+def path_sums_and_slopes(
+    x: OptionalTensor,
+    y: OptionalTensor,
+    cost: OptionalTensor,
+    var_x: OptionalTensor,
+    var_y: OptionalTensor,
+    variance: OptionalTensor,
+    gamma: Tensor,
+    lengths: Tensor,
+    kind: int,
+    value: float,
+    mask: OptionalTensor,
+    direction: Sequence[float],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(B, 3) soft_min, E[C], E[log Σ], and the gradients of ``Σ direction·(these)`` in x, y, cost and the variances.
+
+    Whoever asks for a gradient will nearly always ask for this one, and both together cost one sweep each way.
+    """
+    problem = _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask)
+    sums, slopes = run(problem, None, cpu.sums_and_slopes, list(direction))
+    return torch.from_numpy(sums), *_tensors(slopes)
+
+
+@_operator
+def path_pullback(
+    grad: Tensor,
+    slope_x: Tensor,
+    slope_y: Tensor,
+    slope_cost: Tensor,
+    slope_var_x: Tensor,
+    slope_var_y: Tensor,
+    slope_variance: Tensor,
+    x: OptionalTensor,
+    y: OptionalTensor,
+    cost: OptionalTensor,
+    var_x: OptionalTensor,
+    var_y: OptionalTensor,
+    variance: OptionalTensor,
+    gamma: Tensor,
+    lengths: Tensor,
+    kind: int,
+    value: float,
+    mask: OptionalTensor,
+    direction: Sequence[float],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Derivative of `path_sums_and_slopes`: the slopes times a number a pair if ``grad`` (B, 3) has their direction.
+
+    Otherwise (the user built another loss from the parts) the gradients are computed afresh.
+    """
+    slopes = (slope_x, slope_y, slope_cost, slope_var_x, slope_var_y, slope_variance)
+    amount = grad[:, 1]
+    expected = amount[:, None] * torch.tensor(list(direction), dtype=grad.dtype)
+    if torch.allclose(grad, expected, rtol=8 * torch.finfo(grad.dtype).eps, atol=0):
+        scaled = [s * amount.reshape(-1, *[1] * (s.ndim - 1)) if s.numel() else s.clone() for s in slopes]
+        return cast("Six", tuple(scaled))
+    factors = torch.cat([grad.T, grad.new_zeros((2, grad.shape[0]))])
+    tensors = (x, y, cost, var_x, var_y, variance)
+    return path_gradients(factors, None, *tensors, gamma, lengths, kind, value, mask, False, False)[:6]
 
 
 # --- shapes, for tracing -----------------------------------------------------------------------------------------
 
 
-@path_sums.register_fake
+@_fake("path_sums")
 def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, wanted):
     main = x if x is not None else cost
     return main.new_empty((main.shape[0], 1 + len(wanted)))
 
 
-@path_expectations.register_fake
+@_fake("path_expectations")
 def _(fields, cost, gamma, lengths, kind, value, mask):
     return cost.new_empty((cost.shape[0], fields.shape[0]))
 
 
-@path_coupling.register_fake
+@_fake("path_coupling")
 def _(cost, gamma, lengths, kind, value, mask):
     return torch.empty_like(cost, memory_format=torch.contiguous_format)
 
 
-@path_least.register_fake
+@_fake("path_least")
 def _(x, y, cost, var_x, var_y, variance, lengths, kind, value, mask):
     main = x if x is not None else cost
     return main.new_empty((main.shape[0],))
 
 
-@path_least_mask.register_fake
+@_fake("path_least_mask")
 def _(cost, lengths, kind, value, mask):
     return torch.empty_like(cost, memory_format=torch.contiguous_format)
 
 
-@path_gradients.register_fake
-def _(
-    factors, field, entropic, x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, want_gamma,
-    want_coupling,
-):  # fmt: skip
+def _fake_slopes(x, y, cost, var_x, var_y, variance) -> tuple[Tensor, ...]:
+    main = x if x is not None else cost
+    absent = ((0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0), (0, 0), (0, 0, 0))
+    tensors = (x, y, cost, var_x, var_y, variance)
+    return tuple(main.new_empty(a if t is None else t.shape) for t, a in zip(tensors, absent, strict=True))
+
+
+@_fake("path_gradients")
+def _(factors, field, x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, want_gamma, want_coupling):
     main = x if x is not None else cost
     shape = (x.shape[0], x.shape[1], y.shape[1]) if x is not None else cost.shape
-
-    def like(tensor, empty):
-        return main.new_empty(empty if tensor is None else tensor.shape)
-
     return (
-        like(x, (0, 0, 0)),
-        like(y, (0, 0, 0)),
-        like(cost, (0, 0, 0)),
-        like(var_x, (0, 0)),
-        like(var_y, (0, 0)),
-        like(variance, (0, 0, 0)),
+        *_fake_slopes(x, y, cost, var_x, var_y, variance),
         gamma.new_empty((gamma.shape[0] if want_gamma else 0,)),
         main.new_empty(shape if want_coupling else (0, 0, 0)),
     )
 
 
-# --- first derivatives -------------------------------------------------------------------------------------------
+@_fake("path_sums_and_slopes")
+def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, direction):
+    main = x if x is not None else cost
+    return main.new_empty((main.shape[0], 3)), *_fake_slopes(x, y, cost, var_x, var_y, variance)
 
 
-def _differentiable(operator, setup_context, backward):
-    """Give the operator its derivative; returns what to call.
-
-    Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
-    transforms the same two functions serve as an autograd.Function.
-    """
-    operator.register_autograd(backward, setup_context=setup_context)
-    members = {
-        "generate_vmap_rule": True,
-        "forward": staticmethod(operator),
-        "setup_context": staticmethod(setup_context),
-        "backward": staticmethod(backward),
-    }
-    function: Any = type(operator._name, (torch.autograd.Function,), members)
-
-    def call(*args):
-        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
-            return function.apply(*args)
-        return operator(*args)
-
-    return call
-
-
-def _save_sums(ctx, inputs, output):
-    *tensors, kind, value, mask, wanted = inputs
-    ctx.save_for_backward(*tensors, mask, output[:, 0] > 0)
-    ctx.band, ctx.wanted = (kind, value), wanted
-
-
-def _sums_backward(ctx, grad):
-    *tensors, gamma, lengths, mask, entropic = ctx.saved_tensors
-    factors = grad.new_zeros((5, grad.shape[0]))
-    rows = [0, *(1 + f for f in ctx.wanted)]
-    factors = factors.index_add(0, torch.tensor(rows, device=grad.device), grad.T)
-    needs = ctx.needs_input_grad
-    *grads, by_gamma, _ = _gradients(
-        factors, None, entropic, *tensors, gamma, lengths, *ctx.band, mask, bool(needs[6]), False
-    )
-    kept = [g if t is not None and need else None for g, t, need in zip(grads, tensors, needs, strict=False)]
-    return *kept, by_gamma if needs[6] else None, None, None, None, None, None
-
-
-sums = _differentiable(path_sums, _save_sums, _sums_backward)
-
-
-def _save_coupling(ctx, inputs, output):
-    cost, gamma, lengths, kind, value, mask = inputs
-    ctx.save_for_backward(cost, gamma, lengths, mask)
-    ctx.band = (kind, value)
-
-
-def _coupling_backward(ctx, grad):
-    cost, gamma, lengths, mask = ctx.saved_tensors
-    none, entropic = grad.new_zeros((5, grad.shape[0])), cost.new_zeros(cost.shape[0], dtype=torch.bool)
-    result = _gradients(
-        none,
-        grad,
-        entropic,
-        None,
-        None,
-        cost,
-        None,
-        None,
-        None,
-        gamma,
-        lengths,
-        *ctx.band,
-        mask,
-        ctx.needs_input_grad[1],
-        False,
-    )
-    return result[2], result[6] if ctx.needs_input_grad[1] else None, None, None, None, None
-
-
-coupling = _differentiable(path_coupling, _save_coupling, _coupling_backward)
-
-
-def _save_expectations(ctx, inputs, output):
-    fields, cost, gamma, lengths, kind, value, mask = inputs
-    ctx.save_for_backward(fields, cost, gamma, lengths, mask)
-    ctx.band = (kind, value)
-
-
-def _expectations_backward(ctx, grad):
-    fields, cost, gamma, lengths, mask = ctx.saved_tensors
-    by_field, by_cost, by_gamma = ctx.needs_input_grad[:3]
-    none, entropic = grad.new_zeros((5, grad.shape[0])), cost.new_zeros(cost.shape[0], dtype=torch.bool)
-    field = torch.einsum("bk,kbnm->bnm", grad, fields)
-    result = _gradients(
-        none, field, entropic, None, None, cost, None, None, None, gamma, lengths, *ctx.band, mask, by_gamma, by_field
-    )
-    grad_fields = grad.T[:, :, None, None] * result[7][None] if by_field else None
-    return grad_fields, result[2] if by_cost else None, result[6] if by_gamma else None, None, None, None, None
-
-
-expectations = _differentiable(path_expectations, _save_expectations, _expectations_backward)
-
-
-# --- higher derivatives, through the portable backend ------------------------------------------------------------
-
-
-def _save_gradients(ctx, inputs, output):
-    factors, field, _, *tensors, kind, value, mask, want_gamma, want_coupling = inputs
-    ctx.save_for_backward(factors, field, *tensors, mask)
-    ctx.band, ctx.wants = (kind, value), (want_gamma, want_coupling)
-
-
-def _gradients_backward(ctx, *cotangents):
-    factors, field, *tensors, gamma, lengths, mask = ctx.saved_tensors
-    names = ("x", "y", "cost", "var_x", "var_y", "variance")
-    present = [n for n, t in zip(names, tensors, strict=True) if t is not None]
-    want_gamma, want_coupling = ctx.wants
-    kind, value = ctx.band
-    base = Problem(gamma, lengths, Band(kind, value, mask), **dict(zip(names, tensors, strict=True)))
-
-    def first_order(factors, field, gamma, *values):
-        """What `path_gradients` computes, differentiable."""
-
-        def loss(gamma, *values):
-            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
-            extra = [] if field is None else [field]
-            soft_min, means = generic.sums_and_expectations(problem, range(4), extra, "portable")
-            total = (factors * torch.stack([soft_min, *means[:4]])).sum()
-            return total if field is None else total + means[4].sum()
-
-        by_gamma, *by_values = torch.func.grad(loss, argnums=tuple(range(1 + len(present))))(gamma, *values)
-        out = [*by_values]
-        if want_gamma:
-            out.append(by_gamma)
-        if want_coupling:
-            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
-            out.append(generic.coupling(problem, "portable"))
-        return tuple(out)
-
-    keep = [*(t is not None for t in tensors), want_gamma, want_coupling]
-    given = tuple(c for c, used in zip(cotangents, keep, strict=True) if used)
-    primals = [t for t in tensors if t is not None]
-    inputs = [factors, gamma, *primals] if field is None else [factors, field, gamma, *primals]
-
-    def outputs(factors, *rest):
-        return first_order(factors, None, *rest) if field is None else first_order(factors, *rest)
-
-    pull = torch.func.vjp(outputs, *inputs)[1]
-    by_factors, *by_rest = pull(given)
-    by_field = None if field is None else by_rest.pop(0)
-    by_gamma, *by_present = by_rest
-    by_name = dict(zip(present, by_present, strict=True))
-    return (
-        by_factors,
-        by_field,
-        None,
-        *(by_name.get(name) for name in names),
-        by_gamma,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-
-
-_gradients = _differentiable(path_gradients, _save_gradients, _gradients_backward)
+@_fake("path_pullback")
+def _(grad, *args):
+    return _fake_slopes(*args[6:12])
 
 
 # --- vmap: fold the mapped axis into the batch -------------------------------------------------------------------
@@ -398,9 +319,9 @@ def _fold(size: int, dim: int | None, tensor: OptionalTensor, batch_axis: int) -
     return moved.flatten(batch_axis, batch_axis + 1)
 
 
-def _register_vmap(op, batch_axes: dict[str, int], out_axes: tuple[int, ...] | int) -> None:
+def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...] | int) -> None:
     """``batch_axes``: the batch axis of each tensor argument; ``out_axes``: of each output."""
-    names = [argument.name for argument in op._opoverload._schema.arguments]
+    names = [argument.name for argument in op._schema.arguments]
 
     def rule(info, in_dims, *args):
         folded = []
@@ -428,10 +349,11 @@ def _register_vmap(op, batch_axes: dict[str, int], out_axes: tuple[int, ...] | i
         lengths = args[names.index("lengths")]
         return lengths.shape[1]
 
-    op.register_vmap(rule)
+    torch.library.register_vmap(op._schema.name, rule)
 
 
-_TENSORS = dict.fromkeys(("x", "y", "cost", "var_x", "var_y", "variance", "gamma", "field", "entropic"), 0) | {
+_SLOPES = ("slope_x", "slope_y", "slope_cost", "slope_var_x", "slope_var_y", "slope_variance")
+_TENSORS = dict.fromkeys((*_SLOPES, "grad", "x", "y", "cost", "var_x", "var_y", "variance", "gamma", "field"), 0) | {
     "lengths": 1,
     "factors": 1,
     "fields": 1,
@@ -442,3 +364,5 @@ _register_vmap(path_coupling, _TENSORS, 0)
 _register_vmap(path_least, _TENSORS, 0)
 _register_vmap(path_least_mask, _TENSORS, 0)
 _register_vmap(path_gradients, _TENSORS, (0,) * 8)
+_register_vmap(path_sums_and_slopes, _TENSORS, (0,) * 7)
+_register_vmap(path_pullback, _TENSORS, (0,) * 6)

@@ -70,7 +70,7 @@ def expectations(
     values, transition = _sweep(cost, gamma, admissible)
     means = []
     for field in fields:
-        previous = [torch.zeros_like(values[0])] * 2
+        previous = [0 * values[-1]] * 2  # of the graph, so that even a 1 × 1 expectation has a (zero) gradient
         rows = []
         for here, probability in zip(skew(torch.where(admissible, field, 0)).unbind(2), transition, strict=True):
             row = here + (probability * _predecessors(previous, 0.0, 0.0)).sum(0)
@@ -85,7 +85,7 @@ def coupling(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor) -
     values, transition = _sweep(cost, gamma, admissible)
     rows, diagonals = cost.shape[1], len(transition)
     row = torch.arange(rows, device=cost.device)
-    zero = 0 * torch.stack([values[-1]] * 3)  # of the graph, so that even a 1 × 1 coupling has a (zero) gradient
+    zero = 0 * torch.stack([values[-1]] * 3)  # as in `expectations`
     after, beyond = (zero, zero[0]), (zero, zero[0])
     out: list[Tensor] = []
     for k in range(diagonals - 1, -1, -1):

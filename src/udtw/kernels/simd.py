@@ -89,15 +89,24 @@ def lanes(typing_context, array):
     return types.intp(array), codegen
 
 
-@intrinsic
-def zero_power(typing_context, array):
-    """The whole number (−127 or −1023, a compile-time constant) whose `power_of_two` is exactly 0."""
-    bias = 127.0 if array.dtype.bitwidth == 32 else 1023.0
+def _by_precision(single, double):
+    """A compile-time constant of the array's dtype."""
 
-    def codegen(context, builder, signature, args):
-        return context.get_constant(array.dtype, -bias)
+    def constant(typing_context, array):
+        value = single if array.dtype.bitwidth == 32 else double
 
-    return array.dtype(array), codegen
+        def codegen(context, builder, signature, args):
+            return context.get_constant(array.dtype, value)
+
+        return array.dtype(array), codegen
+
+    return intrinsic(constant)
+
+
+least_power = _by_precision(-50.0, -128.0)
+"""A share below two to this power counts as zero, and `least_probability` likewise. The product of both is still a
+normal number: arithmetic on subnormal ones would make the kernels twice as slow."""
+least_probability = _by_precision(1e-22, 1e-250)
 
 
 @intrinsic
@@ -191,8 +200,8 @@ def _mantissa(builder, x):
     return builder.bitcast(builder.or_(bits, _constant(layout.integers, layout.bias << layout.mantissa_bits)), x.type)
 
 
-def _log_parts(builder, x):
-    """``x = m·2^e`` with m in [√½, √2): e, and ``log m = 2 artanh((m − 1)/(m + 1))``."""
+def _log(builder, x):
+    """``log(x) = e·log 2 + 2 artanh((m − 1)/(m + 1))`` with ``x = m·2^e`` and m in [√½, √2)."""
     layout = _Layout(x.type)
     one = _constant(x.type, 1.0)
     bits = builder.bitcast(x, layout.integers)
@@ -203,17 +212,8 @@ def _log_parts(builder, x):
     ratio = builder.fdiv(builder.fsub(mantissa, one), builder.fadd(mantissa, one))
     square = builder.fmul(ratio, ratio)
     series = _horner(builder, square, [2.0 / (2 * n + 1) for n in range(layout.log_terms - 1, -1, -1)])
-    return builder.sitofp(whole, x.type), builder.fmul(ratio, series)
-
-
-def _log(builder, x):
-    exponent, fraction = _log_parts(builder, x)
-    return _call(builder, "fma", exponent, _constant(x.type, math.log(2)), fraction)
-
-
-def _log2(builder, x):
-    exponent, fraction = _log_parts(builder, x)
-    return _call(builder, "fma", fraction, _constant(x.type, 1 / math.log(2)), exponent)
+    exponent = builder.sitofp(whole, x.type)
+    return _call(builder, "fma", exponent, _constant(x.type, math.log(2)), builder.fmul(ratio, series))
 
 
 fma = _elementwise(3, lambda builder, x, y, z: _call(builder, "fma", x, y, z))
@@ -221,7 +221,7 @@ minimum = _elementwise(2, _select("<"))
 maximum = _elementwise(2, _select(">"))
 nearest = _elementwise(1, lambda builder, x: _call(builder, "rint", x))
 power_of_two = _elementwise(1, _power_of_two)
-"""``2**x`` for whole ``x`` from `zero_power` (where the result is exactly 0) to 0."""
+"""``2**x`` for a whole ``x`` within the range of normal numbers."""
 exp2_fraction = _elementwise(1, _exp2_fraction)
 """``2**x`` for ``|x| ≤ ½`` to the last place."""
 exponent = _elementwise(1, _exponent)
@@ -231,8 +231,6 @@ mantissa = _elementwise(1, _mantissa)
 log = _elementwise(1, _log)
 """Natural logarithm of a positive normal number."""
 
-log2 = _elementwise(1, _log2)
-"""Binary logarithm of a positive normal number."""
 where_greater = _elementwise(4, lambda builder, a, b, x, y: builder.select(builder.fcmp_ordered(">", a, b), x, y))
 """``x`` in the lanes where ``a > b``, else ``y``."""
 

@@ -1,0 +1,211 @@
+"""Derivatives of the operators in `numba_ops`: first ones by the backward kernel, higher ones by the portable backend.
+
+Call `sums`, `sums_and_slopes`, `expectations` and `coupling` from here, not the bare operators.
+"""
+
+from typing import Any
+
+import torch
+
+from udtw.kernels import generic
+from udtw.kernels.bands import Band
+from udtw.kernels.numba_ops import (
+    path_coupling,
+    path_expectations,
+    path_gradients,
+    path_pullback,
+    path_sums,
+    path_sums_and_slopes,
+)
+from udtw.kernels.problem import Problem
+
+
+def _differentiable(operator, setup_context, backward):
+    """Give the operator its derivative; returns what to call.
+
+    Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
+    transforms the same two functions serve as an autograd.Function.
+    """
+    torch.library.register_autograd(operator._schema.name, backward, setup_context=setup_context)
+    members = {
+        "generate_vmap_rule": True,
+        "forward": staticmethod(operator),
+        "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(backward),
+    }
+    function: Any = type(operator._opname, (torch.autograd.Function,), members)
+
+    def call(*args):
+        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+            return function.apply(*args)
+        return operator(*args)
+
+    return call
+
+
+def _save_sums(ctx, inputs, output):
+    *tensors, kind, value, mask, wanted = inputs
+    ctx.save_for_backward(*tensors, mask)
+    ctx.band, ctx.wanted = (kind, value), wanted
+
+
+def _sums_backward(ctx, grad):
+    *tensors, gamma, lengths, mask = ctx.saved_tensors
+    factors = grad.new_zeros((5, grad.shape[0]))
+    rows = [0, *(1 + f for f in ctx.wanted)]
+    factors = factors.index_add(0, torch.tensor(rows, device=grad.device), grad.T)
+    needs = ctx.needs_input_grad
+    *grads, by_gamma, _ = _gradients(factors, None, *tensors, gamma, lengths, *ctx.band, mask, bool(needs[6]), False)
+    kept = [g if t is not None and need else None for g, t, need in zip(grads, tensors, needs, strict=False)]
+    return *kept, by_gamma if needs[6] else None, None, None, None, None, None
+
+
+sums = _differentiable(path_sums, _save_sums, _sums_backward)
+
+
+def _save_sums_and_slopes(ctx, inputs, output):
+    *tensors, kind, value, mask, direction = inputs
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*output[1:], *tensors, mask)
+    ctx.band, ctx.direction = (kind, value), direction
+
+
+def _sums_and_slopes_backward(ctx, grad, *_):
+    *tensors, mask = ctx.saved_tensors
+    grads = _pullback(grad, *tensors, *ctx.band, mask, ctx.direction)
+    kept = [g if need else None for g, need in zip(grads, ctx.needs_input_grad, strict=False)]
+    return *kept, None, None, None, None, None, None
+
+
+sums_and_slopes = _differentiable(path_sums_and_slopes, _save_sums_and_slopes, _sums_and_slopes_backward)
+
+
+def _save_coupling(ctx, inputs, output):
+    cost, gamma, lengths, kind, value, mask = inputs
+    ctx.save_for_backward(cost, gamma, lengths, mask)
+    ctx.band = (kind, value)
+
+
+def _coupling_backward(ctx, grad):
+    cost, gamma, lengths, mask = ctx.saved_tensors
+    none = grad.new_zeros((5, grad.shape[0]))
+    result = _gradients(
+        none,
+        grad,
+        None,
+        None,
+        cost,
+        None,
+        None,
+        None,
+        gamma,
+        lengths,
+        *ctx.band,
+        mask,
+        ctx.needs_input_grad[1],
+        False,
+    )
+    return result[2], result[6] if ctx.needs_input_grad[1] else None, None, None, None, None
+
+
+coupling = _differentiable(path_coupling, _save_coupling, _coupling_backward)
+
+
+def _save_expectations(ctx, inputs, output):
+    fields, cost, gamma, lengths, kind, value, mask = inputs
+    ctx.save_for_backward(fields, cost, gamma, lengths, mask)
+    ctx.band = (kind, value)
+
+
+def _expectations_backward(ctx, grad):
+    fields, cost, gamma, lengths, mask = ctx.saved_tensors
+    by_field, by_cost, by_gamma = ctx.needs_input_grad[:3]
+    none = grad.new_zeros((5, grad.shape[0]))
+    field = torch.einsum("bk,kbnm->bnm", grad, fields)
+    result = _gradients(
+        none, field, None, None, cost, None, None, None, gamma, lengths, *ctx.band, mask, by_gamma, by_field
+    )
+    grad_fields = grad.T[:, :, None, None] * result[7][None] if by_field else None
+    return grad_fields, result[2] if by_cost else None, result[6] if by_gamma else None, None, None, None, None
+
+
+expectations = _differentiable(path_expectations, _save_expectations, _expectations_backward)
+
+
+def _save_gradients(ctx, inputs, output):
+    factors, field, *tensors, kind, value, mask, want_gamma, want_coupling = inputs
+    ctx.save_for_backward(factors, field, *tensors, mask)
+    ctx.band, ctx.wants = (kind, value), (want_gamma, want_coupling)
+
+
+def _gradients_backward(ctx, *cotangents):
+    factors, field, *tensors, gamma, lengths, mask = ctx.saved_tensors
+    names = ("x", "y", "cost", "var_x", "var_y", "variance")
+    present = [n for n, t in zip(names, tensors, strict=True) if t is not None]
+    want_gamma, want_coupling = ctx.wants
+    kind, value = ctx.band
+    base = Problem(gamma, lengths, Band(kind, value, mask), **dict(zip(names, tensors, strict=True)))
+
+    def first_order(factors, field, gamma, *values):
+        """What `path_gradients` computes, differentiable."""
+
+        def loss(gamma, *values):
+            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
+            extra = [] if field is None else [field]
+            soft_min, means = generic.sums_and_expectations(problem, range(4), extra, "portable")
+            total = (factors * torch.stack([soft_min, *means[:4]])).sum()
+            return total if field is None else total + means[4].sum()
+
+        by_gamma, *by_values = torch.func.grad(loss, argnums=tuple(range(1 + len(present))))(gamma, *values)
+        out = [*by_values]
+        if want_gamma:
+            out.append(by_gamma)
+        if want_coupling:
+            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
+            out.append(generic.coupling(problem, "portable"))
+        return tuple(out)
+
+    keep = [*(t is not None for t in tensors), want_gamma, want_coupling]
+    given = tuple(c for c, used in zip(cotangents, keep, strict=True) if used)
+    primals = [t for t in tensors if t is not None]
+    inputs = [factors, gamma, *primals] if field is None else [factors, field, gamma, *primals]
+
+    def outputs(factors, *rest):
+        return first_order(factors, None, *rest) if field is None else first_order(factors, *rest)
+
+    pull = torch.func.vjp(outputs, *inputs)[1]
+    by_factors, *by_rest = pull(given)
+    by_field = None if field is None else by_rest.pop(0)
+    by_gamma, *by_present = by_rest
+    by_name = dict(zip(present, by_present, strict=True))
+    return (
+        by_factors,
+        by_field,
+        *(by_name.get(name) for name in names),
+        by_gamma,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
+
+
+_gradients = _differentiable(path_gradients, _save_gradients, _gradients_backward)
+
+
+def _save_pullback(ctx, inputs, output):
+    grad, *rest = inputs
+    *tensors, kind, value, mask, _ = rest[6:]
+    ctx.save_for_backward(torch.cat([grad.T, grad.new_zeros((2, grad.shape[0]))]), None, *tensors, mask)
+    ctx.band, ctx.wants = (kind, value), (False, False)
+
+
+def _pullback_backward(ctx, *cotangents):
+    empty = cotangents[0].new_zeros(0)
+    by_factors, _, *by_tensors = _gradients_backward(ctx, *cotangents, empty, empty)
+    return by_factors[:3].T, *[None] * 6, *by_tensors[:7], *[None] * 5
+
+
+_pullback = _differentiable(path_pullback, _save_pullback, _pullback_backward)
