@@ -1,6 +1,6 @@
 """The Numba kernels as torch operators, opaque to torch.compile, with their shapes for tracing and rules for vmap.
 
-`path_sums` (soft_min and expectations of the built-in fields), `path_sums_and_slopes` (with the usual gradient as well),
+`path_sums` (soft_min and expectations of the built-in fields), `path_sums_and_slopes` (with the usual gradient too),
 `path_expectations` (of the user's fields), `path_coupling`, `path_least`, `path_least_mask`, and the derivatives
 `path_gradients` and `path_pullback`. Derivatives are attached in `numba_autograd`.
 
