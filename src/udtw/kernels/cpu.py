@@ -86,7 +86,7 @@ def _pack_size(pairs: Pairs, n_threads: int) -> int:
     count, rows, columns = _shape(pairs)
     if pairs.band.shape[1] > 0:
         return 1  # every pair has its own diagonals
-    return max(1, min(16, 1280 // max(rows, columns, 1), -(-count // n_threads)))
+    return max(1, min(16, 640 // max(rows, columns, 1), -(-count // n_threads)))
 
 
 _compiled: set[tuple[str, np.dtype]] = set()

@@ -29,6 +29,7 @@ from udtw.kernels.cpu_pack import (
     LOG_VARIANCE,
     ONE,
     add_back,
+    borrow_pairs,
     cost_row,
     diagonal,
     field_row,
@@ -56,7 +57,7 @@ from udtw.kernels.cpu_rows import (
     tilt_row,
     variance_gradient_row,
 )
-from udtw.kernels.simd import lanes
+from udtw.kernels.simd import borrow, lanes
 
 Gradients = namedtuple(
     "Gradients",
@@ -71,6 +72,15 @@ Gradients = namedtuple(
         "coupling",  # (B, N, M): not a gradient but π* itself
     ],
 )
+
+
+@njit(**INNER)
+def borrow_gradients(grads):
+    return Gradients(
+        borrow(grads.x), borrow(grads.y), borrow(grads.cost), borrow(grads.var_x), borrow(grads.var_y),
+        borrow(grads.variance), borrow(grads.gamma), borrow(grads.coupling),
+    )  # fmt: skip
+
 
 BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
 FACTORS = 5
@@ -269,6 +279,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed. ``limits`` is (5, N + M − 1) integer scratch.
     """
+    pairs, factors, w, limits, sums = borrow_pairs(pairs), borrow(factors), borrow(w), borrow(limits), borrow(sums)
+    grads = borrow_gradients(grads)
     wide, dim = lanes(w), pairs.x.shape[2]
     row = row_size(pairs, pack_size, wide)
     shortest = min(max(pairs.x.shape[1], pairs.cost.shape[1]), max(pairs.y.shape[1], pairs.cost.shape[2]))

@@ -6,6 +6,7 @@ from numba import njit
 from udtw.kernels.cpu_pack import (
     COST,
     apply_mask,
+    borrow_pairs,
     cost_row,
     diagonal,
     field_row,
@@ -19,7 +20,7 @@ from udtw.kernels.cpu_pack import (
     variances_usable,
 )
 from udtw.kernels.cpu_rows import INNER, expectation_row, fill, range_row, soft_min_row
-from udtw.kernels.simd import lanes
+from udtw.kernels.simd import borrow, lanes
 
 OUTER = {"nogil": True, "cache": True}
 """Options of the functions that Python calls."""
@@ -120,6 +121,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
 
     ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (5, N + M − 1) integer scratch.
     """
+    pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
     sequences = (21 + 3 * count) * row
@@ -184,6 +186,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
 @njit(**OUTER)
 def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, out):
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
+    pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     row = row_size(pairs, pack_size, lanes(w))
     sequences = 19 * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row

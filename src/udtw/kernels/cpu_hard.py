@@ -5,6 +5,7 @@ from numba import njit
 from udtw.kernels.cpu_forward import BAD_VALUE, OK, OUTER, alarmed, pack_shape, row_size
 from udtw.kernels.cpu_pack import (
     apply_mask,
+    borrow_pairs,
     cost_row,
     diagonal,
     guard_above,
@@ -14,7 +15,7 @@ from udtw.kernels.cpu_pack import (
     variances_usable,
 )
 from udtw.kernels.cpu_rows import INNER, fill, hard_min_row, range_row
-from udtw.kernels.simd import lanes
+from udtw.kernels.simd import borrow, lanes
 
 CORNER, UP, LEFT = 0, 1, 2
 """Where a cell was reached from. Ties go to the first of these."""
@@ -38,6 +39,7 @@ def write_choices(w, d, row, value, length, choice):
 @njit(**OUTER)
 def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, choice):
     """``out[b]`` = least path cost; ``choice`` (B, N, M) uint8 = CORNER, UP or LEFT, if its size is not zero."""
+    pairs, w, limits, out, choice = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out), borrow(choice)
     row = row_size(pairs, pack_size, lanes(w))
     rows_used = 6 + 2 * pairs.x.shape[2] + 2
     if w.size < rows_used * row:

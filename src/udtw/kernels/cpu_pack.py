@@ -18,7 +18,7 @@ from udtw.kernels.cpu_rows import (
     squared_distance_row,
     weighted_cost_row,
 )
-from udtw.kernels.simd import lanes
+from udtw.kernels.simd import borrow, lanes
 
 Pairs = namedtuple(
     "Pairs",
@@ -37,6 +37,16 @@ Pairs = namedtuple(
         "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
     ],
 )
+
+
+@njit(**INNER)
+def borrow_pairs(pairs):
+    return Pairs(
+        borrow(pairs.x), borrow(pairs.y), borrow(pairs.cost), borrow(pairs.var_x), borrow(pairs.var_y),
+        borrow(pairs.variance), borrow(pairs.fields), borrow(pairs.index), borrow(pairs.length), borrow(pairs.gamma),
+        borrow(pairs.band), borrow(pairs.mask),
+    )  # fmt: skip
+
 
 COST, LOG_VARIANCE, DEVIATION, ONE = 0, 1, 2, 3
 BUILT_IN = 4

@@ -79,6 +79,23 @@ def _pointer(context, builder, array_type, array, index, vector_type):
 
 
 @intrinsic
+def borrow(typing_context, array):
+    """The same array without reference counting, for kernels whose caller keeps it alive.
+
+    Numba counts references atomically wherever an array is passed on; in the loop over diagonals that would cost more
+    than the arithmetic.
+    """
+
+    def codegen(context, builder, signature, args):
+        borrowed = context.make_array(signature.args[0])(context, builder, args[0])
+        borrowed.meminfo = cgutils.get_null_value(borrowed.meminfo.type)
+        borrowed.parent = cgutils.get_null_value(borrowed.parent.type)
+        return borrowed._getvalue()
+
+    return array(array), codegen
+
+
+@intrinsic
 def lanes(typing_context, array):
     """How many values of the array's dtype one vector holds (a compile-time constant)."""
     count = Vector(array.dtype).lanes
