@@ -23,8 +23,9 @@ LAYOUT: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 """Contiguous and writeable: the only kind of array that the kernels are compiled for."""
 SERIAL_CELLS = 60_000
 """Below this many cells a second thread costs more than it saves."""
-PIECE_CELLS = 1_000_000
-"""Work is cut finer than one piece per thread only when there is more than this."""
+PIECE_CELLS = 150_000
+"""Work is cut finer than one piece per thread, up to eight, only where pieces stay larger than this: a thread that
+starts late, because its core was busy, then does less of it."""
 TABLE_CELLS = 2**20
 """Backward sweeps keep tables of at most about this many cells per thread."""
 
@@ -124,7 +125,7 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
             raise ValueOutOfRange
 
     _compile_first(call, dtype)
-    pieces = n_threads * min(4, 1 + count * rows * columns // PIECE_CELLS)
+    pieces = n_threads * min(8, 1 + count * rows * columns // (n_threads * PIECE_CELLS))
     parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
 
 
