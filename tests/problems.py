@@ -21,10 +21,12 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
 
     def align(
-        self, backend: str, dtype: torch.dtype = torch.float64, **more
+        self, backend: str, dtype: torch.dtype = torch.float64, *, fixed_gamma: bool = False, **more
     ) -> tuple[udtw.Alignment, dict[str, Tensor]]:
         """The alignment, and the leaves to differentiate with respect to."""
         leaves = {name: t.to(dtype).clone().requires_grad_() for name, t in self.tensors.items()}
+        if fixed_gamma:
+            more["gamma"] = leaves.pop("gamma").item()
         arguments = {"x": None, "y": None, **leaves, **self.options, **more}
         return udtw.align(**arguments, backend=backend), leaves
 

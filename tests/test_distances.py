@@ -37,6 +37,15 @@ def test_loss_is_distance_plus_weighted_regularisers():
     assert np.allclose(a.loss, a.distance + 0.3 * a.regularizer + 2.0 * deviation, rtol=1e-12)
 
 
+@pytest.mark.parametrize("beta", [0.0, 1e-50, 1e-42, 1e-8, 1.0, -2.0, 1e8, 1e30])
+def test_a_wanted_gradient_does_not_change_the_values(beta):
+    x, y, a, b = (torch.from_numpy(t).float() for t in (X, Y, VAR_X, VAR_Y))
+    plain = udtw.align(x, y, a, b, beta=beta)
+    tracked = udtw.align(x.clone().requires_grad_(), y, a, b, beta=beta)
+    assert torch.allclose(tracked.distance, plain.distance, rtol=1e-6)
+    assert torch.allclose(tracked.regularizer, plain.regularizer, rtol=1e-5, atol=1e-5)
+
+
 def test_forms_numpy_torch_single_and_batch_agree():
     batch = udtw.align(X, Y, VAR_X, VAR_Y)
     assert isinstance(batch.loss, np.ndarray)

@@ -265,7 +265,7 @@ def align(
 
         def terms(p: Problem) -> dict[int, Tensor]:
             p = _for_kernels(p)
-            if backend == "numba" and wanted == usual and (beta or not p.uncertain) and engine.wants_gradient(p):
+            if backend == "numba" and wanted == usual and engine.expects_usual_gradient(p, beta):
                 columns = engine.loss_terms(p, float(beta) if p.uncertain else None).unbind(1)[: 1 + len(wanted)]
             else:
                 columns = engine.sums(p, wanted, backend).unbind(1)

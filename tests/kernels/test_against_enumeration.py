@@ -79,6 +79,32 @@ def test_soft_min_distance_agrees(backend, case):
         assert_close(grad, truth, FLOAT64, scale=cost_scale)
 
 
+WEIGHTS = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+LOSSES = {
+    "usual": lambda a: a.loss.sum(),
+    "weighted": lambda a: (a.loss * WEIGHTS[: len(a.loss)]).sum(),
+    "nonlinear": lambda a: a.loss.square().sum(),
+    "distance alone": lambda a: a.distance.sum(),
+    "other weights": lambda a: (2 * a.distance - 3 * a.regularizer).sum(),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@settings(max_examples=100, **RELAXED)
+@given(case=cases())
+def test_gradients_prepared_in_the_forward_sweep_agree(loss, case):
+    """With a fixed gamma and no lam, the gradient of d² + βΩ is computed ahead; any other loss must not notice."""
+    options = {"fixed_gamma": True, "lam": 0.0}
+    found, leaves = case.align("numba", **options)
+    expected, expected_leaves = case.align("enumeration", **options)
+    for name in ("distance", "regularizer", "loss"):
+        assert_close(getattr(found, name), getattr(expected, name), FLOAT64)
+    grads = torch.autograd.grad(LOSSES[loss](found), leaves.values())
+    oracle = torch.autograd.grad(LOSSES[loss](expected), expected_leaves.values())
+    for grad, truth in zip(grads, oracle, strict=True):
+        assert_close(grad, truth, FLOAT64)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=200, **RELAXED)
 @given(case=cases())

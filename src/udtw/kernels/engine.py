@@ -135,14 +135,18 @@ def loss_terms(problem: Problem, beta: float | None) -> Tensor:
     )[0]
 
 
-def wants_gradient(problem: Problem) -> bool:
-    """Whether a gradient in the sequences, the cost or the variances, and none in γ, will be asked for."""
+def expects_usual_gradient(problem: Problem, beta: float) -> bool:
+    """Whether a gradient in the sequences, the cost or the variances, and none in γ, is likely to be asked for.
+
+    E[log Σ] is read off a sum that is weighted by β, so β must be of an ordinary size.
+    """
     p = problem
     tensors = (p.x, p.y, p.cost, p.var_x, p.var_y, p.variance)
     return (
         torch.is_grad_enabled()
         and not p.gamma.requires_grad
         and any(t is not None and t.requires_grad for t in tensors)
+        and (not p.uncertain or 1e-6 <= abs(beta) <= 1e6)
     )
 
 
