@@ -21,16 +21,6 @@ X, Y = RNG.standard_normal((3, 9, 2)), RNG.standard_normal((3, 7, 2))
 VAR_X, VAR_Y = RNG.uniform(0.5, 2, (3, 9)), RNG.uniform(0.5, 2, (3, 7))
 
 
-def test_the_example_of_the_readme():
-    x, y = torch.randn(8, 120, 3, requires_grad=True), torch.randn(8, 97, 3)
-    var_x, var_y = torch.rand(8, 120) + 0.5, torch.rand(8, 97) + 0.5
-    a = udtw.align(x, y, var_x, var_y, gamma=0.1, beta=1.0)
-    a.loss.mean().backward()
-    assert x.grad.shape == x.shape
-    assert a.coupling.shape == (8, 120, 97)
-    assert len(a.paths.sample(5)[0]) == 5
-
-
 def test_loss_is_distance_plus_weighted_regularisers():
     a = udtw.align(X, Y, VAR_X, VAR_Y, gamma=0.5, beta=0.3, lam=2.0)
     deviation = a.paths.expect((a.variance - 1) ** 2)

@@ -1,6 +1,7 @@
 """The package as a whole: light to import, layered, and honest about its backends."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,16 @@ def test_importing_udtw_does_not_import_heavy_packages():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numba", "llvmlite", "scipy", "sklearn", "matplotlib", "rich", "pandas"} & set(out)
+
+
+def test_the_code_in_the_readme_runs():
+    readme = (SOURCE.parents[1] / "README.md").read_text()
+    [block] = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    names: dict = {}
+    exec(block, names)
+    assert names["a"].coupling.shape == (8, 120, 97)
+    assert names["x"].grad is not None
+    assert names["D"].shape == (2, 1)
 
 
 def test_every_backend_is_available_here_or_says_why_not():

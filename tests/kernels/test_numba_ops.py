@@ -31,6 +31,8 @@ FUNCTIONS = {
     "banded": (lambda x, y, a, b, g: udtw.align(x, y, a, b, gamma=g, band=1).loss, (X, Y, VAR_X, VAR_Y, GAMMA)),
     "joint": (lambda x, y, v, g: udtw.align(x, y, variance=v, gamma=g).loss, (X, Y, JOINT, GAMMA)),
     "cost": (lambda c, v, g: udtw.align(None, None, cost=c, variance=v, gamma=g).loss, (COST, JOINT, GAMMA)),
+    "usual": (lambda x, y, a, b: udtw.align(x, y, a, b, gamma=0.3).loss, (X, Y, VAR_X, VAR_Y)),
+    "parts": (lambda x, y, v: udtw.align(x, y, variance=v, beta=0.5).regularizer, (X, Y, JOINT)),
     "soft_min": (lambda x, y, g: udtw.soft_dtw(x, y, gamma=g), (X, Y, GAMMA)),
     "divergence": (lambda x, y, g: udtw.soft_dtw_divergence(x, y, gamma=g), (X, Y, GAMMA)),
     "normalised": (lambda x, y, a, b: udtw.align(x, y, a, b, normalize="path").loss, (X, Y, VAR_X, VAR_Y)),
@@ -99,6 +101,20 @@ def test_opcheck_cost_operators():
     )
     torch.library.opcheck(numba_ops.path_least_mask, (COST, lengths, *band))
     torch.library.opcheck(numba_ops.path_least, (X, Y, None, VAR_X, VAR_Y, None, lengths, *band))
+
+
+def test_opcheck_sums_and_slopes():
+    arguments = _arguments()
+    constant_gamma = (*arguments[:6], GAMMA, *arguments[7:])
+    torch.library.opcheck(numba_ops.path_sums_and_slopes, (*constant_gamma, [0.0, 1.0, 0.5]))
+
+
+@pytest.mark.parametrize("usual", [True, False])
+def test_opcheck_pullback(usual):
+    inputs = _arguments(False)
+    _, *slopes = numba_ops.path_sums_and_slopes(*inputs, [0.0, 1.0, 0.5])
+    grad = torch.tensor([[0.0, 2.0, 1.0], [0.0, 3.0, 1.5 if usual else 9.0]], dtype=torch.float64)
+    torch.library.opcheck(numba_ops.path_pullback, (grad, *slopes, *inputs, [0.0, 1.0, 0.5]))
 
 
 def test_opcheck_gradients():
