@@ -207,7 +207,8 @@ def gradients(
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): π*."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
-    return gradients(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads).coupling
+    checked = np.zeros((pairs.gamma.shape[0], 3), pairs.x.dtype)  # asking for sums makes the kernel check values
+    return gradients(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads, sums=checked).coupling
 
 
 def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:

@@ -273,8 +273,8 @@ def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min
 def backward(pairs, begin, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
     """Fill ``grads`` for pairs [begin, end), given the loss's derivatives ``factors`` (5, B); see `FACTORS`.
 
-    If ``sums`` (B, 3) is not empty it receives soft_min, E[C] and, if that is all that counts beside C, E[log Σ];
-    values are then checked as in `forward`. Otherwise they are not: `forward` has.
+    If ``sums`` (B, 3) is not empty it receives soft_min and, where gradients are computed, E[C] and, if that is all
+    that counts beside C, E[log Σ]; values are then checked as in `forward`. Otherwise they are not: `forward` has.
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed. ``limits`` is (5, N + M − 1) integer scratch.
