@@ -99,8 +99,8 @@ def test_opcheck_cost_operators():
     torch.library.opcheck(
         numba_ops.path_expectations, (FIELD[None].clone().requires_grad_(), cost, GAMMA, lengths, *band)
     )
-    torch.library.opcheck(numba_ops.path_least_mask, (COST, lengths, *band))
-    torch.library.opcheck(numba_ops.path_least, (X, Y, None, VAR_X, VAR_Y, None, lengths, *band))
+    torch.library.opcheck(numba_ops.path_least_mask, (COST, GAMMA, lengths, *band))
+    torch.library.opcheck(numba_ops.path_least, (X, Y, None, VAR_X, VAR_Y, None, GAMMA, lengths, *band))
 
 
 def test_opcheck_sums_and_slopes():

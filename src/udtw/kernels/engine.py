@@ -36,7 +36,8 @@ def _try_numba() -> str | None:
     if importlib.util.find_spec("numba") is None:
         return "the package numba is not installed (pip install numba)"
     try:
-        import udtw.kernels.numba_autograd  # noqa: F401
+        import udtw.kernels.numba_autograd
+        import udtw.kernels.numba_vmap  # noqa: F401
     except Exception as error:  # a broken LLVM or an incompatible NumPy raises whatever it likes
         return f"numba does not work here: {type(error).__name__}: {error}"
     return None
@@ -200,6 +201,6 @@ def dtw(problem: Problem, backend: str) -> Tensor:
         _check(problem, backend)
         return generic.least_cost(problem, backend)[0]
     if not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)):
-        return _numba().path_least(*tensors, p.lengths, *_band_args(p))
+        return _numba().path_least(*tensors, p.gamma, p.lengths, *_band_args(p))
     cost = p.weighted_cost()
-    return (cost * _numba().path_least_mask(cost.detach(), p.lengths, *_band_args(p))).sum((1, 2))
+    return (cost * _numba().path_least_mask(cost.detach(), p.gamma, p.lengths, *_band_args(p))).sum((1, 2))

@@ -80,6 +80,14 @@ def _sums_and_slopes_backward(ctx, grad, *_):
 sums_and_slopes = _differentiable(path_sums_and_slopes, _save_sums_and_slopes, _sums_and_slopes_backward)
 
 
+def _field_gradients(ctx, field, cost, gamma, lengths, mask, want_gamma, want_coupling):
+    """Gradients of E[field] under the paths of a ready-made cost."""
+    factors = field.new_zeros((5, field.shape[0]))
+    absent = None
+    described = (absent, absent, cost, absent, absent, absent, gamma, lengths, *ctx.band, mask)
+    return _gradients(factors, field, *described, want_gamma, want_coupling)
+
+
 def _save_coupling(ctx, inputs, output):
     cost, gamma, lengths, kind, value, mask = inputs
     ctx.save_for_backward(cost, gamma, lengths, mask)
@@ -88,23 +96,7 @@ def _save_coupling(ctx, inputs, output):
 
 def _coupling_backward(ctx, grad):
     cost, gamma, lengths, mask = ctx.saved_tensors
-    none = grad.new_zeros((5, grad.shape[0]))
-    result = _gradients(
-        none,
-        grad,
-        None,
-        None,
-        cost,
-        None,
-        None,
-        None,
-        gamma,
-        lengths,
-        *ctx.band,
-        mask,
-        ctx.needs_input_grad[1],
-        False,
-    )
+    result = _field_gradients(ctx, grad, cost, gamma, lengths, mask, ctx.needs_input_grad[1], False)
     return result[2], result[6] if ctx.needs_input_grad[1] else None, None, None, None, None
 
 
@@ -120,11 +112,8 @@ def _save_expectations(ctx, inputs, output):
 def _expectations_backward(ctx, grad):
     fields, cost, gamma, lengths, mask = ctx.saved_tensors
     by_field, by_cost, by_gamma = ctx.needs_input_grad[:3]
-    none = grad.new_zeros((5, grad.shape[0]))
     field = torch.einsum("bk,kbnm->bnm", grad, fields)
-    result = _gradients(
-        none, field, None, None, cost, None, None, None, gamma, lengths, *ctx.band, mask, by_gamma, by_field
-    )
+    result = _field_gradients(ctx, field, cost, gamma, lengths, mask, by_gamma, by_field)
     grad_fields = grad.T[:, :, None, None] * result[7][None] if by_field else None
     return grad_fields, result[2] if by_cost else None, result[6] if by_gamma else None, None, None, None, None
 
