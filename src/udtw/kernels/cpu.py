@@ -10,10 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from udtw.kernels.cpu_backward import FACTORS, Gradients, backward
+from udtw.kernels.cpu_backward import backward
 from udtw.kernels.cpu_forward import BAD_VALUE, forward
 from udtw.kernels.cpu_forward import transitions as forward_transitions
 from udtw.kernels.cpu_hard import hard, mark_paths
+from udtw.kernels.cpu_layout import FACTORS, Gradients
 from udtw.kernels.cpu_pack import Pairs
 from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 

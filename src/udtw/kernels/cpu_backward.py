@@ -5,8 +5,6 @@ and backward once. A longer one is swept forward first to save the state every `
 last first, is swept forward again with tables and then backward. Memory grows with N·√(N + M).
 """
 
-from collections import namedtuple
-
 import numpy as np
 from numba import njit
 
@@ -15,6 +13,7 @@ from udtw.kernels.cpu_forward import (
     OK,
     OUTER,
     alarmed,
+    ends_on,
     mean_cost_at,
     pack_shape,
     row_size,
@@ -22,6 +21,20 @@ from udtw.kernels.cpu_forward import (
     start_soft_min,
     step_soft_min,
     stretch_of,
+)
+from udtw.kernels.cpu_layout import (
+    ADJOINT,
+    BY_DEVIATION,
+    BY_FIELD,
+    BY_LOG,
+    BY_ONE,
+    BY_SOFT_MIN,
+    FACTORS,
+    REST,
+    STATE_ROWS,
+    borrow_gradients,
+    make_layout,
+    spread_factors,
 )
 from udtw.kernels.cpu_pack import (
     BUILT_IN,
@@ -38,8 +51,6 @@ from udtw.kernels.cpu_pack import (
     load_sequences,
     scatter,
     set_limits,
-    spread,
-    spread_theta,
     variances_usable,
 )
 from udtw.kernels.cpu_rows import (
@@ -58,102 +69,6 @@ from udtw.kernels.cpu_rows import (
     variance_gradient_row,
 )
 from udtw.kernels.simd import borrow, lanes
-
-Gradients = namedtuple(
-    "Gradients",
-    [
-        "x",  # (B, N, d), as all of these zero at the start; of size 0 where not wanted
-        "y",  # (B, M, d)
-        "cost",  # (B, N, M): of the base cost
-        "var_x",  # (B, N, 1)
-        "var_y",  # (B, M, 1)
-        "variance",  # (B, N, M)
-        "gamma",  # (B,)
-        "coupling",  # (B, N, M): not a gradient but π* itself
-    ],
-)
-
-
-@njit(**INNER)
-def borrow_gradients(grads):
-    return Gradients(
-        borrow(grads.x), borrow(grads.y), borrow(grads.cost), borrow(grads.var_x), borrow(grads.var_y),
-        borrow(grads.variance), borrow(grads.gamma), borrow(grads.coupling),
-    )  # fmt: skip
-
-
-BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
-FACTORS = 5
-"""Rows of ``factors``: the loss's derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²] and E[1]."""
-ADJOINT, REST = 0, 1
-"""``used[ADJOINT]``: gradients are wanted, not the coupling alone; ``used[REST]``: any field but C counts; from
-BY_LOG to BY_FIELD: that field counts."""
-
-Layout = namedtuple(
-    "Layout",
-    [
-        "row",  # numbers in a row
-        "state",  # the rolling rows of `step_soft_min`
-        "coupling", "adjoint",  # rolling, three rows each
-        "scale", "theta", "by_cost", "direct",
-        "factors",  # FACTORS rows
-        "over_gamma",  # FACTORS + 1 rows: the factors, and for the user's field one, divided by γ
-        "cost", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "tilt",
-        "grad_x", "grad_y", "grad_var_x", "grad_var_y",
-        "sequences",
-        "saved",  # the states saved at the start of each segment
-        "tables",  # six of `size` numbers: transition probabilities and pulls to up, left, corner
-        "size",
-        "end",
-    ],
-)  # fmt: skip
-"""Offsets in the scratch memory."""
-STATE_ROWS = 12
-
-
-@njit(**INNER)
-def make_layout(row, dim, saves, size):
-    coupling = STATE_ROWS
-    scale = coupling + 6
-    factors = scale + 4
-    cost = factors + 2 * FACTORS + 1
-    grads = cost + 8
-    sequences = grads + 2 * dim + 2
-    saved = sequences + 2 * dim + 2
-    tables = (saved + STATE_ROWS * saves) * row
-    return Layout(
-        row,
-        0,
-        coupling * row, (coupling + 3) * row,
-        scale * row, (scale + 1) * row, (scale + 2) * row, (scale + 3) * row,
-        factors * row,
-        (factors + FACTORS) * row,
-        cost * row, (cost + 1) * row, (cost + 2) * row, (cost + 3) * row, (cost + 4) * row, (cost + 5) * row,
-        (cost + 6) * row, (cost + 7) * row,
-        grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + 1) * row,
-        sequences * row,
-        saved * row,
-        tables,
-        size,
-        tables + 6 * size,
-    )  # fmt: skip
-
-
-@njit(**INNER)
-def spread_factors(w, at, pairs, factors, used, first, pack):
-    """Everything that is one number a pair, repeated along rows."""
-    gamma, factors, row = pairs.gamma[first : first + pack], factors[:, first : first + pack], at.row
-    spread(w, at.scale, row, 1 / (np.log(2) * gamma))
-    spread_theta(w, at.theta, row, pairs, first, pack)
-    spread(w, at.by_cost, row, factors[BY_COST] * np.log(2))
-    spread(w, at.direct, row, factors[BY_SOFT_MIN] + factors[BY_COST])
-    for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
-        spread(w, at.factors + f * row, row, factors[f])
-    for f in (BY_LOG, BY_DEVIATION, BY_ONE):
-        if used[f]:
-            spread(w, at.over_gamma + f * row, row, factors[f] / gamma)
-    if used[BY_FIELD]:
-        spread(w, at.over_gamma + BY_FIELD * row, row, 1 / gamma)
 
 
 @njit(**INNER)
@@ -344,11 +259,11 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                     w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[4, k]
                 )
                 for p in range(pack):
-                    if pairs.length[0, first + p] + pairs.length[1, first + p] - 2 == k:
-                        position = pairs.length[0, first + p] * pack + p
-                        soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[first + p])
+                    b = first + p
+                    if ends_on(pairs.length, b, k):
+                        position = pairs.length[0, b] * pack + p
+                        soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[b])
                         if checking:
-                            b = first + p
                             sums[b, 0] = soft_min[p]
                             sums[b, 1] = mean_cost_at(w, at.state, at.theta, row, k, position, pairs.gamma[b])
                             if used[BY_LOG]:
@@ -361,7 +276,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                 table1, table2 = limits[4, min(k + 1, diagonals - 1)], limits[4, min(k + 2, diagonals - 1)]
                 sweep_backward(w, d, at, table1, table2, with_adjoint)
                 for p in range(pack):
-                    if pairs.length[0, first + p] + pairs.length[1, first + p] - 2 == k:
+                    if ends_on(pairs.length, first + p, k):
                         w[at.coupling + k % 3 * row + pairs.length[0, first + p] * pack + p] = 1
                 if grads.coupling.size > 0:
                     scatter(w, at.coupling + k % 3 * row, d, grads.coupling, pairs.length, w.dtype.type(1))

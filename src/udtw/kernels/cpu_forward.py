@@ -39,6 +39,12 @@ def pack_shape(length, first, pack):
 
 
 @njit(**INNER)
+def ends_on(length, b, k):
+    """Whether the last cell of pair b lies on diagonal k."""
+    return length[0, b] + length[1, b] - 2 == k
+
+
+@njit(**INNER)
 def row_size(pairs, pack_size, wide):
     """Positions of a row, whole vectors: the longest sequence, a guard step at either end, and room for overshoot."""
     longest = max(pairs.x.shape[1], pairs.y.shape[1], pairs.cost.shape[1], pairs.cost.shape[2])
@@ -170,7 +176,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
                     step_expectation(w, d, row, field, means + 3 * f * row, to_up, to_left, to_corner)
             for p in range(pack):
                 b = first + p
-                if pairs.length[0, b] + pairs.length[1, b] - 2 == k:
+                if ends_on(pairs.length, b, k):
                     position = pairs.length[0, b] * pack + p
                     out[b, 0] = soft_min_at(w, state, row, k, position, pairs.gamma[b])
                     for f in range(count):

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from udtw.kernels.cpu_forward import BAD_VALUE, OK, OUTER, alarmed, pack_shape, row_size
+from udtw.kernels.cpu_forward import BAD_VALUE, OK, OUTER, alarmed, ends_on, pack_shape, row_size
 from udtw.kernels.cpu_pack import (
     apply_mask,
     borrow_pairs,
@@ -72,7 +72,7 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
             apply_mask(w, value + r, d, pairs.mask, unreachable)
             guard_above(w, d, value + r, unreachable)
             for p in range(pack):
-                if pairs.length[0, first + p] + pairs.length[1, first + p] - 2 == k:
+                if ends_on(pairs.length, first + p, k):
                     out[first + p] = w[value + r + pairs.length[0, first + p] * pack + p]
         if alarmed(w, alarm):
             return BAD_VALUE
