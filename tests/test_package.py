@@ -61,6 +61,8 @@ LAYERS = [
     "distances",
     "pairwise_blocks",
     "pairwise",
+    "nn",
+    "timeseries",
     "plots",
 ]
 
