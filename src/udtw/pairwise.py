@@ -76,17 +76,19 @@ def pairwise(
     if symmetric and var_y is not None:
         raise OptionError("var_y needs Y; without Y, var_x serves both sides.")
     right = left if symmetric else load_series("Y", Y, var_y, nan_policy)
-    left, right = _matched(left, right)
+    left, right = matched(left, right)
     _refuse_if_too_large(left, right, 2 if return_parts else 1)
-    threads = _threads(n_jobs)
-    request = blocks(left, right, symmetric, _parsed_band(band), _positive(gamma), threads, _backend(backend))
+    threads = threads_of(n_jobs)
+    request = blocks(left, right, symmetric, parsed_band(band), positive(gamma), threads, backend_of(backend))
     with _progress_bar(progress, request.total, metric) as advance:
         if metric == "euclidean":
             parts = [_euclidean(left, right, normalize)]
         elif metric == "dtw":
-            parts = request.fill(1, lambda b: _scale(least_costs(b)[None], b, normalize, None), advance)
+            parts = request.fill(1, lambda block: dtw_values(block, normalize), advance)
         elif metric == "udtw":
-            parts = _udtw(request, beta, lam, normalize, return_parts, advance)
+            parts = request.fill(
+                2 if return_parts else 1, lambda block: udtw_values(block, beta, lam, normalize, return_parts), advance
+            )
         else:
             parts = [_soft_dtw(request, metric == "soft_dtw_divergence", normalize, advance)]
     if not squared:
@@ -102,25 +104,27 @@ def _scale(values: np.ndarray, block: Block, normalize: str | None, path_length:
     return values / path_length if normalize == "path" else values
 
 
-def _udtw(request, beta: float, lam: float, normalize: str | None, return_parts: bool, advance) -> list[np.ndarray]:
+def udtw_values(block: Block, beta: float, lam: float, normalize: str | None, return_parts: bool) -> np.ndarray:
+    """``d² + βΩ + λΩ'`` of the pairs of a block, (1, pairs); or ``d²`` and ``Ω``, (2, pairs)."""
     wanted = [COST]
-    uncertain = request.left.variances is not None
+    uncertain = block.left.variances is not None
     if uncertain:
         wanted += [LOG_VARIANCE, DEVIATION] if lam else [LOG_VARIANCE]
     if normalize == "path":
         wanted.append(ONE)
+    sums = path_sums(block, wanted)[1:]
+    path_length = sums[-1] if normalize == "path" else None
+    distance = _scale(sums[0], block, normalize, path_length)
+    omega = _scale(sums[1], block, normalize, path_length) if uncertain else np.zeros_like(distance)
+    if return_parts:
+        return np.stack([distance, omega])
+    extra = lam * _scale(sums[2], block, normalize, path_length) if uncertain and lam else 0
+    return (distance + beta * omega + extra)[None]
 
-    def value(block: Block) -> np.ndarray:
-        sums = path_sums(block, wanted)[1:]
-        path_length = sums[-1] if normalize == "path" else None
-        distance = _scale(sums[0], block, normalize, path_length)
-        omega = _scale(sums[1], block, normalize, path_length) if uncertain else np.zeros_like(distance)
-        if return_parts:
-            return np.stack([distance, omega])
-        extra = lam * _scale(sums[2], block, normalize, path_length) if uncertain and lam else 0
-        return (distance + beta * omega + extra)[None]
 
-    return request.fill(2 if return_parts else 1, value, advance)
+def dtw_values(block: Block, normalize: str | None) -> np.ndarray:
+    """Classical DTW of the pairs of a block, (1, pairs)."""
+    return _scale(least_costs(block)[None], block, normalize, None)
 
 
 def _soft_dtw(request, divergence: bool, normalize: str | None, advance) -> np.ndarray:
@@ -154,7 +158,7 @@ def _euclidean(left: SeriesSet, right: SeriesSet, normalize: str | None) -> np.n
     return out / sizes[0] if normalize == "length" else out
 
 
-def _matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:
+def matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:
     """The same number of features, the same dtype, and variances on both sides or on neither."""
     if left.values.shape[2] != right.values.shape[2]:
         raise ShapeError(
@@ -180,17 +184,17 @@ def _refuse_if_too_large(left: SeriesSet, right: SeriesSet, tables: int) -> None
         )
 
 
-def _parsed_band(band: Any) -> bands.Band:
+def parsed_band(band: Any) -> bands.Band:
     if band is not None and not isinstance(band, int | float | str | np.number):
         raise OptionError("pairwise takes a radius, a fraction or 'itakura' as band; a mask belongs to udtw.align.")
     return bands.parse(band, 1, 1, 1, torch.device("cpu"))
 
 
-def _positive(gamma: float) -> float:
+def positive(gamma: float) -> float:
     return float(validate.gamma(gamma, 1, torch.zeros(1, dtype=torch.float64))[0])
 
 
-def _threads(n_jobs: int | None) -> int:
+def threads_of(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if n_jobs == 0 or n_jobs < -available_cores():
@@ -198,7 +202,7 @@ def _threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else available_cores() + 1 + n_jobs
 
 
-def _backend(backend: str) -> str:
+def backend_of(backend: str) -> str:
     chosen = engine.choose(backend, torch.zeros(1))
     if chosen == "enumeration":
         raise BackendError("pairwise runs on 'numba' or 'portable'; enumeration is for single tiny pairs.")

@@ -22,6 +22,14 @@ class SeriesSet:
     def __len__(self) -> int:
         return self.values.shape[0]
 
+    def __getitem__(self, index: np.ndarray) -> "SeriesSet":
+        """The chosen series."""
+        variances = None if self.variances is None else self.variances[index]
+        return SeriesSet(self.values[index], self.lengths[index], variances)
+
+    def with_variances(self, variances: np.ndarray | None) -> "SeriesSet":
+        return SeriesSet(self.values, self.lengths, variances)
+
     def astype(self, dtype: np.dtype) -> "SeriesSet":
         variances = None if self.variances is None else self.variances.astype(dtype, copy=False)
         return SeriesSet(self.values.astype(dtype, copy=False), self.lengths, variances)

@@ -1,0 +1,21 @@
+"""Time series: means, classifiers and forecasts, with scikit-learn's interface (extra ``timeseries``)."""
+
+try:
+    import sklearn  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ImportError(
+        "udtw.timeseries needs scikit-learn and SciPy; install them with: pip install 'udtw[timeseries]'"
+    ) from error
+
+from udtw.timeseries.barycenter import Barycenter, barycenter
+from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
+
+__all__ = [
+    "Barycenter",
+    "KNeighborsTimeSeriesClassifier",
+    "NearestCentroidTimeSeriesClassifier",
+    "barycenter",
+]

@@ -1,0 +1,239 @@
+"""Fréchet means: the series with the least weighted sum of distances to a set of series, and its uncertainty."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.nn import SigmaNet
+from udtw.series import SeriesSet, load_series
+from udtw.timeseries.dba import dba
+from udtw.timeseries.metric import Batch, Metric
+from udtw.timeseries.resample import resample
+
+LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
+START_LOG_VARIANCE = -2.0
+INITS = ("mean", "medoid")
+
+
+@dataclass(frozen=True)
+class Barycenter:
+    """What `barycenter` found."""
+
+    mean: np.ndarray
+    """(L, d), or (L,) if the series were given without a feature axis."""
+    variance: np.ndarray
+    """(L,): σ²_μ with ``Σ_mn = 1 + σ²_μ(n)``; or the SigmaNet's variances of the mean; zeros where σ plays no part."""
+    objective: float
+    """``Σ_i w_i d(x_i, μ)`` at the end."""
+    trace: list[float]
+    """The objective before the first and after every iteration."""
+    converged: bool
+    n_iter: int
+    sigma: SigmaNet | None = None
+    """The network as trained along with the mean (a copy; the given one is not changed)."""
+
+
+def barycenter(
+    X: Any,
+    metric: str = "udtw",
+    *,
+    gamma: float = 1.0,
+    beta: float = 1.0,
+    lam: float = 0.0,
+    init: Any = "mean",
+    length: int | None = None,
+    weights: Any = None,
+    sigma: SigmaNet | str | None = "free",
+    band: Any = None,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    nan_policy: str = "raise",
+) -> Barycenter:
+    """The weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``, by L-BFGS; for uDTW together with its uncertainty.
+
+    Parameters
+    ----------
+    X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
+    metric : "euclidean", "dtw", "soft_dtw", "soft_dtw_divergence" or "udtw"
+        "euclidean" is the closed form, "dtw" is DTW barycenter averaging (DBA).
+    gamma, beta, lam, band : as in `udtw.align`
+        ``d = d² + βΩ + λΩ'`` for "udtw".
+    init : "mean", "medoid" or an array (L, d) or (L,)
+        The mean of the series resampled to the target length, the series nearest to the others, or any start.
+    length : int, optional
+        Steps L of the mean; by default those of ``init``, or the (rounded) weighted average length.
+    weights : (n,), optional
+        Non-negative; scaled to sum to one. With two series, ``weights=[1 − t, t]`` interpolates between them.
+    sigma : "free", None or a SigmaNet
+        Uncertainty of "udtw". "free": one σ²_μ a step of the mean, ``Σ = 11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ`` from the
+        network on series and mean, its weights optimised with the mean. None: Σ = 1.
+    max_iter, tol
+        Iterations at most, and the relative decrease of the objective below which it has converged.
+
+    Returns
+    -------
+    Barycenter
+        With ``mean``, ``variance``, ``objective``, ``trace``, ``converged`` and ``n_iter``.
+    """
+    chosen = Metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
+    series = load_series("X", X, nan_policy=nan_policy).astype(np.dtype(np.float64))
+    share = _weights(weights, len(series))
+    start = _start(series, share, init, length, chosen)
+    if metric == "euclidean":
+        found = _euclidean(series, share, len(start))
+    elif metric == "dtw":
+        mean, trace, converged = dba(series, share, start, band=band, max_iter=max_iter, tol=tol)
+        found = Barycenter(mean, np.zeros(len(mean)), trace[-1], trace, converged, len(trace) - 1)
+    else:
+        found = _gradient_descent(series, share, start, chosen, sigma, max_iter, tol)
+    if np.ndim(X[0]) == 1:
+        found = copy.copy(found)
+        object.__setattr__(found, "mean", found.mean[:, 0])
+    return found
+
+
+def _weights(weights: Any, count: int) -> np.ndarray:
+    if weights is None:
+        return np.full(count, 1 / count)
+    share = np.asarray(weights, dtype=float)
+    if share.shape != (count,):
+        raise ShapeError(f"weights must be one number a series, shape ({count},); got {share.shape}.")
+    if not np.isfinite(share).all() or (share < 0).any() or share.sum() == 0:
+        raise OptionError(f"weights must be non-negative and not all zero; got {share[:10].tolist()}.")
+    return share / share.sum()
+
+
+def _start(series: SeriesSet, share: np.ndarray, init: Any, length: int | None, metric: Metric) -> np.ndarray:
+    if length is not None and length < 1:
+        raise LengthError(f"length must be at least 1; got {length}.")
+    rows = [steps[:n] for steps, n in zip(series.values, series.lengths, strict=True)]
+    if isinstance(init, str) and init == "mean":
+        steps = length or max(1, round(float(share @ series.lengths)))
+        return np.einsum("n,ntd->td", share, np.stack([resample(row, steps) for row in rows]))
+    if isinstance(init, str) and init == "medoid":
+        distances = metric.table(series, None)
+        start = rows[int((distances @ share).argmin())]
+    elif isinstance(init, str):
+        raise OptionError(f"init must be one of {INITS} or an array; got {init!r}.")
+    else:
+        start = np.asarray(init, dtype=float)
+        start = start[:, None] if start.ndim == 1 else start
+        if start.ndim != 2 or start.shape[1] != series.values.shape[2] or not start.shape[0]:
+            raise ShapeError(f"init must have shape (L, {series.values.shape[2]}); got {np.shape(init)}.")
+        if not np.isfinite(start).all():
+            raise NonFiniteError("init holds NaN or infinite values.")
+    return start.copy() if length is None else resample(start, length)
+
+
+def _euclidean(series: SeriesSet, share: np.ndarray, length: int) -> Barycenter:
+    steps = series.values.shape[1]
+    if (series.lengths != steps).any() or length != steps:
+        raise LengthError(
+            f"The Euclidean mean needs series of one length, and has it too; got lengths {series.lengths[:5].tolist()} "
+            f"and target length {length}. Resample the series, or use metric='dtw'."
+        )
+    mean = np.einsum("n,ntd->td", share, series.values)
+    objective = float(share @ np.square(series.values - mean).sum((1, 2)))
+    return Barycenter(mean, np.zeros(steps), objective, [objective], True, 0)
+
+
+def _gradient_descent(
+    series: SeriesSet,
+    share: np.ndarray,
+    start: np.ndarray,
+    metric: Metric,
+    sigma: SigmaNet | str | None,
+    max_iter: int,
+    tol: float,
+) -> Barycenter:
+    x, weight = Batch.of(series, torch.float64), torch.from_numpy(share)
+    net = None
+    parts = [start.ravel()]
+    bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
+    if metric.name == "udtw":
+        if isinstance(sigma, SigmaNet):
+            net = copy.deepcopy(sigma).double()
+            parts.append(parameters_to_vector(net.parameters()).detach().numpy())
+            bounds += [(None, None)] * parts[1].size
+        elif sigma == "free":
+            parts.append(np.full(len(start), START_LOG_VARIANCE))
+            bounds += [LOG_VARIANCE_BOUNDS] * len(start)
+        elif sigma is not None:
+            raise OptionError(f"sigma must be 'free', None or a SigmaNet; got {sigma!r}.")
+    constant = _self_terms(x, weight, metric)
+
+    def objective(theta: Tensor) -> Tensor:
+        mean, rest = theta[: start.size].reshape(1, *start.shape), theta[start.size :]
+        pairs, centre = x, Batch(mean)
+        if net is not None:
+            vector_to_parameters(rest, net.parameters())
+            pairs, centre = x.with_variances(net(x.values, x.lengths)), Batch(mean, None, net(mean))
+        elif rest.numel():
+            # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
+            ones = torch.ones(x.values.shape[:2], dtype=theta.dtype)
+            pairs, centre = x.with_variances(2 * ones), Batch(mean, None, 2 * rest.exp()[None])
+        if metric.name == "soft_dtw_divergence":
+            plain = Metric("soft_dtw", gamma=metric.gamma, band=metric.band)
+            return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
+        return weight @ metric.between(pairs, centre)
+
+    theta, trace, converged = _minimize(objective, np.concatenate(parts), bounds, net, max_iter, tol)
+    rest = theta[start.size :]
+    mean = theta[: start.size].reshape(start.shape)
+    if net is not None:
+        vector_to_parameters(torch.from_numpy(rest), net.parameters())
+        with torch.no_grad():
+            variance = net(torch.from_numpy(mean)).numpy()
+    else:
+        variance = np.exp(rest) if rest.size else np.zeros(len(mean))
+    return Barycenter(mean, variance, trace[-1], trace, converged, len(trace) - 1, net)
+
+
+def _self_terms(x: Batch, weight: Tensor, metric: Metric) -> float:
+    """``½ Σ_i w_i sdtw(x_i, x_i)`` of the divergence, which does not depend on the mean."""
+    if metric.name != "soft_dtw_divergence":
+        return 0.0
+    plain = Metric("soft_dtw", gamma=metric.gamma, band=metric.band)
+    return float(0.5 * weight @ plain.between(x, x))
+
+
+def _minimize(
+    objective: Callable[[Tensor], Tensor],
+    start: np.ndarray,
+    bounds: list[tuple[float | None, float | None]],
+    net: SigmaNet | None,
+    max_iter: int,
+    tol: float,
+) -> tuple[np.ndarray, list[float], bool]:
+    from scipy.optimize import minimize
+
+    def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        point = torch.from_numpy(theta.copy()).requires_grad_()
+        value = objective(point)
+        if net is None:
+            [gradient] = torch.autograd.grad(value, [point])
+            return float(value.detach()), gradient.numpy()
+        # The network's weights were copied out of the vector, so their gradients are collected from the network.
+        weights = list(net.parameters())
+        of_point, *of_weights = torch.autograd.grad(value, [point, *weights], materialize_grads=True)
+        of_point[-sum(w.numel() for w in weights) :] = parameters_to_vector(of_weights)
+        return float(value.detach()), of_point.numpy()
+
+    trace = [value_and_gradient(start)[0]]
+    found = minimize(
+        value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        callback=lambda intermediate_result: trace.append(float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-8},
+    )
+    return found.x, trace, bool(found.success)

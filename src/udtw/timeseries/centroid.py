@@ -1,0 +1,156 @@
+"""Nearest centroid: one prototype a class, with its uncertainty."""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+
+from udtw.errors import OptionError
+from udtw.timeseries.inputs import checked_labels, fit_series, new_series
+from udtw.timeseries.metric import Metric
+from udtw.timeseries.prototypes import (
+    all_distances,
+    fit_temperature,
+    frechet_means,
+    start_prototypes,
+    train_prototypes,
+)
+from udtw.timeseries.uncertainty import make_sigma
+
+OBJECTIVES = ("frechet", "discriminative")
+
+
+class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
+    """The class whose prototype is nearest, by any metric of `udtw.pairwise`.
+
+    Parameters
+    ----------
+    metric : "udtw", "dtw", "soft_dtw", "soft_dtw_divergence" or "euclidean"
+        For "udtw" the nearest is the one with the least ``d² + βΩ``.
+    objective : "discriminative" or "frechet"
+        "frechet" (the paper's): each prototype is the Fréchet mean of its class, with its own uncertainty.
+        "discriminative" (ours): starting there, prototypes and uncertainty minimise the cross-entropy of
+        ``softmax_c(−(d² + βΩ)(x, p_c) / T)``, T learned.
+    gamma, beta, band, normalize : as in `udtw.align`
+        The defaults of γ and β suit z-normalised series.
+    sigma : "free", "context", "series", "step", None or a `SigmaNet`
+        Uncertainty of "udtw": one variance for each step of each prototype; a network of that kind (see
+        `udtw.timeseries.uncertainty`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
+        trained further.
+    sigma_range : (low, high)
+        Range of σ.
+    length : int, optional
+        Steps of the prototypes; the average length of the series by default.
+    max_iter, batch_size, learning_rate
+        Of the training: steps of Adam (of L-BFGS for Fréchet means without uncertainty), series a step, and rate.
+    nan_policy : "raise" or "omit"
+        What to do about steps with NaN: a named error, or leave them out.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
+    sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every step.
+    """
+
+    def __init__(
+        self,
+        metric: str = "udtw",
+        *,
+        objective: str = "discriminative",
+        gamma: float = 0.1,
+        beta: float = 0.1,
+        band: Any = None,
+        normalize: str | None = None,
+        sigma: Any = "free",
+        sigma_range: tuple[float, float] = (0.25, 4.0),
+        length: int | None = None,
+        max_iter: int = 300,
+        batch_size: int = 64,
+        learning_rate: float = 0.02,
+        nan_policy: str = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.metric = metric
+        self.objective = objective
+        self.gamma = gamma
+        self.beta = beta
+        self.band = band
+        self.normalize = normalize
+        self.sigma = sigma
+        self.sigma_range = sigma_range
+        self.length = length
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.nan_policy = nan_policy
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the prototypes and their uncertainty."""
+        if self.objective not in OBJECTIVES:
+            raise OptionError(f"objective must be one of {OBJECTIVES}; got {self.objective!r}.")
+        metric = self._metric()
+        series = fit_series(self, X, self.nan_policy)
+        self.classes_, codes = np.unique(checked_labels(series, y), return_inverse=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        sigma = self.sigma if metric.name == "udtw" else None
+        if sigma is not None and sigma != "free":
+            sigma = make_sigma(sigma, series, self.sigma_range, seed)
+        found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
+        training: dict[str, Any] = {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "seed": seed}
+        self.loss_trace_: list[float] = []
+        if self.objective == "frechet" and metric.name != "euclidean":
+            if sigma is None:
+                found.values = frechet_means(found, series, codes, metric, self.max_iter)
+            else:
+                self.loss_trace_ = train_prototypes(
+                    found, series, codes, metric, "frechet", max_iter=self.max_iter, **training
+                )
+        elif self.objective == "discriminative" and len(self.classes_) > 1:
+            self.loss_trace_ = train_prototypes(
+                found, series, codes, metric, "discriminative", max_iter=self.max_iter, **training
+            )
+        if self.objective == "discriminative":
+            self.temperature_ = math.exp(float(found.log_temperature))
+        else:
+            self.temperature_ = fit_temperature(all_distances(found, series, metric), codes)
+        self._prototypes = found
+        self.sigma_net_ = found.net
+        with torch.no_grad():
+            variances = found.variances()
+        self.prototypes_ = found.values.numpy()
+        self.variances_ = None if variances is None else variances.numpy()
+        return self
+
+    def _metric(self) -> Metric:
+        return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(n, C): ``d² + βΩ`` (or the metric's distance) to every prototype."""
+        metric = self._metric()
+        series = new_series(self, X, self.nan_policy, elastic=metric.elastic)
+        return all_distances(self._prototypes, series, metric)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """(n, C) ``−distance/T``; for two classes (n,), positive for the second."""
+        scores = -self.transform(X) / self.temperature_
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, C): ``softmax_c(−distance_c / T)``."""
+        return softmax(-self.transform(X) / self.temperature_, axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,): the class of the nearest prototype."""
+        return self.classes_[self.transform(X).argmin(1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.nan_policy == "omit"
+        return tags

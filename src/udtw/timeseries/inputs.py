@@ -1,0 +1,76 @@
+"""What users pass to the estimators, as a `SeriesSet`: (n, T), (n, T, d), data frames, lists of different lengths."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from torch import Tensor
+
+from udtw.errors import LengthError, ShapeError
+from udtw.series import SeriesSet, load_series
+
+
+def fit_series(estimator: Any, X: Any, nan_policy: str = "raise") -> SeriesSet:
+    """Check the X of ``fit``; sets ``n_features_in_`` (T of a table) and ``n_channels_`` (d)."""
+    ragged = _ragged_or_deep(X)
+    X = validate_data(estimator, X, **_table_options(nan_policy)) if ragged is None else ragged
+    series = load_series("X", X, nan_policy=nan_policy)
+    if ragged is not None:
+        estimator.n_features_in_ = int(series.values.shape[1])
+    estimator.n_channels_ = int(series.values.shape[2])
+    return series
+
+
+def new_series(estimator: Any, X: Any, nan_policy: str = "raise", *, elastic: bool = True) -> SeriesSet:
+    """Check the X of ``predict``. An elastic metric takes any length; the channels must be those of ``fit``."""
+    check_is_fitted(estimator)
+    ragged = _ragged_or_deep(X)
+    if ragged is None:
+        checked = check_array(X, **_table_options(nan_policy))
+        if not elastic or hasattr(X, "columns") or checked.shape[1] == estimator.n_features_in_:
+            checked = validate_data(estimator, X, reset=False, **_table_options(nan_policy))
+        ragged = checked
+    series = load_series("X", ragged, nan_policy=nan_policy)
+    if series.values.shape[2] != estimator.n_channels_:
+        raise ShapeError(
+            f"X has {series.values.shape[2]} channel(s) a step, but {type(estimator).__name__} was fitted with "
+            f"{estimator.n_channels_}."
+        )
+    if not elastic and (series.lengths != estimator.n_features_in_).any():
+        raise LengthError(
+            f"X has series of {sorted(set(series.lengths.tolist()))[:5]} steps, but {type(estimator).__name__} was "
+            f"fitted with {estimator.n_features_in_}, and metric='euclidean' compares step by step."
+        )
+    return series
+
+
+def _table_options(nan_policy: str) -> dict[str, Any]:
+    return {"dtype": [np.float64, np.float32], "ensure_all_finite": nan_policy == "raise" or "allow-nan"}
+
+
+def _ragged_or_deep(X: Any) -> Any:
+    """X if it is a list of different lengths or has three axes; None if it is an ordinary table."""
+    if isinstance(X, Tensor):
+        X = X.detach().cpu().numpy()
+    if isinstance(X, list | tuple):
+        shapes = {np.shape(item) for item in X}
+        if len(shapes) > 1 or any(len(shape) == 2 for shape in shapes):
+            return X
+        return None
+    return X if isinstance(X, np.ndarray) and X.ndim == 3 else None
+
+
+def checked_labels(series: SeriesSet, y: Any) -> np.ndarray:
+    """(n,) class labels, one a series."""
+    if y is None:
+        raise ValueError("A classifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    check_consistent_length(series.values, y)
+    return y
+
+
+def rows_of(series: SeriesSet) -> list[np.ndarray]:
+    """The series without padding, (T_i, d) each."""
+    return [row[:n] for row, n in zip(series.values, series.lengths, strict=True)]

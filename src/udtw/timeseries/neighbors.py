@@ -1,0 +1,174 @@
+"""k nearest neighbours, exact, with a soft vote and learned uncertainty."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+
+from udtw.errors import OptionError
+from udtw.nn import SigmaNet
+from udtw.series import SeriesSet
+from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.inputs import checked_labels, fit_series, new_series, rows_of
+from udtw.timeseries.metric import Metric
+from udtw.timeseries.search import Neighbours, nearest
+from udtw.timeseries.uncertainty import make_sigma, train_for_neighbours, variances_of
+
+VOTES = ("soft", "uniform")
+OBJECTIVES = ("neighbors", "centroid")
+
+
+class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
+    """The classes of the k nearest training series, by any metric of `udtw.pairwise`.
+
+    The search is exact and computes a distance only where no lower bound excludes it ("dtw" and "udtw");
+    ``saved_`` is the share that the last search did not need.
+
+    Parameters
+    ----------
+    n_neighbors : int
+    metric : "udtw", "dtw", "soft_dtw", "soft_dtw_divergence" or "euclidean"
+        For "udtw" neighbours are those with the least ``d² + βΩ``.
+    gamma, beta, band, normalize : as in `udtw.align`
+        The defaults of γ and β suit z-normalised series.
+    vote : "soft" or "uniform"
+        Weight of a neighbour: ``exp(−d_k / mean_k d)``, or one. Ties go to the nearest neighbour's class.
+    sigma : "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
+        Where the variances of "udtw" come from: a network of that kind (see `udtw.timeseries.uncertainty`) trained by
+        ``fit``; none (Σ = 1); a network as it is; or that of a classifier.
+    sigma_objective : "neighbors" or "centroid"
+        What ``fit`` trains the network for: that neighbours in the training set share their class (ours), or as part of
+        a nearest-centroid classifier (the paper's).
+    sigma_range : (low, high)
+        Range of σ.
+    max_iter, batch_size, learning_rate
+        Of that training: steps of Adam, series a step (a step compares all pairs of them), and rate.
+    nan_policy : "raise" or "omit"
+        What to do about steps with NaN: a named error, or leave them out.
+    n_jobs : int, optional
+        Threads of the search.
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 1,
+        *,
+        metric: str = "udtw",
+        gamma: float = 0.1,
+        beta: float = 0.1,
+        band: Any = None,
+        normalize: str | None = None,
+        vote: str = "soft",
+        sigma: Any = "context",
+        sigma_objective: str = "neighbors",
+        sigma_range: tuple[float, float] = (0.25, 4.0),
+        max_iter: int = 150,
+        batch_size: int = 40,
+        learning_rate: float = 0.01,
+        nan_policy: str = "raise",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.gamma = gamma
+        self.beta = beta
+        self.band = band
+        self.normalize = normalize
+        self.vote = vote
+        self.sigma = sigma
+        self.sigma_objective = sigma_objective
+        self.sigma_range = sigma_range
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.nan_policy = nan_policy
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training series, and learn their uncertainty if asked to."""
+        if self.vote not in VOTES:
+            raise OptionError(f"vote must be one of {VOTES}; got {self.vote!r}.")
+        if self.sigma_objective not in OBJECTIVES:
+            raise OptionError(f"sigma_objective must be one of {OBJECTIVES}; got {self.sigma_objective!r}.")
+        metric = self._metric()
+        series = fit_series(self, X, self.nan_policy)
+        labels = checked_labels(series, y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if not 1 <= self.n_neighbors <= len(series):
+            raise OptionError(
+                f"n_neighbors must lie between 1 and the number of training series, {len(series)}; "
+                f"got {self.n_neighbors}."
+            )
+        self.sigma_net_ = self._fit_sigma(series, codes, metric)
+        self._train = self._with_variances(series)
+        self._codes = codes
+        return self
+
+    def _metric(self) -> Metric:
+        return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
+
+    def _fit_sigma(self, series: SeriesSet, codes: np.ndarray, metric: Metric) -> SigmaNet | None:
+        if metric.name != "udtw" or self.sigma is None:
+            return None
+        if isinstance(self.sigma, NearestCentroidTimeSeriesClassifier):
+            return self.sigma.sigma_net_
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        net = make_sigma(self.sigma, series, self.sigma_range, seed)
+        if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
+            return net
+        training: dict[str, Any] = {"max_iter": self.max_iter, "learning_rate": self.learning_rate}
+        if self.sigma_objective == "centroid":
+            centroid = NearestCentroidTimeSeriesClassifier(
+                metric="udtw", objective="discriminative", gamma=self.gamma, beta=self.beta, band=self.band,
+                normalize=self.normalize, sigma=net, random_state=seed, **training,
+            )  # fmt: skip
+            return centroid.fit(rows_of(series), codes).sigma_net_
+        train_for_neighbours(net, series, codes, metric, batch_size=self.batch_size, seed=seed, **training)
+        return net
+
+    def _with_variances(self, series: SeriesSet) -> SeriesSet:
+        return series if self.sigma_net_ is None else variances_of(self.sigma_net_, series)
+
+    def _search(self, X: Any, n_neighbors: int | None = None) -> Neighbours:
+        metric = self._metric()
+        series = self._with_variances(new_series(self, X, self.nan_policy, elastic=metric.elastic))
+        found = nearest(series, self._train, n_neighbors or self.n_neighbors, metric, self.n_jobs)
+        self.saved_ = found.saved
+        return found
+
+    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(distances, indices) of the nearest training series, (n, k) each, nearest first."""
+        found = self._search(X, n_neighbors)
+        return found.distances, found.indices
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, classes): the share of the votes."""
+        found = self._search(X)
+        votes = np.zeros((len(found.indices), len(self.classes_)))
+        rows = np.arange(len(votes))[:, None]
+        np.add.at(votes, (rows, self._codes[found.indices]), self._weights(found.distances))
+        return votes / votes.sum(1, keepdims=True)
+
+    def _weights(self, distances: np.ndarray) -> np.ndarray:
+        """Larger for nearer neighbours; the nearest gets a hair more, so that it decides ties."""
+        weights = np.ones(distances.shape)
+        if self.vote == "soft":
+            # Relative to the nearest, since d² + βΩ can be negative; in units of the neighbourhood's own scale.
+            scale = np.abs(distances).mean(1, keepdims=True)
+            weights = np.exp(-(distances - distances[:, :1]) / np.where(scale > 0, scale, 1))
+        weights[:, 0] *= 1 + 1e-6
+        return weights
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,): the class with the most votes."""
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.nan_policy == "omit"
+        return tags

@@ -1,0 +1,163 @@
+"""Prototypes of classes: their start, their training, and the distances to them."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from udtw.nn import SigmaNet
+from udtw.series import SeriesSet
+from udtw.timeseries.barycenter import barycenter
+from udtw.timeseries.inputs import rows_of
+from udtw.timeseries.metric import Batch, Metric
+from udtw.timeseries.resample import resample
+from udtw.timeseries.uncertainty import minimise
+
+PAIR_CELLS = 2**24
+"""Cells of the alignments in flight when distances to prototypes are computed without gradients."""
+
+
+@dataclass
+class Prototypes:
+    """C prototypes and what belongs to their uncertainty. Every tensor is a parameter of the training."""
+
+    values: Tensor
+    """(C, L, d)"""
+    raw_sigma: Tensor | None = None
+    """(C, L): ``σ = low + (high − low)·sigmoid(raw_sigma)`` of each step; the series themselves have σ = 1."""
+    sigma_range: tuple[float, float] = (0.25, 4.0)
+    net: SigmaNet | None = None
+    """Gives the variances of series and prototypes, if there is one."""
+    log_temperature: Tensor = field(default_factory=lambda: torch.zeros(()))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def parameters(self) -> list[Tensor]:
+        given = [self.values, self.log_temperature, *([] if self.raw_sigma is None else [self.raw_sigma])]
+        return given + ([] if self.net is None else list(self.net.parameters()))
+
+    def variances(self) -> Tensor | None:
+        """(C, L), or None where Σ = 1."""
+        if self.net is not None:
+            return self.net(self.values)
+        if self.raw_sigma is None:
+            return None
+        low, high = self.sigma_range
+        return (low + (high - low) * torch.sigmoid(self.raw_sigma)).square()
+
+    def _noisy(self, x: Batch) -> Batch:
+        """The series with their own variances."""
+        if self.net is not None:
+            return x.with_variances(self.net(x.values, x.lengths))
+        return x if self.raw_sigma is None else x.with_variances(torch.ones(x.values.shape[:2]))
+
+    def distances(self, x: Batch, metric: Metric) -> Tensor:
+        """(B, C) differentiable distances of every series to every prototype."""
+        count, classes = len(x), len(self)
+        left = torch.arange(count).repeat_interleave(classes)
+        right = torch.arange(classes).repeat(count)
+        centres = Batch(self.values, None, self.variances())
+        return metric.between(self._noisy(x)[left], centres[right]).reshape(count, classes)
+
+    def own_distances(self, x: Batch, codes: Tensor, metric: Metric) -> Tensor:
+        """(B,) differentiable distances of every series to the prototype of its class."""
+        return metric.between(self._noisy(x), Batch(self.values, None, self.variances())[codes])
+
+
+def start_prototypes(
+    series: SeriesSet,
+    codes: np.ndarray,
+    *,
+    length: int | None,
+    sigma: SigmaNet | str | None,
+    sigma_range: tuple[float, float],
+) -> Prototypes:
+    """Class means of the series resampled to ``length`` (their average length by default), all σ = 1."""
+    steps = length or max(1, round(float(series.lengths.mean())))
+    same = np.stack([resample(row, steps) for row in rows_of(series)])
+    means = np.stack([same[codes == c].mean(0) for c in range(codes.max() + 1)])
+    low, high = sigma_range
+    raw = torch.full(means.shape[:2], math.log((1 - low) / (high - 1))) if sigma == "free" else None
+    net = sigma if isinstance(sigma, SigmaNet) else None
+    return Prototypes(torch.tensor(means, dtype=torch.float32), raw, (low, high), net)
+
+
+def frechet_means(start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, max_iter: int) -> Tensor:
+    """(C, L, d): the Fréchet mean of every class by `barycenter`, for metrics without uncertainty."""
+    length = start.values.shape[1]
+    means = []
+    for c in range(len(start)):
+        members = series[np.flatnonzero(codes == c)]
+        found = barycenter(
+            rows_of(members), metric.name, gamma=metric.gamma, band=metric.band, sigma=None, length=length,
+            max_iter=max_iter,
+        )  # fmt: skip
+        means.append(found.mean)
+    return torch.tensor(np.stack(means), dtype=torch.float32)
+
+
+def train_prototypes(
+    start: Prototypes,
+    series: SeriesSet,
+    codes: np.ndarray,
+    metric: Metric,
+    objective: str,
+    *,
+    max_iter: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+) -> list[float]:
+    """Train prototypes, uncertainty and temperature in place; returns the loss of every step.
+
+    "discriminative": cross-entropy of ``softmax_c(−d_c/T)``. "frechet": the mean distance to the own class's prototype
+    in units of its start, which is the likelihood when the distance is ``d² + βΩ``.
+    """
+    x, target = Batch.of(series), torch.as_tensor(codes)
+    with torch.no_grad():
+        some = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:batch_size]
+        first = start.distances(x[some], metric)
+        # T starts at the typical difference between prototypes, so that γ, length and scale do not matter to the rate.
+        start.log_temperature.fill_(math.log(max(float(first.std(1).mean()), 1e-6)))
+        unit = max(float(start.own_distances(x[some], target[some], metric).abs().mean()), 1e-6)
+
+    def loss(index: Tensor) -> Tensor:
+        if objective == "frechet":
+            return start.own_distances(x[index], target[index], metric).mean() / unit
+        logits = -start.distances(x[index], metric) / start.log_temperature.exp()
+        return nn.functional.cross_entropy(logits, target[index])
+
+    parameters = [p.requires_grad_() for p in start.parameters()]
+    trace = minimise(
+        parameters, loss, len(x), max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed
+    )
+    for parameter in parameters:
+        parameter.requires_grad_(False)
+    return trace
+
+
+def all_distances(prototypes: Prototypes, series: SeriesSet, metric: Metric) -> np.ndarray:
+    """(n, C) distances, in bounded memory, without gradients."""
+    x = Batch.of(series)
+    cells = len(prototypes) * prototypes.values.shape[1] * series.values.shape[1]
+    with torch.no_grad():
+        parts = torch.arange(len(x)).split(max(1, PAIR_CELLS // cells))
+        return torch.cat([prototypes.distances(x[part], metric) for part in parts]).double().numpy()
+
+
+def fit_temperature(distances: np.ndarray, codes: np.ndarray) -> float:
+    """The T for which ``softmax_c(−d_c/T)`` gives the training labels the largest likelihood."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
+
+    own = distances[np.arange(len(codes)), codes]
+    scale = max(float((distances - distances.min(1, keepdims=True)).mean()), 1e-12)
+
+    def loss(log_share: float) -> float:
+        temperature = scale * math.exp(log_share)
+        return float(np.mean(own / temperature + logsumexp(-distances / temperature, axis=1)))
+
+    return scale * math.exp(float(minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded").x))

@@ -1,0 +1,101 @@
+"""Exact nearest neighbours that compute a distance only where a lower bound does not exclude it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
+from udtw.pairwise_blocks import BLOCK_CELLS, Block
+from udtw.series import SeriesSet
+from udtw.timeseries.bounds import SLACK, bounded, least_regularizer, lower_bounds
+from udtw.timeseries.metric import Metric
+
+FIRST_ROUND = 4
+"""Candidates a query in the first round beyond the k it needs; every round doubles them."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """``distances`` and ``indices`` (n, k), nearest first, ties by index; ``saved``: share not computed."""
+
+    distances: np.ndarray
+    indices: np.ndarray
+    saved: float
+
+
+def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int | None = None) -> Neighbours:
+    """The k nearest of ``train`` to each of ``x``; the same as from the full table."""
+    if not bounded(metric):
+        return _best(metric.table(x, train, n_jobs), k, 0.0)
+    x, train = matched(x, train)
+    band, threads, backend = parsed_band(metric.band), threads_of(n_jobs), backend_of("auto")
+
+    def pairs(i: np.ndarray, j: np.ndarray) -> Block:
+        return Block(x, train, i, j, band, positive(metric.gamma), threads, backend)
+
+    def exact(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        if metric.name == "dtw":
+            return dtw_values(pairs(i, j), metric.normalize)[0]
+        return udtw_values(pairs(i, j), metric.beta, metric.lam, metric.normalize, False)[0]
+
+    quick = lower_bounds(x, train, metric)
+    bounds: list[PairValues] = []
+    if metric.name == "udtw":
+        rest = least_regularizer(x, train, metric)
+        if metric.normalize == "length":
+            rest = rest / np.maximum(x.lengths[:, None], train.lengths[None, :])
+
+        def hard(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            """d² ≥ DTW(C), at a fraction of the cost of d²."""
+            value = dtw_values(pairs(i, j), metric.normalize)[0] + rest[i, j]
+            return value - SLACK * (np.abs(value) + np.abs(rest[i, j]))
+
+        bounds.append(hard)
+    cells = x.values.shape[1] * train.values.shape[1]
+    table, computed = _search(quick, k, bounds, exact, max(1, BLOCK_CELLS // cells))
+    return _best(table, k, 1 - computed / table.size)
+
+
+PairValues = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _search(
+    quick: np.ndarray, k: int, bounds: list[PairValues], exact: PairValues, chunk: int
+) -> tuple[np.ndarray, int]:
+    """(queries, candidates) exact values where needed and +inf elsewhere, and how many were computed.
+
+    Each query goes through its candidates in the order of the ``quick`` bound, in rounds that double; a round of all
+    queries is evaluated together. A candidate whose bound exceeds the k-th best value so far is left out, and by the
+    order so are all after it.
+    """
+    queries, candidates = quick.shape
+    order = np.argsort(quick, axis=1, kind="stable")
+    ranked = np.take_along_axis(quick, order, axis=1)
+    table = np.full((queries, candidates), np.inf)
+    worst = np.full(queries, np.inf)
+    active, start, size, computed = np.arange(queries), 0, k + FIRST_ROUND, 0
+    while active.size and start < candidates:
+        stop = min(candidates, start + size)
+        rows, columns = np.nonzero(ranked[active, start:stop] <= worst[active, None])
+        i, j = active[rows], order[active[rows], start + columns]
+        for bound in bounds:
+            keep = _in_chunks(bound, i, j, chunk) <= worst[i]
+            i, j = i[keep], j[keep]
+        table[i, j] = _in_chunks(exact, i, j, chunk)
+        computed += len(i)
+        worst[active] = np.partition(table[active], k - 1, axis=1)[:, k - 1]
+        start, size = stop, 2 * size
+        if start < candidates:
+            active = active[ranked[active, start] <= worst[active]]
+    return table, computed
+
+
+def _in_chunks(values: PairValues, i: np.ndarray, j: np.ndarray, chunk: int) -> np.ndarray:
+    parts = [values(i[s : s + chunk], j[s : s + chunk]) for s in range(0, len(i), chunk)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _best(table: np.ndarray, k: int, saved: float) -> Neighbours:
+    indices = np.argsort(table, axis=1, kind="stable")[:, :k]
+    return Neighbours(np.take_along_axis(table, indices, axis=1), indices, saved)
