@@ -130,7 +130,7 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     def _metric(self) -> Metric:
         return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def distances(self, X: Any) -> np.ndarray:
         """(n, C): ``d² + βΩ`` (or the metric's distance) to every prototype."""
         metric = self._metric()
         series = new_series(self, X, self.nan_policy, elastic=metric.elastic)
@@ -138,16 +138,16 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """(n, C) ``−distance/T``; for two classes (n,), positive for the second."""
-        scores = -self.transform(X) / self.temperature_
+        scores = -self.distances(X) / self.temperature_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, C): ``softmax_c(−distance_c / T)``."""
-        return softmax(-self.transform(X) / self.temperature_, axis=1)
+        return softmax(-self.distances(X) / self.temperature_, axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,): the class of the nearest prototype."""
-        return self.classes_[self.transform(X).argmin(1)]
+        return self.classes_[self.distances(X).argmin(1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

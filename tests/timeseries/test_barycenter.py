@@ -1,0 +1,163 @@
+"""Fréchet means and their uncertainty."""
+
+import numpy as np
+import pytest
+import torch
+
+import udtw
+from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.nn import SigmaNet
+from udtw.timeseries import barycenter
+from udtw.timeseries.resample import resample
+
+from .helpers import bumps
+
+METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
+SERIES = bumps(per_class=5)[0][5:]
+RAGGED = [SERIES[0][:20], SERIES[1], SERIES[2][:25, None].ravel()]
+
+
+def objective(series, found, metric, **options):
+    """The objective from public distances alone."""
+    total = 0.0
+    for x in series:
+        if metric == "udtw":
+            # Σ = 1 + σ²_μ is ½[2 + 2σ²_μ].
+            total += udtw.align(x, found.mean, 2.0, 2 * found.variance, **options).loss / len(series)
+        else:
+            total += getattr(udtw, metric)(x, found.mean, **options) / len(series)
+    return total
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_reported_objective_is_the_weighted_sum_of_distances(metric):
+    options = {} if metric in ("euclidean", "dtw") else {"gamma": 0.3}
+    found = barycenter(SERIES, metric, **options)
+    assert found.mean.shape == (30,)
+    assert found.objective == pytest.approx(objective(SERIES, found, metric, **options), rel=1e-9)
+    assert found.trace[-1] == found.objective
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_trace_never_rises_and_nothing_nearby_is_better(metric):
+    options = {} if metric in ("euclidean", "dtw") else {"gamma": 0.3}
+    found = barycenter(SERIES, metric, max_iter=300, tol=1e-10, **options)
+    assert (np.diff(found.trace) <= 1e-9).all()
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        other = type(found)(found.mean + 0.01 * rng.standard_normal(30), found.variance, 0.0, [], True, 0)
+        assert objective(SERIES, other, metric, **options) > found.objective
+
+
+def test_the_mean_of_copies_is_the_series_itself():
+    copies = np.stack([SERIES[0]] * 3)
+    np.testing.assert_allclose(barycenter(copies, "dtw").mean, SERIES[0])
+    found = barycenter(copies, "soft_dtw_divergence", gamma=0.1, max_iter=200)
+    np.testing.assert_allclose(found.mean, SERIES[0], atol=1e-3)
+    assert found.objective == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS[1:])
+@pytest.mark.parametrize("length", [None, 12, 41])
+def test_ragged_series_and_any_target_length(metric, length):
+    found = barycenter(RAGGED, metric, length=length, max_iter=5)
+    assert found.mean.shape == (length or 25,)
+    assert np.isfinite(found.mean).all()
+
+
+def test_features_stay_features():
+    series = np.random.default_rng(0).standard_normal((4, 9, 2))
+    found = barycenter(series, gamma=0.5, max_iter=5)
+    assert found.mean.shape == (9, 2)
+    assert found.variance.shape == (9,)
+
+
+def test_uncertainty_is_learned_where_the_series_disagree():
+    rng = np.random.default_rng(0)
+    noisy = np.tile(3 * np.sin(np.linspace(0, 6, 40)), (12, 1))
+    noisy[:, 15:22] += 2.5 * rng.standard_normal((12, 7))
+    variance = barycenter(noisy, gamma=0.1, beta=0.2).variance
+    inside = variance[15:22].mean()
+    outside = np.delete(variance, np.arange(13, 24)).mean()
+    assert inside > 5 * outside
+
+
+def test_a_large_beta_forbids_uncertainty_and_lam_pulls_to_unit_variance():
+    wide = 4 * SERIES
+    assert barycenter(wide, beta=50.0).variance.max() < 0.01
+    free, pulled = barycenter(wide, beta=0.05), barycenter(wide, beta=0.05, lam=5.0)
+    assert pulled.variance.max() < free.variance.max()
+
+
+def test_a_network_is_trained_with_the_mean_and_the_given_one_stays():
+    torch.manual_seed(0)
+    net = SigmaNet(1, context=5)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    found = barycenter(SERIES, sigma=net, gamma=0.3, beta=0.2, max_iter=20)
+    assert found.objective < found.trace[0]
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert found.sigma is not None
+    trained = found.sigma(torch.tensor(found.mean)[:, None])
+    np.testing.assert_allclose(found.variance, trained.detach().numpy())
+    expected = np.mean(
+        [
+            udtw.align(
+                x, found.mean, found.sigma(torch.tensor(x)[:, None]).detach().numpy(), found.variance,
+                gamma=0.3, beta=0.2,
+            ).loss
+            for x in SERIES
+        ]
+    )  # fmt: skip
+    assert found.objective == pytest.approx(expected, rel=1e-9)
+
+
+def test_weights_interpolate_between_two_series():
+    a, b = SERIES[0], SERIES[3]
+    near_a, near_b = (barycenter([a, b], "soft_dtw_divergence", gamma=0.1, weights=w).mean for w in ([9, 1], [1, 9]))
+    assert udtw.dtw(near_a, a) < udtw.dtw(near_a, b)
+    assert udtw.dtw(near_b, b) < udtw.dtw(near_b, a)
+    np.testing.assert_allclose(barycenter([a, b], "euclidean", weights=[1, 3]).mean, 0.25 * a + 0.75 * b)
+
+
+@pytest.mark.parametrize("init", ["medoid", SERIES[2], SERIES[2][:, None]], ids=["medoid", "series", "column"])
+def test_every_start_is_accepted_and_kept(init):
+    kept = init.copy() if isinstance(init, np.ndarray) else init
+    assert barycenter(SERIES, "dtw", init=init, max_iter=3).mean.shape == (30,)
+    assert np.array_equal(kept, init)
+
+
+def test_stopping_early_says_so():
+    assert not barycenter(SERIES, gamma=0.1, max_iter=2).converged
+    assert barycenter(SERIES, "soft_dtw", gamma=1.0, max_iter=500).converged
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: barycenter(SERIES, "cosine"), OptionError),
+        (lambda: barycenter(RAGGED, "euclidean"), LengthError),
+        (lambda: barycenter(SERIES, length=0), LengthError),
+        (lambda: barycenter(SERIES, weights=[1, 2]), ShapeError),
+        (lambda: barycenter(SERIES, weights=[-1, 1, 1, 1, 1]), OptionError),
+        (lambda: barycenter(SERIES, init="best"), OptionError),
+        (lambda: barycenter(SERIES, init=np.zeros((5, 3))), ShapeError),
+        (lambda: barycenter(SERIES, init=np.full(5, np.nan)), NonFiniteError),
+        (lambda: barycenter(SERIES, sigma="wide"), OptionError),
+        (lambda: barycenter([[1.0, np.nan]], "dtw"), NonFiniteError),
+    ],
+)
+def test_bad_input_is_a_named_error(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_missing_steps_can_be_left_out():
+    broken = SERIES.copy()
+    broken[0, 4] = np.nan
+    assert np.isfinite(barycenter(broken, "dtw", nan_policy="omit", length=30).mean).all()
+
+
+def test_resampling_keeps_the_ends_and_lines():
+    line = np.linspace(2, 5, 7)[:, None]
+    np.testing.assert_allclose(resample(line, 4)[:, 0], np.linspace(2, 5, 4))
+    np.testing.assert_allclose(resample(line, 20)[:, 0], np.linspace(2, 5, 20))
