@@ -58,10 +58,12 @@ LAYERS = [
     "walks",
     "distribution",
     "series",
+    "data",
     "distances",
     "pairwise_blocks",
     "pairwise",
     "plots",
+    "experiments",
 ]
 
 
