@@ -37,7 +37,7 @@ class Document:
         self._figures: list[Figure] = []
 
     def text(self, markdown: str) -> None:
-        """Paragraphs, headings, lists, links and code in Markdown; raw HTML shows as text.
+        """Paragraphs, headings, lists, links and code in Markdown; in the HTML file, raw HTML shows as text.
 
         Put foreign strings through `escape_markdown`.
         """

@@ -45,9 +45,9 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
     """Call ``work(unit)`` for every unit without a result in ``store`` and keep the dict that it returns.
 
     With ``n_jobs`` above 1 (−1: all cores) the units run in as many processes of one torch thread each, and each
-    process writes its own results; with 1 they run here. However the run is stopped, by Ctrl-C, SIGKILL or a power
-    cut, the units finished so far stay finished, and the next run computes the others only. A second run on the same
-    folder is refused while the first goes on. The progress is shown on ``console``, by default standard error.
+    process writes its own results; with 1 they run here, with the threads that torch has. However the run is stopped,
+    by Ctrl-C, SIGKILL or a power cut, the units finished so far stay finished, and the next run goes on.
+    A second run on the same folder is refused meanwhile. The progress is shown on ``console``, or on standard error.
     """
     if not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
         raise OptionError(f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.")
@@ -57,34 +57,35 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
         store.clean_leftovers()
         pending = [unit for unit in wanted if not store.has(unit)]
         failed: list[Failure] = []
-        computed = 0
         try:
-            for failure in _shown(_outcomes(pending, work, store, joblib.effective_n_jobs(n_jobs)), pending, console):
-                failed += [failure] if failure else []
-                computed += failure is None
+            outcomes = _outcomes(pending, work, store, joblib.effective_n_jobs(n_jobs))
+            with closing(_shown(outcomes, len(pending), console)) as shown:
+                failed += [failure for failure in shown if failure]
         except KeyboardInterrupt:
-            _say(console, f"Stopped: {computed} units of this run are kept; the same command goes on from here.")
+            kept = sum(store.has(unit) for unit in pending)
+            _say(console, f"Stopped: {kept} units of this run are kept; the same command goes on from here.")
             raise
         except BrokenProcessPool as error:
+            kept = sum(store.has(unit) for unit in pending)
             raise WorkerError(
                 "A worker process was killed, or crashed: perhaps memory was short. "
-                f"{computed} units of this run are kept in {store.folder}; run again, with a smaller n_jobs."
+                f"{kept} units of this run are kept in {store.folder}; run again, with a smaller n_jobs."
             ) from error
-    summary = Summary(computed, len(wanted) - len(pending), tuple(failed))
+    summary = Summary(len(pending) - len(failed), len(wanted) - len(pending), tuple(failed))
     _report(console, summary)
     return summary
 
 
 def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Outcomes:
     """One value a finished unit, in the order in which they finish."""
-    if n_jobs == 1 or len(pending) < 2:
+    if n_jobs == 1 or not pending:
         yield from (_compute(unit, work, store) for unit in pending)
         return
     with joblib.parallel_config("loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
-        calls = (joblib.delayed(_compute_in_worker)(unit, work, store, os.getpid()) for unit in pending)
-        with closing(parallel(calls)) as outcomes:
-            yield from outcomes
+    calls = (joblib.delayed(_compute_in_worker)(unit, work, store, os.getpid()) for unit in pending)
+    with closing(parallel(calls)) as outcomes:
+        yield from outcomes
 
 
 def _compute_in_worker(unit: Unit, work: Work, store: Store, parent: int) -> Failure | None:
@@ -103,7 +104,7 @@ def _compute(unit: Unit, work: Work, store: Store) -> Failure | None:
     return None
 
 
-def _shown(outcomes: Outcomes, pending: list[Unit], console: Console) -> Outcomes:
+def _shown(outcomes: Outcomes, total: int, console: Console) -> Outcomes:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -114,7 +115,7 @@ def _shown(outcomes: Outcomes, pending: list[Unit], console: Console) -> Outcome
     )
     # By default the remaining time forgets what is older than 30 s, and so every longer unit.
     with closing(outcomes), Progress(*columns, console=console, speed_estimate_period=3600) as progress:
-        bar = progress.add_task("units", total=len(pending), note="")
+        bar = progress.add_task("units", total=total, note="")
         failures = 0
         for failure in outcomes:
             failures += failure is not None
