@@ -47,3 +47,19 @@ class OptionError(UdtwError):
 
 class SizeError(UdtwError):
     """A request whose result or scratch memory would not fit."""
+
+
+class DataError(UdtwError):
+    """A data set that is not there, or a file of one that cannot be read."""
+
+
+class StoreError(UdtwError):
+    """A folder of results that holds a damaged or foreign file, or a value that JSON cannot keep."""
+
+
+class StoreBusyError(StoreError):
+    """A folder of results that another run is writing to."""
+
+
+class WorkerError(UdtwError):
+    """A worker process that died while it computed."""

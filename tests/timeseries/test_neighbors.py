@@ -24,14 +24,14 @@ METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_every_metric_and_k_learns_the_classes(metric, k):
-    model = KNN(k, metric=metric, max_iter=5, random_state=0).fit(X, Y)
+    model = KNN(k, metric=metric, sigma_iter=5, random_state=0).fit(X, Y)
     assert model.score(X_NEW, Y_NEW) > 0.7
     assert list(model.classes_) == ["one", "two"]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_neighbours_are_those_of_the_table_of_all_pairs(metric):
-    model = KNN(3, metric=metric, gamma=0.2, beta=0.3, max_iter=5, random_state=0).fit(X, Y)
+    model = KNN(3, metric=metric, gamma=0.2, beta=0.3, sigma_iter=5, random_state=0).fit(X, Y)
     options = {} if metric in ("euclidean", "dtw") else {"gamma": 0.2}
     if metric == "udtw":
         with torch.no_grad():
@@ -45,8 +45,7 @@ def test_neighbours_are_those_of_the_table_of_all_pairs(metric):
 
 def test_the_share_that_was_not_computed_is_reported():
     model = KNN(metric="dtw").fit(X, Y)
-    model.predict(X_NEW)
-    assert 0 <= model.saved_ < 1
+    assert 0 <= model.search(X_NEW).saved < 1
 
 
 def test_soft_votes_weigh_near_neighbours_more_and_are_probabilities():
@@ -74,7 +73,7 @@ def test_training_for_neighbours_brings_classes_apart():
 
     (a, b), (c, d) = make(60), make(60)
     plain = KNN(sigma=None, band=2).fit(a, b).score(c, d)
-    learned = KNN(sigma="series", band=2, max_iter=150, random_state=0).fit(a, b).score(c, d)
+    learned = KNN(sigma="series", band=2, sigma_iter=150, random_state=0).fit(a, b).score(c, d)
     assert learned > plain + 0.1
 
 
@@ -83,7 +82,7 @@ def test_sigma_can_come_from_a_network_a_classifier_or_the_centroid_task():
     assert torch.equal(KNN(sigma=net).fit(X, Y).sigma_net_.net[0].weight, net.net[0].weight)
     centroid = NearestCentroidTimeSeriesClassifier(sigma="context", max_iter=3, random_state=0).fit(X, Y)
     assert KNN(sigma=centroid).fit(X, Y).sigma_net_ is centroid.sigma_net_
-    trained = KNN(sigma="step", sigma_objective="centroid", max_iter=3, random_state=0).fit(X, Y)
+    trained = KNN(sigma="step", sigma_objective="centroid", sigma_iter=3, random_state=0).fit(X, Y)
     assert trained.score(X_NEW, Y_NEW) > 0.7
 
 
@@ -91,13 +90,13 @@ def test_sigma_can_come_from_a_network_a_classifier_or_the_centroid_task():
 def test_ragged_lists_and_features(metric):
     rng = np.random.default_rng(0)
     series = [rng.standard_normal((n, 2)) + 3 * (n % 2) for n in (5, 6, 7, 8, 9, 10)]
-    model = KNN(metric=metric, max_iter=3, random_state=0).fit(series, [1, 0, 1, 0, 1, 0])
+    model = KNN(metric=metric, sigma_iter=3, random_state=0).fit(series, [1, 0, 1, 0, 1, 0])
     assert model.predict([series[0][:4], series[1]]).tolist() == [1, 0]
 
 
 def test_same_seed_same_model_and_no_global_seed_is_touched():
     state = torch.get_rng_state()
-    a, b = (KNN(max_iter=5, random_state=3).fit(X, Y).kneighbors(X_NEW)[0] for _ in range(2))
+    a, b = (KNN(sigma_iter=5, random_state=3).fit(X, Y).kneighbors(X_NEW)[0] for _ in range(2))
     assert np.array_equal(a, b)
     assert torch.equal(state, torch.get_rng_state())
 

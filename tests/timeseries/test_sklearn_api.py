@@ -8,7 +8,7 @@ from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeS
 ANY_LENGTH = "the number of columns is the length of the series, and an elastic metric compares any lengths"
 
 ESTIMATORS = {
-    KNeighborsTimeSeriesClassifier(max_iter=3, random_state=0): {"check_n_features_in_after_fitting": ANY_LENGTH},
+    KNeighborsTimeSeriesClassifier(sigma_iter=3, random_state=0): {"check_n_features_in_after_fitting": ANY_LENGTH},
     KNeighborsTimeSeriesClassifier(metric="euclidean"): {},
     NearestCentroidTimeSeriesClassifier(random_state=0, max_iter=40): {"check_n_features_in_after_fitting": ANY_LENGTH},
 }

@@ -54,7 +54,7 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
-    sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every step.
+    sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             self.temperature_ = math.exp(float(found.log_temperature))
         else:
             self.temperature_ = fit_temperature(all_distances(found, series, metric), codes)
+        self.n_iter_ = len(self.loss_trace_)
         self._prototypes = found
         self.sigma_net_ = found.net
         with torch.no_grad():

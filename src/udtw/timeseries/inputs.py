@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 from torch import Tensor
 
 from udtw.errors import LengthError, ShapeError
@@ -66,6 +73,7 @@ def checked_labels(series: SeriesSet, y: Any) -> np.ndarray:
     if y is None:
         raise ValueError("A classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     check_consistent_length(series.values, y)
     return y

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
@@ -22,8 +23,8 @@ OBJECTIVES = ("neighbors", "centroid")
 class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     """The classes of the k nearest training series, by any metric of `udtw.pairwise`.
 
-    The search is exact and computes a distance only where no lower bound excludes it ("dtw" and "udtw");
-    ``saved_`` is the share that the last search did not need.
+    The search is exact and computes a distance only where no lower bound excludes it ("dtw" and "udtw"); `search` says
+    which share that saved.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         a nearest-centroid classifier (the paper's).
     sigma_range : (low, high)
         Range of σ.
-    max_iter, batch_size, learning_rate
+    sigma_iter, batch_size, learning_rate
         Of that training: steps of Adam, series a step (a step compares all pairs of them), and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
@@ -64,7 +65,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         sigma: Any = "context",
         sigma_objective: str = "neighbors",
         sigma_range: tuple[float, float] = (0.25, 4.0),
-        max_iter: int = 150,
+        sigma_iter: int = 150,
         batch_size: int = 40,
         learning_rate: float = 0.01,
         nan_policy: str = "raise",
@@ -81,7 +82,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.sigma = sigma
         self.sigma_objective = sigma_objective
         self.sigma_range = sigma_range
-        self.max_iter = max_iter
+        self.sigma_iter = sigma_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.nan_policy = nan_policy
@@ -120,7 +121,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         net = make_sigma(self.sigma, series, self.sigma_range, seed)
         if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
             return net
-        training: dict[str, Any] = {"max_iter": self.max_iter, "learning_rate": self.learning_rate}
+        training: dict[str, Any] = {"max_iter": self.sigma_iter, "learning_rate": self.learning_rate}
         if self.sigma_objective == "centroid":
             centroid = NearestCentroidTimeSeriesClassifier(
                 metric="udtw", objective="discriminative", gamma=self.gamma, beta=self.beta, band=self.band,
@@ -133,21 +134,21 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     def _with_variances(self, series: SeriesSet) -> SeriesSet:
         return series if self.sigma_net_ is None else variances_of(self.sigma_net_, series)
 
-    def _search(self, X: Any, n_neighbors: int | None = None) -> Neighbours:
+    def search(self, X: Any, n_neighbors: int | None = None) -> Neighbours:
+        """The nearest training series: ``distances`` and ``indices`` (n, k), and ``saved``, the share not computed."""
+        check_is_fitted(self)
         metric = self._metric()
         series = self._with_variances(new_series(self, X, self.nan_policy, elastic=metric.elastic))
-        found = nearest(series, self._train, n_neighbors or self.n_neighbors, metric, self.n_jobs)
-        self.saved_ = found.saved
-        return found
+        return nearest(series, self._train, n_neighbors or self.n_neighbors, metric, self.n_jobs)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(distances, indices) of the nearest training series, (n, k) each, nearest first."""
-        found = self._search(X, n_neighbors)
+        found = self.search(X, n_neighbors)
         return found.distances, found.indices
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, classes): the share of the votes."""
-        found = self._search(X)
+        found = self.search(X)
         votes = np.zeros((len(found.indices), len(self.classes_)))
         rows = np.arange(len(votes))[:, None]
         np.add.at(votes, (rows, self._codes[found.indices]), self._weights(found.distances))
