@@ -67,13 +67,13 @@ def test_training_for_neighbours_brings_classes_apart():
 
     def make(n):
         y = rng.integers(0, 2, n)
-        series = 3.0 * rng.standard_normal((n, 24))
+        series = 6.0 * rng.standard_normal((n, 24))
         series[:, 8:16] = np.where(y[:, None] == 0, 1.0, -1.0) + 0.1 * rng.standard_normal((n, 8))
         return series, y
 
-    (a, b), (c, d) = make(60), make(60)
+    (a, b), (c, d) = make(24), make(60)
     plain = KNN(sigma=None, band=2).fit(a, b).score(c, d)
-    learned = KNN(sigma="series", band=2, sigma_iter=150, random_state=0).fit(a, b).score(c, d)
+    learned = KNN(sigma="series", band=2, sigma_iter=80, random_state=0).fit(a, b).score(c, d)
     assert learned > plain + 0.1
 
 

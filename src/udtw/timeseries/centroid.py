@@ -8,6 +8,7 @@ import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
 from udtw.timeseries.inputs import checked_labels, fit_series, new_series
@@ -106,7 +107,7 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.loss_trace_: list[float] = []
         if self.objective == "frechet" and metric.name != "euclidean":
             if sigma is None:
-                found.values = frechet_means(found, series, codes, metric, self.max_iter)
+                found.values, self.loss_trace_ = frechet_means(found, series, codes, metric, self.max_iter)
             else:
                 self.loss_trace_ = train_prototypes(
                     found, series, codes, metric, "frechet", max_iter=self.max_iter, **training
@@ -133,22 +134,26 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
     def distances(self, X: Any) -> np.ndarray:
         """(n, C): ``d² + βΩ`` (or the metric's distance) to every prototype."""
+        check_is_fitted(self)
         metric = self._metric()
         series = new_series(self, X, self.nan_policy, elastic=metric.elastic)
         return all_distances(self._prototypes, series, metric)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """(n, C) ``−distance/T``; for two classes (n,), positive for the second."""
-        scores = -self.distances(X) / self.temperature_
+        distances = self.distances(X)
+        scores = -distances / self.temperature_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, C): ``softmax_c(−distance_c / T)``."""
-        return softmax(-self.distances(X) / self.temperature_, axis=1)
+        distances = self.distances(X)
+        return softmax(-distances / self.temperature_, axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,): the class of the nearest prototype."""
-        return self.classes_[self.distances(X).argmin(1)]
+        distances = self.distances(X)
+        return self.classes_[distances.argmin(1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,14 +30,21 @@ def fit_series(estimator: Any, X: Any, nan_policy: str = "raise") -> SeriesSet:
 
 
 def new_series(estimator: Any, X: Any, nan_policy: str = "raise", *, elastic: bool = True) -> SeriesSet:
-    """Check the X of ``predict``. An elastic metric takes any length; the channels must be those of ``fit``."""
+    """Check the X of ``predict``.
+
+    A table (n, T) must have the columns of the one in ``fit``, as everywhere in scikit-learn. Lists and (n, T, d) may
+    have any length if the metric is elastic; the channels must be those of ``fit``.
+    """
     check_is_fitted(estimator)
     ragged = _ragged_or_deep(X)
     if ragged is None:
-        checked = check_array(X, **_table_options(nan_policy))
-        if not elastic or hasattr(X, "columns") or checked.shape[1] == estimator.n_features_in_:
-            checked = validate_data(estimator, X, reset=False, **_table_options(nan_policy))
-        ragged = checked
+        columns = check_array(X, **_table_options(nan_policy)).shape[1]
+        if columns != estimator.n_features_in_ and not hasattr(X, "columns"):
+            raise LengthError(
+                f"X has {columns} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+                "features as input. Series of another length go in as a list of arrays, or as an array (n, T, 1)."
+            )
+        ragged = validate_data(estimator, X, reset=False, **_table_options(nan_policy))
     series = load_series("X", ragged, nan_policy=nan_policy)
     if series.values.shape[2] != estimator.n_channels_:
         raise ShapeError(

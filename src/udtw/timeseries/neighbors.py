@@ -166,7 +166,8 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,): the class with the most votes."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -85,8 +85,10 @@ def start_prototypes(
     return Prototypes(torch.tensor(means, dtype=torch.float32), raw, (low, high), net)
 
 
-def frechet_means(start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, max_iter: int) -> Tensor:
-    """(C, L, d): the Fréchet mean of every class by `barycenter`, for metrics without uncertainty."""
+def frechet_means(
+    start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, max_iter: int
+) -> tuple[Tensor, list[float]]:
+    """(C, L, d): the Fréchet mean of every class by `barycenter`, without uncertainty; and the last class's trace."""
     length = start.values.shape[1]
     means = []
     for c in range(len(start)):
@@ -96,7 +98,7 @@ def frechet_means(start: Prototypes, series: SeriesSet, codes: np.ndarray, metri
             max_iter=max_iter,
         )  # fmt: skip
         means.append(found.mean)
-    return torch.tensor(np.stack(means), dtype=torch.float32)
+    return torch.tensor(np.stack(means), dtype=torch.float32), found.trace
 
 
 def train_prototypes(
