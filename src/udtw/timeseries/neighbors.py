@@ -148,7 +148,10 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, classes): the share of the votes."""
-        found = self.search(X)
+        return self.votes(self.search(X))
+
+    def votes(self, found: Neighbours) -> np.ndarray:
+        """(n, classes): the share of the votes of neighbours found by `search`."""
         votes = np.zeros((len(found.indices), len(self.classes_)))
         rows = np.arange(len(votes))[:, None]
         np.add.at(votes, (rows, self._codes[found.indices]), self._weights(found.distances))

@@ -23,6 +23,10 @@ class Neighbours:
     indices: np.ndarray
     saved: float
 
+    def first(self, k: int) -> "Neighbours":
+        """Only the k nearest."""
+        return Neighbours(self.distances[:, :k], self.indices[:, :k], self.saved)
+
 
 def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int | None = None) -> Neighbours:
     """The k nearest of ``train`` to each of ``x``; the same as from the full table."""

@@ -1,0 +1,139 @@
+"""Fréchet means of UCR classes: uDTW beside soft-DTW and the others, objective values and pictures.
+
+For every data set a class is drawn by seed and `MEMBERS` of its series; means by every metric and γ with at most
+`MAX_ITER` iterations of L-BFGS. The objective values of different metrics are on different scales, so every mean is
+also judged by the same yardstick: its average DTW to the class's other series, which it has not seen.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import udtw
+from udtw.data import available_ucr, load_ucr, znormalize
+from udtw.experiments.document import Document
+from udtw.experiments.units import Unit
+from udtw.timeseries import Barycenter, barycenter
+
+TITLE = "Barycenters of UCR classes"
+NAME = "barycenters"
+MEMBERS, MAX_UNSEEN, MAX_ITER, MAX_LENGTH = 10, 50, 100, 300
+GAMMAS = (0.1, 1.0, 10.0)
+BETA = 0.1
+METHODS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
+FIGURES = 6
+"""Data sets whose means are drawn."""
+
+
+def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
+    """One unit a data set, seed, metric and γ; data sets with missing values or different lengths are left out."""
+    names = datasets or [name for name in available_ucr(data_dir) if _plain(name, data_dir)]
+    found = []
+    for seed in seeds:
+        for name in names[:3] if quick else names:
+            for metric in METHODS:
+                gammas = GAMMAS if metric not in ("euclidean", "dtw") else (None,)
+                found += [Unit(NAME, name, metric, seed, {} if g is None else {"gamma": g}) for g in gammas]
+    return found
+
+
+def _plain(name: str, data_dir: str | None) -> bool:
+    X = load_ucr(name, data_dir).train.X
+    return isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] <= MAX_LENGTH and not np.isnan(X).any()
+
+
+def members(name: str, seed: int, data_dir: str | None) -> tuple[np.ndarray, np.ndarray, Any]:
+    """(series to average (n, T), unseen series of the class (m, T), the class)."""
+    whole = load_ucr(name, data_dir).all
+    rng = np.random.default_rng(seed)
+    classes, counts = np.unique(whole.y, return_counts=True)
+    label = rng.choice(classes[counts > MEMBERS] if (counts > MEMBERS).any() else classes)
+    order = rng.permutation(np.flatnonzero(whole.y == label))
+    X = znormalize(np.asarray(whole.X)[order])
+    return X[:MEMBERS], X[MEMBERS : MEMBERS + MAX_UNSEEN], label
+
+
+def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
+    """The mean, its uncertainty, the objective's trace, and the average DTW to unseen series of the class."""
+    seen, unseen, label = members(unit.dataset, unit.seed, data_dir)
+    found = barycenter(seen, unit.method, beta=BETA, max_iter=MAX_ITER, **unit.options)
+    result = {
+        "class": str(label),
+        "mean": found.mean.tolist(),
+        "variance": found.variance.tolist(),
+        "objective": found.objective,
+        "start": found.trace[0],
+        "n_iter": found.n_iter,
+        "converged": found.converged,
+    }
+    if unit.method == "euclidean":  # once a class, for the picture
+        result["series"] = seen.tolist()
+    if len(unseen):
+        result["dtw"] = float(udtw.pairwise(unseen, found.mean[None], metric="dtw").mean())
+    return result
+
+
+def report(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> None:
+    """Average DTW to unseen series, relative to the Euclidean mean; objective values; pictures."""
+    keys = sorted({(unit.method, unit.options.get("gamma", 0.0)) for unit, _ in results}, key=_order)
+    table = {(unit.dataset, unit.seed, unit.method, unit.options.get("gamma", 0.0)): r for unit, r in results}
+    cases = sorted({(unit.dataset, unit.seed) for unit, _ in results})
+    whole = [c for c in cases if all("dtw" in table.get((*c, *key), {}) for key in keys)]
+    document.text(
+        f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations, β = {BETA}. The yardstick is the "
+        "average DTW between the mean and series of the class that it has not seen."
+    )
+    rows = []
+    for key in keys:
+        mine = [table[(*c, *key)] for c in whole]
+        base = [table[(*c, "euclidean", 0.0)]["dtw"] for c in whole]
+        ratio = np.array([r["dtw"] for r in mine]) / np.array(base)
+        rows.append(
+            [_label(key), f"{ratio.mean():.3f} ± {ratio.std():.3f}", f"{np.mean([r['n_iter'] for r in mine]):.0f}",
+             f"{100 * np.mean([r['converged'] for r in mine]):.0f} %"]
+        )  # fmt: skip
+    document.table(
+        f"DTW to unseen series, divided by that of the Euclidean mean ({len(whole)} classes; below 1 is better)",
+        ["mean by", "mean ± std", "iterations", "converged"],
+        rows,
+    )
+    document.table(
+        "Objective: start → end",
+        ["data set", "class", "seed", *(_label(key) for key in keys)],
+        [
+            [c[0], table[(*c, *keys[0])]["class"], c[1]]
+            + [f"{table[(*c, *k)]['start']:.3g} → {table[(*c, *k)]['objective']:.3g}" for k in keys]
+            for c in whole
+        ],
+    )
+    _figures(document, table, whole)
+
+
+def _figures(document: Document, table: dict, cases: list[tuple[str, int]]) -> None:
+    import matplotlib.pyplot as plt
+
+    from udtw.plots import plot_barycenter
+
+    for name, seed in cases[:: max(1, len(cases) // FIGURES)][:FIGURES]:
+        for gamma in GAMMAS[:2]:
+            means = {_label((m, gamma)): table[name, seed, m, gamma] for m in ("soft_dtw", "udtw")}
+            series = np.array(table[name, seed, "euclidean", 0.0]["series"])
+            figure = plot_barycenter(series, {label: _as_barycenter(r) for label, r in means.items()})
+            document.figure(figure, f"{name}, class {next(iter(means.values()))['class']}, seed {seed}")
+            plt.close(figure)
+
+
+def _as_barycenter(result: dict[str, Any]) -> Barycenter:
+    return Barycenter(
+        np.array(result["mean"]), np.array(result["variance"]), result["objective"],
+        [result["start"], result["objective"]], result["converged"], result["n_iter"],
+    )  # fmt: skip
+
+
+def _order(key: tuple[str, float]) -> tuple[int, float]:
+    return METHODS.index(key[0]), key[1]
+
+
+def _label(key: tuple[str, float]) -> str:
+    names = dict(zip(METHODS, ("Euclidean", "DTW (DBA)", "sDTW", "sDTW div.", "uDTW"), strict=True))
+    return names[key[0]] + (f", γ {key[1]:g}" if key[1] else "")

@@ -1,0 +1,93 @@
+"""The UCR experiment on small generated files."""
+
+import numpy as np
+import pytest
+
+from udtw.data import LabelledSeries, UCRData, save_npz, synthetic_control
+from udtw.experiments import Document, Unit, ucr, ucr_report
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    """A set with a class of two series and a missing value, and one too long to be taken."""
+    series = synthetic_control(6, length=24, random_state=0)
+    X = series.X.copy()
+    X[3, 5] = np.nan
+    save_npz(
+        UCRData("Small", LabelledSeries(X[:18], series.y[:18]), LabelledSeries(X[18:], series.y[18:])),
+        tmp_path / "Small.npz",
+    )
+    long = LabelledSeries(np.zeros((4, 400)), np.array([0, 0, 1, 1]))
+    save_npz(UCRData("Long", long, long), tmp_path / "Long.npz")
+    return str(tmp_path)
+
+
+def test_units_cover_every_method_by_seed_and_leave_out_long_series(data_dir):
+    units = ucr.units(datasets=None, seeds=[0, 1], quick=False, data_dir=data_dir)
+    assert {u.dataset for u in units} == {"Small"}
+    assert len(set(units)) == len(units) == 2 * 3 * (1 + 4 * 4)
+    assert [u.seed for u in units] == sorted(u.seed for u in units)
+    assert len(ucr.units(datasets=None, seeds=[0], quick=True, data_dir=data_dir)) == 3 * 5
+
+
+def test_parts_are_disjoint_normalised_and_by_seed(data_dir, monkeypatch):
+    monkeypatch.setattr(ucr, "MAX_SERIES", 24)
+    parts = ucr.prepare("Small", 0, data_dir)
+    assert [len(y) for _, y in parts] == [12, 6, 6]
+    rows = np.concatenate([X for X, _ in parts])
+    assert len(np.unique(rows, axis=0)) == 24
+    np.testing.assert_allclose(rows.mean(1), 0, atol=1e-5)
+    np.testing.assert_allclose(rows.std(1), 1, atol=1e-4)
+    again = ucr.prepare("Small", 0, data_dir)
+    assert all(np.array_equal(a[0], b[0]) for a, b in zip(parts, again, strict=True))
+    assert not np.array_equal(parts[0][0], ucr.prepare("Small", 1, data_dir)[0][0])
+
+
+@pytest.mark.parametrize("method", ["knn dtw", "knn udtw", "frechet soft_dtw", "discriminative udtw"])
+def test_a_unit_gives_accuracies(data_dir, method, monkeypatch):
+    monkeypatch.setattr(ucr, "DISCRIMINATIVE_ITER", 5)
+    setting = {"gamma": 0.1} if method != "knn udtw" else {"sigma_iter": 3}
+    result = ucr.work(Unit("ucr", "Small", method, 0, setting), data_dir)
+    keys = {"1", "3", "5"} if method.startswith("knn") else {"centroid"}
+    for part in ("validation", "test"):
+        assert set(result[part]) == keys
+        assert all(0 <= v <= 1 for v in result[part].values())
+
+
+def fake(method, dataset, seed, setting, validation, test):
+    keys = ("1", "3", "5") if method.startswith("knn") else ("centroid",)
+    result = {"validation": dict.fromkeys(keys, validation), "test": dict.fromkeys(keys, test)}
+    return Unit("ucr", dataset, method, seed, setting), result
+
+
+def test_settings_are_chosen_by_validation_and_seeds_averaged():
+    results = [
+        fake("knn dtw", "A", 0, {"band": 1}, 0.9, 0.5),
+        fake("knn dtw", "A", 0, {"band": 2}, 0.8, 1.0),
+        fake("knn dtw", "A", 1, {"band": 1}, 0.9, 0.7),
+    ]
+    scores, _ = ucr_report.chosen_scores(results)
+    assert scores["dtw", "K = 3"] == {"A": pytest.approx(60.0)}
+
+
+def test_the_report_compares_only_data_sets_that_every_method_has(tmp_path):
+    results = [
+        fake(f"{kind} {metric}", name, 0, {}, 0.5, 0.5 + 0.1 * (metric == "udtw"))
+        for kind in ("knn", "frechet", "discriminative")
+        for metric in ucr_report.METRICS
+        for name in ("A", "B")
+    ]
+    results.append(fake("knn dtw", "C", 0, {}, 0.5, 0.5))
+    document = Document("UCR")
+    ucr.report(results, document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    assert "over 2 data sets" in text
+    assert "60.0 ± 0.0" in text
+    assert "+10.0" in text
+    assert "83.3" in text
+
+
+def test_an_unfinished_run_is_reported_as_such(tmp_path):
+    document = Document("UCR")
+    ucr.report([], document)
+    assert "No data set" in document.write(tmp_path).with_suffix(".md").read_text()
