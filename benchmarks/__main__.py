@@ -87,16 +87,22 @@ def _undisturbed(measure: "Callable[[], Found]", attempts: int) -> "tuple[Found,
     return best
 
 
+def _cases() -> "dict[str, Callable[[Setting], Found]]":
+    from benchmarks import cases, timeseries
+
+    return cases.CASES | timeseries.CASES
+
+
 def _measure(results: Results, chosen: list[str], setting: "Setting", progress: Progress) -> None:
     """Run the chosen cases and sweeps, and save after each."""
-    from benchmarks.cases import CASES
     from benchmarks.sweeps import SWEEPS
 
+    cases = _cases()
     for name in chosen:
         begin = time.perf_counter()
-        if name in CASES:
+        if name in cases:
             task = progress.add_task(name, total=None)
-            found, share = _undisturbed(partial(CASES[name], setting), ATTEMPTS)
+            found, share = _undisturbed(partial(cases[name], setting), ATTEMPTS)
             results.rows += found.rows
             results.cases[name] = {"other_load": share, "timings": found.raw}
         else:
@@ -114,10 +120,10 @@ def main() -> int:
     """Run what was asked for. Returns the exit code: 1 if a result is wrong, 0 otherwise, however slow it is."""
     machine.use_cores()  # before torch, OpenMP and Numba count the cores
     from benchmarks import figure, report, verify
-    from benchmarks.cases import CASES, Setting
+    from benchmarks.cases import Setting
     from benchmarks.sweeps import SWEEPS
 
-    arguments = _arguments([*CASES, *SWEEPS])
+    arguments = _arguments([*_cases(), *SWEEPS])
     setting = Setting(arguments.quick, arguments.seed)
     console = Console(width=None if sys.stdout.isatty() else 150)
     results = Results(arguments.out, machine.facts() | {"quick": setting.quick, "seed": setting.seed})
@@ -131,7 +137,7 @@ def main() -> int:
             return 1
         progress.remove_task(checking)
         console.print(f"{len(results.facts['checks'])} comparisons of values and gradients agree.")
-        _measure(results, arguments.only or [*CASES, *([] if setting.quick else SWEEPS)], setting, progress)
+        _measure(results, arguments.only or [*_cases(), *([] if setting.quick else SWEEPS)], setting, progress)
     results.facts["seconds"] = time.perf_counter() - begin
     results.save()
     figure.draw(arguments.out / "results.png", results.rows, results.sweeps)

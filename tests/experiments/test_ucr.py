@@ -45,7 +45,7 @@ def test_parts_are_disjoint_normalised_and_by_seed(data_dir, monkeypatch):
 
 @pytest.mark.parametrize("method", ["knn dtw", "knn udtw", "frechet soft_dtw", "discriminative udtw"])
 def test_a_unit_gives_accuracies(data_dir, method, monkeypatch):
-    monkeypatch.setattr(ucr, "DISCRIMINATIVE_ITER", 5)
+    monkeypatch.setattr(ucr, "ADAM_ITER", 5)
     setting = {"gamma": 0.1} if method != "knn udtw" else {"sigma_iter": 3}
     result = ucr.work(Unit("ucr", "Small", method, 0, setting), data_dir)
     keys = {"1", "3", "5"} if method.startswith("knn") else {"centroid"}

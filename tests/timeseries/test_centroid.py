@@ -95,3 +95,11 @@ def test_a_given_network_is_copied():
 def test_bad_options_are_named_errors(options):
     with pytest.raises(OptionError):
         Centroid(**options).fit(X, Y)
+
+
+def test_distances_to_prototypes_are_those_of_the_public_metric():
+    for metric in ("soft_dtw", "soft_dtw_divergence", "dtw"):
+        model = Centroid(metric, gamma=0.2, max_iter=3, random_state=0).fit(X, Y)
+        options = {} if metric == "dtw" else {"gamma": 0.2}
+        table = udtw.pairwise(X_NEW, list(model.prototypes_.astype(float)), metric=metric, **options)
+        np.testing.assert_allclose(model.distances(X_NEW), table, rtol=1e-3, atol=1e-4)

@@ -66,7 +66,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         sigma_objective: str = "neighbors",
         sigma_range: tuple[float, float] = (0.25, 4.0),
         sigma_iter: int = 150,
-        batch_size: int = 40,
+        batch_size: int = 24,
         learning_rate: float = 0.01,
         nan_policy: str = "raise",
         n_jobs: int | None = None,

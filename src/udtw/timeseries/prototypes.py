@@ -1,7 +1,7 @@
 """Prototypes of classes: their start, their training, and the distances to them."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -56,10 +56,15 @@ class Prototypes:
 
     def distances(self, x: Batch, metric: Metric) -> Tensor:
         """(B, C) differentiable distances of every series to every prototype."""
+        centres = Batch(self.values, None, self.variances())
+        if metric.name == "soft_dtw_divergence":
+            # Its self-distances are the same for all pairs of a series, and of a prototype.
+            plain = replace(metric, name="soft_dtw")
+            selves = plain.between(x, x)[:, None] + plain.between(centres, centres)[None, :]
+            return self.distances(x, plain) - 0.5 * selves
         count, classes = len(x), len(self)
         left = torch.arange(count).repeat_interleave(classes)
         right = torch.arange(classes).repeat(count)
-        centres = Batch(self.values, None, self.variances())
         return metric.between(self._noisy(x)[left], centres[right]).reshape(count, classes)
 
     def own_distances(self, x: Batch, codes: Tensor, metric: Metric) -> Tensor:
