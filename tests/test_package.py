@@ -24,12 +24,14 @@ def test_importing_udtw_does_not_import_heavy_packages():
 
 def test_the_code_in_the_readme_runs():
     readme = (SOURCE.parents[1] / "README.md").read_text()
-    [block] = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
     names: dict = {}
-    exec(block, names)
+    for block in blocks:
+        exec(block, names)
     assert names["a"].coupling.shape == (8, 120, 97)
     assert names["x"].grad is not None
     assert names["D"].shape == (2, 1)
+    assert names["forecast"].shape == names["std"].shape == (60, 51)
 
 
 def test_every_backend_is_available_here_or_says_why_not():
