@@ -47,3 +47,7 @@ class OptionError(UdtwError):
 
 class SizeError(UdtwError):
     """A request whose result or scratch memory would not fit."""
+
+
+class FileFormatError(UdtwError):
+    """A file that is damaged, or is not what it was expected to be."""

@@ -1,0 +1,5 @@
+"""Tools for time series with the scikit-learn API (extra ``timeseries``)."""
+
+from udtw.timeseries.forecaster import SequenceForecaster
+
+__all__ = ["SequenceForecaster"]
