@@ -58,12 +58,14 @@ LAYERS = [
     "walks",
     "distribution",
     "series",
+    "data",
     "distances",
     "pairwise_blocks",
     "pairwise",
     "nn",
     "timeseries",
     "plots",
+    "experiments",
 ]
 
 

@@ -51,3 +51,19 @@ class SizeError(UdtwError):
 
 class FileFormatError(UdtwError):
     """A file that is damaged, or is not what it was expected to be."""
+
+
+class DataError(UdtwError):
+    """A data set that is not there, or a file of one that cannot be read."""
+
+
+class StoreError(UdtwError):
+    """A folder of results that holds a damaged or foreign file, or a value that JSON cannot keep."""
+
+
+class StoreBusyError(StoreError):
+    """A folder of results that another run is writing to."""
+
+
+class WorkerError(UdtwError):
+    """A worker process that died while it computed."""

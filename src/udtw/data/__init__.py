@@ -1,0 +1,20 @@
+"""Labelled time series: files of the UCR archive, generators by published formulas, splits."""
+
+from udtw.data.cache import save_npz
+from udtw.data.generators import cylinder_bell_funnel, synthetic_control
+from udtw.data.labelled import LabelledSeries, UCRData
+from udtw.data.scaling import znormalize
+from udtw.data.splits import split_by_seed
+from udtw.data.ucr import available_ucr, load_ucr
+
+__all__ = [
+    "LabelledSeries",
+    "UCRData",
+    "available_ucr",
+    "cylinder_bell_funnel",
+    "load_ucr",
+    "save_npz",
+    "split_by_seed",
+    "synthetic_control",
+    "znormalize",
+]

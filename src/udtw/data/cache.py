@@ -1,0 +1,63 @@
+"""A data set as one `.npz` file: fast to read, without pickles."""
+
+import io
+import os
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from udtw.data.atomic import write_atomically
+from udtw.data.labelled import LabelledSeries, UCRData, stack_if_equal
+from udtw.errors import DataError
+
+PARTS = ("train", "test")
+
+
+def save_npz(data: UCRData, path: str | os.PathLike) -> Path:
+    """Write the cache that `load_ucr` finds if it is called NAME.npz; a crash never leaves half of it.
+
+    For each part it holds ``values`` (all steps of all series, d), ``lengths`` (n,) and ``labels`` (n,).
+    """
+    arrays = {}
+    for part in PARTS:
+        labelled: LabelledSeries = getattr(data, part)
+        series = [np.asarray(steps, np.float64) for steps in labelled.X]
+        arrays[f"{part}_values"] = np.concatenate([s[:, None] if s.ndim == 1 else s for s in series])
+        arrays[f"{part}_lengths"] = labelled.lengths
+        arrays[f"{part}_labels"] = labelled.y
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    path = Path(path)
+    write_atomically(path, buffer.getvalue())
+    return path
+
+
+def read_npz(path: Path, name: str) -> UCRData:
+    """The inverse of `save_npz`."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return UCRData(name, *(_part(arrays, part) for part in PARTS))
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise DataError(f"{path} is not a cache that udtw wrote, or it is damaged ({error}). Delete it.") from error
+
+
+def _part(arrays: np.lib.npyio.NpzFile, part: str) -> LabelledSeries:
+    values, lengths, labels = (arrays[f"{part}_{key}"] for key in ("values", "lengths", "labels"))
+    fits = values.ndim == 2 and lengths.ndim == 1 and lengths.shape == labels.shape and lengths.dtype.kind == "i"
+    if not fits or values.dtype != np.float64 or labels.dtype.kind not in "iU" or not len(lengths):
+        raise ValueError(f"{part}: arrays of unexpected shape or type")
+    if lengths.min() < 1 or lengths.sum() != len(values):
+        raise ValueError(f"{part}: the lengths do not add up to the number of steps")
+    values = values[:, 0] if values.shape[1] == 1 else values
+    return LabelledSeries(stack_if_equal(np.split(values, np.cumsum(lengths)[:-1])), labels)

@@ -1,0 +1,65 @@
+"""`split_by_seed`: a partition that respects classes, whatever their sizes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udtw.data import split_by_seed
+from udtw.errors import OptionError, ShapeError
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=120), st.integers(0, 1000))
+def test_any_labels_are_partitioned_with_every_class_in_the_first_part(labels, seed):
+    y = np.array(labels)
+    parts = split_by_seed(y, seed)
+    assert len(parts) == 3
+    assert sorted(np.concatenate(parts)) == list(range(len(y)))
+    assert set(y[parts[0]]) == set(labels)
+    for label in set(labels):
+        for part, share in zip(parts, (0.5, 0.25, 0.25), strict=True):
+            assert abs((y[part] == label).sum() - share * labels.count(label)) < 2
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 40])
+def test_rounding_in_small_classes_does_not_add_up(n_classes):
+    y = np.repeat(np.arange(n_classes), 7)
+    sizes = [len(part) for part in split_by_seed(y, 0)]
+    assert np.allclose(sizes, [0.5 * len(y), 0.25 * len(y), 0.25 * len(y)], atol=1.5)
+
+
+def test_a_seed_means_one_split_and_another_seed_another():
+    y = np.repeat([0, 1], 20)
+    first, again, other = (split_by_seed(y, seed)[0] for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_split_is_the_same_on_every_machine():
+    y = ["a", "b", "a", "a", "b", "a", "b", "a"]
+    assert [part.tolist() for part in split_by_seed(y, 0)] == [[2, 3, 6, 7], [1, 5], [0, 4]]
+
+
+def test_classes_of_one_go_to_the_first_part_and_do_not_starve_the_others():
+    y = np.array([*range(50), *[100] * 40, *[200] * 40])
+    first, _, last = split_by_seed(y, 0)
+    assert set(range(50)) <= set(first)
+    assert (y[first] == 100).sum() in (19, 20, 21)
+    assert (y[last] == 200).sum() in (9, 10, 11)
+
+
+def test_other_shares():
+    assert [len(p) for p in split_by_seed(np.zeros(10), 0, (0.8, 0.2))] == [8, 2]
+    assert [len(p) for p in split_by_seed(np.zeros(10), 0, (1.0,))] == [10]
+
+
+@pytest.mark.parametrize("shares", [(), (0.5, 0.4), (1.5, -0.5), (1.0, 0.0), (float("nan"), 1.0)])
+def test_shares_that_are_no_shares(shares):
+    with pytest.raises(OptionError, match="positive and add up to 1"):
+        split_by_seed([0, 1], 0, shares)
+
+
+@pytest.mark.parametrize("y", [[], [[0, 1]], 3])
+def test_labels_that_are_no_list(y):
+    with pytest.raises(ShapeError, match="one label a series"):
+        split_by_seed(y, 0)
