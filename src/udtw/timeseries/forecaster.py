@@ -44,7 +44,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         What the SigmaNet sees: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
     sigma_range : (low, high)
         Bounds of σ, in standardised units ("udtw" only). Below σ = 1 the regulariser is negative and so pays for every
-        further step of a path: the network learns futures that are out of phase. From 1 up, long paths cost.
+        further step of a path, which a forecast out of phase has more of. From 1 up, long paths cost.
     normalize, band
         As in `udtw.align`; not used by "euclidean".
     hidden : int or sequence of int
