@@ -1,4 +1,7 @@
-"""Pictures of alignments, as matplotlib figures. The only part of udtw that imports matplotlib (extra ``plots``)."""
+"""Pictures of alignments and forecasts, as matplotlib figures.
+
+The only part of udtw that imports matplotlib (extra ``plots``).
+"""
 
 try:
     import matplotlib  # noqa: F401
@@ -8,5 +11,6 @@ except ModuleNotFoundError as error:
     raise ImportError("udtw.plots draws with matplotlib; install it with: pip install 'udtw[plots]'") from error
 
 from udtw.plots.alignment import plot_alignment
+from udtw.plots.forecast import plot_forecast
 
-__all__ = ["plot_alignment"]
+__all__ = ["plot_alignment", "plot_forecast"]
