@@ -19,7 +19,7 @@ from udtw.timeseries.resample import resample
 
 TITLE = "UCR classification"
 NAME = "ucr"
-MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 300, 300, 20
+MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
 NEIGHBORS = (1, 3, 5)
 GAMMAS = (0.1, 0.01, 1.0, 10.0)
 
@@ -43,7 +43,7 @@ CENTROID: dict[str, list[dict[str, Any]]] = {
         {"gamma": 1.0, "beta": 0.1, "sigma": "free"},
     ],
 }
-FRECHET_ITER, ADAM_ITER = 30, 200
+FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 100
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
@@ -104,7 +104,8 @@ def _filled(series: np.ndarray) -> np.ndarray:
 def _knn(metric: str, setting: dict[str, Any], seed: int, parts: Parts) -> dict[str, Any]:
     (X, y), *others = parts
     most = min(max(NEIGHBORS), len(y))
-    model = KNeighborsTimeSeriesClassifier(most, metric=metric, random_state=seed, **setting).fit(X, y)
+    options = {"sigma_iter": SIGMA_ITER, "random_state": seed} | setting
+    model = KNeighborsTimeSeriesClassifier(most, metric=metric, **options).fit(X, y)
     result: dict[str, Any] = {}
     for name, (new, truth) in zip(("validation", "test"), others, strict=True):
         found = model.search(new)
