@@ -4,6 +4,7 @@ All are sums of **squared** Euclidean differences along the path (no root is tak
 and given), and are not divided by the length unless ``normalize`` says so.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,12 +124,7 @@ def _prepare(
             tensors[name] = main.new_ones((count, steps))
     problem = Problem(
         gamma=validate.gamma(gamma, count, main),
-        lengths=torch.stack(
-            [
-                validate.lengths("lengths_x", lengths_x, count, rows, main.device),
-                validate.lengths("lengths_y", lengths_y, count, columns, main.device),
-            ]
-        ),
+        lengths=validate.both_lengths(lengths_x, lengths_y, count, rows, columns, main.device),
         band=bands.parse(band, count, rows, columns, main.device),
         **tensors,
     )
@@ -248,7 +244,7 @@ def align(
             "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
-    with torch.autocast(_device_type(x if cost is None else cost), enabled=False):
+    with _without_autocast(x if cost is None else cost):
         problem, form, backend = _prepare(
             x, y, var_x=var_x, var_y=var_y, variance=variance, cost=cost, gamma=gamma, lengths_x=lengths_x,
             lengths_y=lengths_y, band=band, backend=backend,
@@ -280,15 +276,17 @@ def align(
         total = found[COST]
         if debias:
             total = total - 0.5 * sum(terms(_self_pair(problem, side))[COST] for side in ("x", "y"))
-        omega = found.get(LOG_VARIANCE, torch.zeros_like(total))
-        loss = total + beta * omega
+        omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
+        loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
         if DEVIATION in found:
             loss = loss + lam * found[DEVIATION]
     return Alignment(form.restore(total), form.restore(omega), form.restore(loss), problem, form, backend)
 
 
-def _device_type(value: Any) -> str:
-    return value.device.type if isinstance(value, Tensor) else "cpu"
+def _without_autocast(value: Any) -> AbstractContextManager:
+    """Casting would lose digits; where nobody asked for it, switching it off is left out, since that takes its time."""
+    device_type = value.device.type if isinstance(value, Tensor) else "cpu"
+    return torch.autocast(device_type, enabled=False) if torch.is_autocast_enabled(device_type) else nullcontext()
 
 
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
@@ -315,7 +313,7 @@ def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | No
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    with torch.autocast(_device_type(x if options.get("cost") is None else options["cost"]), enabled=False):
+    with _without_autocast(x if options.get("cost") is None else options["cost"]):
         problem, form, backend = _prepare(x, y, **options)
         value = engine.dtw(_for_kernels(problem), backend)
         if normalize == "length":

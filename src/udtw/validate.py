@@ -139,11 +139,25 @@ def lengths(name: str, value: ArrayLike | None, count: int, padded: int, device:
     return tensor.to(device=device, dtype=torch.int64).expand(count)
 
 
+def both_lengths(
+    lengths_x: ArrayLike | None, lengths_y: ArrayLike | None, count: int, rows: int, columns: int, device: torch.device
+) -> Tensor:
+    """(2, B) int64: `lengths` of x and of y."""
+    if lengths_x is None and lengths_y is None and rows == columns:
+        return torch.full((2, count), rows, dtype=torch.int64, device=device)
+    return torch.stack(
+        [
+            lengths("lengths_x", lengths_x, count, rows, device),
+            lengths("lengths_y", lengths_y, count, columns, device),
+        ]
+    )
+
+
 def check_lengths(both: Tensor, rows: int, columns: int) -> None:
     """``both`` (2, B) must lie within the padded sizes."""
     if both.device.type == "cpu":  # a quick look; NumPy is faster than torch on a handful of numbers
-        x, y = both.detach().numpy()
-        if x.size == 0 or (x.min() >= 1 and x.max() <= rows and y.min() >= 1 and y.max() <= columns):
+        x, y = both.numpy()
+        if x.size == 0 or (both.numpy().min() >= 1 and x.max() <= rows and y.max() <= columns):
             return
     limits = torch.tensor([[rows], [columns]], device=both.device)
     wrong = (both < 1) | (both > limits)

@@ -15,9 +15,9 @@ from udtw.kernels.threads import parallel_for
 BIG = {"count": 40, "length": 90}  # 324,000 cells: enough for more than one thread
 
 
-def problem(count: int, length: int, dtype=torch.float32, seed: int = 0) -> list[torch.Tensor]:
+def problem(count: int, length: int, dtype=torch.float32, seed: int = 0, dim: int = 2) -> list[torch.Tensor]:
     rng = torch.Generator().manual_seed(seed)
-    x, y = (torch.randn(count, length, 2, generator=rng, dtype=dtype).cumsum(1) for _ in range(2))
+    x, y = (torch.randn(count, length, dim, generator=rng, dtype=dtype).cumsum(1) for _ in range(2))
     a, b = (torch.rand(count, length, generator=rng, dtype=dtype) + 0.5 for _ in range(2))
     return [x, y, a, b]
 
@@ -68,16 +68,29 @@ def test_the_number_of_threads_does_not_change_a_bit(dtype):
 
 @pytest.mark.parametrize("options", [{}, {"band": 5}])
 @pytest.mark.parametrize("length", [7, 20, 90])
-def test_a_pair_has_the_same_bits_in_any_batch(length, options):
-    tensors = problem(37, length)
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_pair_has_the_same_bits_in_any_batch(dim, length, options):
+    tensors = problem(37, length, dim=dim)
     whole = solve(tensors, **options)
     for b in (0, 5, 36):
         alone = solve([t[b : b + 1] for t in tensors], **options)
         assert same_bits(alone, [t[b : b + 1] for t in whole])
 
 
-def test_long_sweeps_in_segments_have_the_same_bits(monkeypatch):
-    tensors = problem(3, 120)
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_pair_has_the_same_bits_beside_shorter_ones(dim):
+    tensors = problem(16, 33, dim=dim)
+    lengths = torch.arange(18, 34)
+    whole = solve(tensors, lengths_x=lengths, lengths_y=lengths.flip(0))
+    for b in (0, 5, 15):
+        here = slice(b, b + 1)
+        alone = solve([t[here] for t in tensors], lengths_x=lengths[here], lengths_y=lengths.flip(0)[here])
+        assert same_bits(alone, [t[here] for t in whole])
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_long_sweeps_in_segments_have_the_same_bits(monkeypatch, dim):
+    tensors = problem(3, 120, dim=dim)
     expected = solve(tensors)
     monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
     assert same_bits(solve(tensors), expected)

@@ -22,7 +22,7 @@ UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
 LAYOUT: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 """Contiguous and writeable: the only kind of array that the kernels are compiled for."""
-SERIAL_CELLS = 60_000
+SERIAL_CELLS = 150_000
 """Below this many cells a second thread costs more than it saves."""
 PIECE_CELLS = 150_000
 """Work is cut finer than one piece per thread, up to eight, only where pieces stay larger than this: a thread that
@@ -69,7 +69,7 @@ def make_pairs(
         var_y=floats(None if var_y is None else var_y[..., None], (0, 0, 1)),
         variance=floats(variance, (0, 0, 0)),
         fields=floats(fields, (0, 0, 0, 0)),
-        index=np.tile(np.arange(count), (2, 1)) if index is None else np.require(index, np.int64, LAYOUT),
+        index=np.arange(2 * count).reshape(2, count) % count if index is None else np.require(index, np.int64, LAYOUT),
         length=np.require(length, np.int64, LAYOUT),
         gamma=np.require(gamma, np.float64, LAYOUT),
         band=np.zeros((2, 0, 0), np.int64) if band is None else np.require(band, np.int64, LAYOUT),
@@ -84,11 +84,15 @@ def _shape(pairs: Pairs) -> tuple[int, int, int]:
 
 
 def _pack_size(pairs: Pairs, n_threads: int) -> int:
-    """Interleave more pairs the shorter they are: a diagonal should fill a few dozen vectors."""
+    """Interleave more pairs the shorter they are: a diagonal should fill a few dozen vectors.
+
+    Multiples of eight keep all rows aligned with cache lines.
+    """
     count, rows, columns = _shape(pairs)
     if pairs.band.shape[1] > 0:
         return 1  # every pair has its own diagonals
-    return max(1, min(16, 640 // max(rows, columns, 1), -(-count // n_threads)))
+    size = min(16, 1024 // max(rows, columns, 1))
+    return max(1, min(size - size % 8 if size > 8 else size, -(-count // n_threads)))
 
 
 _compiled: set[tuple[str, np.dtype]] = set()

@@ -32,6 +32,7 @@ from udtw.kernels.cpu_layout import (
     FACTORS,
     REST,
     STATE_ROWS,
+    USUAL,
     borrow_gradients,
     make_layout,
     spread_factors,
@@ -62,10 +63,13 @@ from udtw.kernels.cpu_rows import (
     copy_row,
     cost_gradient_row,
     coupling_row,
+    factor_row,
     fill,
     product_row,
     range_row,
     tilt_row,
+    usual_factor_row,
+    usual_gradient_row,
     variance_gradient_row,
 )
 from udtw.kernels.simd import borrow, lanes
@@ -89,28 +93,35 @@ def rest_field_row(w, pairs, d, at, used):
 def sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch, table):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
     xs, ys, var_x, var_y = sequences
-    cost_row(w, pairs, d, at.row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
-    if stretch > 0:
-        range_row(w, d.begin, d.end, at.cost, stretch, at.alarm)
+    if used[USUAL]:
+        usual_factor_row(
+            w, d.begin, d.end, xs, ys + shift, var_x, var_y + shift, at.scale, at.over_gamma + BY_LOG * at.row, stretch,
+            at.alarm, at.scaled, at.factor, at.total,
+        )  # fmt: skip
+    else:
+        cost_row(w, pairs, d, at.row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
+        if stretch > 0:
+            range_row(w, d.begin, d.end, at.cost, stretch, at.alarm)
+        factor_row(w, d.begin, d.end, at.cost, at.scale, at.scaled, at.factor)
+        if used[REST]:
+            rest_field_row(w, pairs, d, at, used)
     to_up, to_left, to_corner = table, table + at.size, table + 2 * at.size
     pull_up, pull_left, pull_corner = table + 3 * at.size, table + 4 * at.size, table + 5 * at.size
     if used[ADJOINT]:
-        if used[REST]:
-            rest_field_row(w, pairs, d, at, used)
         step_soft_min(
-            w, pairs, d, at.row, at.cost, at.scale, at.state, unreachable, True, to_up, to_left, to_corner,
+            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
             True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, used[REST], at.total,
         )  # fmt: skip
     else:
         step_soft_min(
-            w, pairs, d, at.row, at.cost, at.scale, at.state, unreachable, True, to_up, to_left, to_corner,
+            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
             False, 0, False, 0, 0, 0, 0, False, 0,
         )  # fmt: skip
 
 
 @njit(**INNER)
 def sweep_backward(w, d, at, table1, table2, with_adjoint):
-    """One diagonal of π and W from the two after it."""
+    """One diagonal of π and W from the two after it. The last cell of a pair has no successor but its ``seed``."""
     r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
     coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
     guard_below(w, d, coupling + r, zero)
@@ -119,14 +130,32 @@ def sweep_backward(w, d, at, table1, table2, with_adjoint):
         adjoint_row(
             w, d.begin, d.end, d.pack, table1, table1 + size, table2 + 2 * size,
             table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
-            coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2,
+            coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2, at.seed,
         )  # fmt: skip
         guard_above(w, d, adjoint + r, zero)
     else:
         coupling_row(
             w, d.begin, d.end, d.pack, table1, table1 + size, table2 + 2 * size, coupling + r, coupling + r1,
-            coupling + r2,
+            coupling + r2, at.seed,
         )  # fmt: skip
+    guard_above(w, d, coupling + r, zero)
+
+
+@njit(**INNER)
+def sweep_backward_usual(w, d, at, table1, table2, sequences, shift):
+    """`sweep_backward` and `collect_gradients` at once."""
+    xs, ys, var_x, var_y = sequences
+    r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
+    coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
+    guard_below(w, d, coupling + r, zero)
+    guard_below(w, d, adjoint + r, zero)
+    usual_gradient_row(
+        w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift,
+        table1, table1 + size, table2 + 2 * size, table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
+        coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2, at.seed,
+        at.direct, at.factors + BY_LOG * at.row, at.grad_x, at.grad_y + shift, at.grad_var_x, at.grad_var_y + shift,
+    )  # fmt: skip
+    guard_above(w, d, adjoint + r, zero)
     guard_above(w, d, coupling + r, zero)
 
 
@@ -156,6 +185,28 @@ def collect_gradients(w, pairs, grads, d, at, sequences, shift):
         )
     else:
         scatter(w, at.gradient, d, grads.cost, pairs.length, w.dtype.type(np.inf))
+
+
+@njit(**INNER)
+def soonest_end(length, first, pack):
+    """The first diagonal on which a pair of the pack ends."""
+    soonest = length[0, first] + length[1, first] - 2
+    for b in range(first + 1, first + pack):
+        soonest = min(soonest, length[0, b] + length[1, b] - 2)
+    return soonest
+
+
+@njit(**INNER)
+def set_seeds(w, seed, length, first, pack, k):
+    """One where a pair ends on diagonal k: every path goes there. Zero where one ends on the diagonal after it."""
+    for p in range(pack):
+        b = first + p
+        if ends_on(length, b, k + 1):
+            w[seed + length[0, b] * pack + p] = 0
+    for p in range(pack):
+        b = first + p
+        if ends_on(length, b, k):
+            w[seed + length[0, b] * pack + p] = 1
 
 
 @njit(**INNER)
@@ -209,18 +260,26 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     if checking and not variances_usable(pairs, begin, end):
         return BAD_VALUE
     zero = w.dtype.type(0)
-    used = np.zeros(FACTORS + 1, np.bool_)
+    used = np.zeros(FACTORS + 2, np.bool_)
     for f in (BY_LOG, BY_DEVIATION, BY_ONE):
         used[f] = factors[f].any()
     used[BY_FIELD] = pairs.fields.shape[0] > 0
-    used[REST] = used[BY_LOG:].any()
+    used[REST] = used[BY_LOG : BY_FIELD + 1].any()
     used[ADJOINT] = with_adjoint = factors.any() or used[REST]
+    used[USUAL] = (
+        with_adjoint
+        and pairs.x.shape[2] == 1
+        and pairs.var_x.shape[0] > 0
+        and not used[BY_LOG + 1 : BY_FIELD + 1].any()
+        and grads.gamma.size == 0
+    )
     soft_min = np.zeros(pack_size)
     fill(w, at.alarm, at.alarm + wide, zero)
     for first in range(begin, end, pack_size):
         pack = min(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         diagonals = rows + columns - 1
+        soonest = soonest_end(pairs.length, first, pack)
         last_segment = (diagonals - 1) // segment
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
         spread_factors(w, at, pairs, factors, used, first, pack)
@@ -231,6 +290,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
         start_soft_min(w, at.state, row, pack, unreachable)
         fill(w, at.coupling, at.adjoint + 3 * row, zero)
         fill(w, at.tilt, at.sequences, zero)
+        fill(w, at.seed, at.seed + row, zero)
         for k in range(last_segment * segment):
             if k % segment == 0:
                 copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
@@ -258,7 +318,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                 sweep_forward(
                     w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[4, k]
                 )
-                for p in range(pack):
+                for p in range(pack if k >= soonest else 0):
                     b = first + p
                     if ends_on(pairs.length, b, k):
                         position = pairs.length[0, b] * pack + p
@@ -274,13 +334,15 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
             for k in range(stop - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
                 table1, table2 = limits[4, min(k + 1, diagonals - 1)], limits[4, min(k + 2, diagonals - 1)]
-                sweep_backward(w, d, at, table1, table2, with_adjoint)
-                for p in range(pack):
-                    if ends_on(pairs.length, first + p, k):
-                        w[at.coupling + k % 3 * row + pairs.length[0, first + p] * pack + p] = 1
+                if k + 1 >= soonest:
+                    set_seeds(w, at.seed, pairs.length, first, pack, k)
+                if used[USUAL]:
+                    sweep_backward_usual(w, d, at, table1, table2, sequences, (columns - 1 - k) * pack)
+                else:
+                    sweep_backward(w, d, at, table1, table2, with_adjoint)
                 if grads.coupling.size > 0:
                     scatter(w, at.coupling + k % 3 * row, d, grads.coupling, pairs.length, w.dtype.type(1))
-                if with_adjoint:
+                if with_adjoint and not used[USUAL]:  # which has collected already
                     collect_gradients(w, pairs, grads, d, at, sequences, (columns - 1 - k) * pack)
         if with_adjoint:
             hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)

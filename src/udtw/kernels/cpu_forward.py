@@ -19,7 +19,7 @@ from udtw.kernels.cpu_pack import (
     spread_theta,
     variances_usable,
 )
-from udtw.kernels.cpu_rows import INNER, expectation_row, fill, range_row, soft_min_row
+from udtw.kernels.cpu_rows import INNER, expectation_row, factor_row, fill, range_row, soft_min_row
 from udtw.kernels.simd import borrow, lanes
 
 OUTER = {"nogil": True, "cache": True}
@@ -73,7 +73,7 @@ def start_soft_min(w, state, row, pack, unreachable):
 
 @njit(**INNER)
 def step_soft_min(
-    w, pairs, d, row, cost, scale, state, unreachable, keep, to_up, to_left, to_corner, with_mean, theta,
+    w, pairs, d, row, scaled, factor, state, unreachable, keep, to_up, to_left, to_corner, with_mean, theta,
     with_pulls, by_cost, pull_up, pull_left, pull_corner, with_rest, rest_field,
 ):  # fmt: skip
     """One diagonal of `soft_min_row` in the rolling rows of ``state``: three each of weight, power, excess and rest."""
@@ -82,7 +82,7 @@ def step_soft_min(
     power, excess, rest = 3 * row, 6 * row, 9 * row
     guard_below(w, d, power + r, unreachable)
     soft_min_row(
-        w, d.begin, d.end, d.pack, cost, scale, r, r1, r2, power + r, power + r1, power + r2, unreachable,
+        w, d.begin, d.end, d.pack, scaled, factor, r, r1, r2, power + r, power + r1, power + r2, unreachable,
         keep, to_up, to_left, to_corner, with_mean, theta, excess + r, excess + r1, excess + r2,
         with_pulls, by_cost, pull_up, pull_left, pull_corner,
         with_rest, rest_field, rest + r, rest + r1, rest + r2,
@@ -130,7 +130,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
     pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = (21 + 3 * count) * row
+    sequences = (23 + 3 * count) * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row
     if w.size < need:
         return need
@@ -138,7 +138,8 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
         return BAD_VALUE
     scale, cost, variance, field, alarm, theta = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
     to_up, to_left, to_corner = 6 * row, 7 * row, 8 * row
-    state, means = 9 * row, 21 * row
+    scaled, factor = 9 * row, 10 * row
+    state, means = 11 * row, 23 * row
     with_mean, others = False, False
     for f in range(count):
         with_mean |= wanted[f] == COST
@@ -159,15 +160,16 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
+            factor_row(w, d.begin, d.end, cost, scale, scaled, factor)
             if count == 0:
                 step_soft_min(
-                    w, pairs, d, row, cost, scale, state, unreachable, False, 0, 0, 0, False, 0,
+                    w, pairs, d, row, scaled, factor, state, unreachable, False, 0, 0, 0, False, 0,
                     False, 0, 0, 0, 0, False, 0,
                 )  # fmt: skip
             else:
                 step_soft_min(
-                    w, pairs, d, row, cost, scale, state, unreachable, others, to_up, to_left, to_corner, with_mean,
-                    theta, False, 0, 0, 0, 0, False, 0,
+                    w, pairs, d, row, scaled, factor, state, unreachable, others, to_up, to_left, to_corner,
+                    with_mean, theta, False, 0, 0, 0, 0, False, 0,
                 )  # fmt: skip
             for f in range(count):
                 if wanted[f] != COST:
@@ -194,14 +196,14 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
     pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = 19 * row
+    sequences = 21 * row
     need = sequences + (2 * pairs.x.shape[2] + 2) * row
     if w.size < need:
         return need
     if not variances_usable(pairs, begin, end):
         return BAD_VALUE
     scale, cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row
-    state = 7 * row
+    scaled, factor, state = 7 * row, 8 * row, 9 * row
     one = w.dtype.type(1)
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
     for first in range(begin, end, pack_size):
@@ -217,9 +219,10 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
+            factor_row(w, d.begin, d.end, cost, scale, scaled, factor)
             step_soft_min(
-                w, pairs, d, row, cost, scale, state, unreachable, True, to_up, to_left, to_corner, False, 0,
-                False, 0, 0, 0, 0, False, 0,
+                w, pairs, d, row, scaled, factor, state, unreachable, True, to_up, to_left, to_corner, False,
+                0, False, 0, 0, 0, 0, False, 0,
             )  # fmt: skip
             scatter(w, to_corner, d, out[0], pairs.length, one)
             scatter(w, to_up, d, out[1], pairs.length, one)

@@ -35,9 +35,10 @@ def borrow_gradients(grads):
 BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
 FACTORS = 5
 """Rows of ``factors``: the loss's derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²] and E[1]."""
-ADJOINT, REST = 0, 1
+ADJOINT, REST, USUAL = 0, 1, 6
 """``used[ADJOINT]``: gradients are wanted, not the coupling alone; ``used[REST]``: any field but C counts; from
-BY_LOG to BY_FIELD: that field counts."""
+BY_LOG to BY_FIELD: that field counts; ``used[USUAL]``: gradients by the loops made for the usual case, one feature with
+a variance each step and no field beside C and log Σ."""
 
 Layout = namedtuple(
     "Layout",
@@ -48,7 +49,7 @@ Layout = namedtuple(
         "scale", "theta", "by_cost", "direct",
         "factors",  # FACTORS rows
         "over_gamma",  # FACTORS + 1 rows: the factors, and for the user's field one, divided by γ
-        "cost", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "tilt",
+        "cost", "scaled", "factor", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "seed", "tilt",
         "grad_x", "grad_y", "grad_var_x", "grad_var_y",
         "sequences",
         "saved",  # the states saved at the start of each segment
@@ -67,7 +68,7 @@ def make_layout(row, dim, saves, size):
     scale = coupling + 6
     factors = scale + 4
     cost = factors + 2 * FACTORS + 1
-    grads = cost + 8
+    grads = cost + 11
     sequences = grads + 2 * dim + 2
     saved = sequences + 2 * dim + 2
     tables = (saved + STATE_ROWS * saves) * row
@@ -79,7 +80,7 @@ def make_layout(row, dim, saves, size):
         factors * row,
         (factors + FACTORS) * row,
         cost * row, (cost + 1) * row, (cost + 2) * row, (cost + 3) * row, (cost + 4) * row, (cost + 5) * row,
-        (cost + 6) * row, (cost + 7) * row,
+        (cost + 6) * row, (cost + 7) * row, (cost + 8) * row, (cost + 9) * row, (cost + 10) * row,
         grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + 1) * row,
         sequences * row,
         saved * row,
@@ -100,7 +101,7 @@ def spread_factors(w, at, pairs, factors, used, first, pack):
     for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
         spread(w, at.factors + f * row, row, factors[f])
     for f in (BY_LOG, BY_DEVIATION, BY_ONE):
-        if used[f]:
+        if used[f] or f == BY_LOG:
             spread(w, at.over_gamma + f * row, row, factors[f] / gamma)
     if used[BY_FIELD]:
         spread(w, at.over_gamma + BY_FIELD * row, row, 1 / gamma)

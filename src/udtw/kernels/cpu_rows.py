@@ -89,8 +89,40 @@ def range_row(w, begin, end, values, stretch, alarm):
 
 
 @njit(**INNER)
+def factor_row(w, begin, end, cost, scale, scaled_cost, factor):
+    """``scale·C``, and ``2^(−scale·C)`` without its power of two, for `soft_min_row`.
+
+    A loop of its own: the chain of operations is long, and in a longer loop the processor could not look far enough
+    ahead to overlap it with that of the next cells.
+    """
+    for t in range(begin, end, lanes(w)):
+        scaled = load(w, cost + t) * load(w, scale + t)
+        store(w, scaled_cost + t, scaled)
+        store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
+
+
+@njit(**INNER)
+def usual_factor_row(
+    w, begin, end, xs, ys, var_x, var_y, scale, by_log, stretch, alarm, scaled_cost, factor, field
+):  # fmt: skip
+    """`factor_row`, `range_row` and ``field = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½(σ²(x) + σ²(y))``."""
+    half, zero = splat(w, w.dtype.type(0.5)), splat(w, w.dtype.type(0))
+    stretched, watch = splat(w, stretch), load(w, alarm)
+    for t in range(begin, end, lanes(w)):
+        difference = load(w, xs + t) - load(w, ys + t)
+        sigma = (load(w, var_x + t) + load(w, var_y + t)) * half
+        cost = difference * difference / sigma
+        watch = fma(cost * stretched, zero, watch)
+        scaled = cost * load(w, scale + t)
+        store(w, scaled_cost + t, scaled)
+        store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
+        store(w, field + t, load(w, by_log + t) * log(sigma))
+    store(w, alarm, watch)
+
+
+@njit(**INNER)
 def soft_min_row(
-    w, begin, end, pack, cost, scale, weight, weight1, weight2, power, power1, power2, unreachable,
+    w, begin, end, pack, scaled_cost, factor, weight, weight1, weight2, power, power1, power2, unreachable,
     keep, to_up, to_left, to_corner,
     with_mean, theta, excess, excess1, excess2,
     with_pulls, by_cost, pull_up, pull_left, pull_corner,
@@ -111,7 +143,6 @@ def soft_min_row(
     ceiling = splat(w, unreachable)
     floor = splat(w, least_power(w))
     nothing = power_of_two(floor)
-    one = splat(w, w.dtype.type(1))
     for t in range(begin, end, lanes(w)):
         up_power = load(w, power1 + t - pack)
         left_power = load(w, power1 + t)
@@ -124,19 +155,15 @@ def soft_min_row(
         left = load(w, weight1 + t) * (power_of_two(left_gap) - nothing)
         corner = load(w, weight2 + t - pack) * (power_of_two(corner_gap) - nothing)
         total = up + left + corner
-        scaled = load(w, cost + t) * load(w, scale + t)
+        scaled = load(w, scaled_cost + t)
         whole = nearest(scaled)
-        value = total * exp2_fraction(whole - scaled)
+        value = total * load(w, factor + t)
         gain = whole - exponent(value)
         store(w, weight + t, mantissa(value))
         store(w, power + t, minimum(least + gain, ceiling))
         if keep or with_mean:
-            # One division, then a correction, so that the share of a lone predecessor is exactly one.
-            inverse = one / total
-            amend = inverse * fma(splat(w, w.dtype.type(-1)) * total, inverse, one)
-            q_up = fma(up, inverse, up * amend)
-            q_left = fma(left, inverse, left * amend)
-            q_corner = fma(corner, inverse, corner * amend)
+            # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly one.
+            q_up, q_left, q_corner = up / total, left / total, corner / total
             if keep:
                 store(w, to_up + t, q_up)
                 store(w, to_left + t, q_left)
@@ -153,9 +180,9 @@ def soft_min_row(
                 mean = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
                 store(w, excess + t, centre + (mean + (scaled - offset * gain)))
                 if with_pulls:
-                    factor = load(w, by_cost + t)
-                    up_pull, left_pull = factor * (up_mean - mean), factor * (left_mean - mean)
-                    corner_pull = factor * (corner_mean - mean)
+                    unit = load(w, by_cost + t)
+                    up_pull, left_pull = unit * (up_mean - mean), unit * (left_mean - mean)
+                    corner_pull = unit * (corner_mean - mean)
                     if with_rest:
                         up_rest, left_rest = load(w, rest1 + t - pack), load(w, rest1 + t)
                         corner_rest = load(w, rest2 + t - pack)
@@ -193,20 +220,20 @@ def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
 
 
 @njit(**INNER)
-def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, coupling1, coupling2):
+def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, coupling1, coupling2, seed):
     """``π_p = Σ_s q_{s→p} π_s`` over the successors down, right and opposite corner."""
     least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
     for t in range(begin, end, lanes(w)):
         total = load(w, to_up1 + t + pack) * load(w, coupling1 + t + pack)
         total = fma(load(w, to_left1 + t), load(w, coupling1 + t), total)
-        total = fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total)
+        total = fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total) + load(w, seed + t)
         store(w, coupling + t, where_greater(total, least, total, zero))
 
 
 @njit(**INNER)
 def adjoint_row(
     w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
-    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2,
+    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2, seed,
 ):  # fmt: skip
     """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s·pull_s``: how E[F] moves with C at fixed F."""
     least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
@@ -218,9 +245,46 @@ def adjoint_row(
         total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
         total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
         total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
-        probability = fma(q_corner, corner, fma(q_right, right, q_down * down))
+        probability = fma(q_corner, corner, fma(q_right, right, q_down * down)) + load(w, seed + t)
         store(w, coupling + t, where_greater(probability, least, probability, zero))
         store(w, adjoint + t, where_greater(probability, least, total, zero))
+
+
+@njit(**INNER)
+def usual_gradient_row(
+    w, begin, end, pack, xs, ys, var_x, var_y, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
+    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2, seed,
+    direct, by_log, grad_x, grad_y, grad_var_x, grad_var_y,
+):  # fmt: skip
+    """`adjoint_row`, and what it means for x, y and their variances, where ``C = (x − y)²/Σ`` is made here."""
+    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
+    half, one = splat(w, w.dtype.type(0.5)), splat(w, w.dtype.type(1))
+    # Downwards, as the diagonals go: the tables are then read as one stream, which the processor fetches ahead.
+    last = begin + (end - begin - 1) // lanes(w) * lanes(w)
+    for t in range(last, begin - 1, -lanes(w)):
+        q_down, q_right = load(w, to_up1 + t + pack), load(w, to_left1 + t)
+        q_corner = load(w, to_corner2 + t + pack)
+        down, right = load(w, coupling1 + t + pack), load(w, coupling1 + t)
+        corner = load(w, coupling2 + t + pack)
+        total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
+        total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
+        total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
+        probability = fma(q_corner, corner, fma(q_right, right, q_down * down)) + load(w, seed + t)
+        total = where_greater(probability, least, total, zero)
+        probability = where_greater(probability, least, probability, zero)
+        store(w, coupling + t, probability)
+        store(w, adjoint + t, total)
+        inverse = one / (load(w, var_x + t) + load(w, var_y + t))
+        inverse = inverse + inverse
+        difference = load(w, xs + t) - load(w, ys + t)
+        by_base = fma(load(w, direct + t), probability, total) * inverse
+        slope = by_base * difference
+        by_sigma = (load(w, by_log + t) * probability - slope * difference) * inverse * half
+        store(w, grad_var_x + t, load(w, grad_var_x + t) + by_sigma)
+        store(w, grad_var_y + t, load(w, grad_var_y + t) + by_sigma)
+        slope = slope + slope
+        store(w, grad_x + t, load(w, grad_x + t) + slope)
+        store(w, grad_y + t, load(w, grad_y + t) - slope)
 
 
 @njit(**INNER)
@@ -252,7 +316,7 @@ def cost_gradient_row(w, begin, end, coupling, adjoint, direct, gradient):
 
 @njit(**INNER)
 def tilt_row(w, begin, end, coupling, adjoint, by_soft_min, cost, tilt):
-    """Adds ``C·(W + g_softmin·π)``, from which γ's gradient is made."""
+    """Adds ``C·(W + g_softmin·π)``, from which γ's gradient is"""
     for t in range(begin, end, lanes(w)):
         moved = fma(load(w, by_soft_min + t), load(w, coupling + t), load(w, adjoint + t))
         store(w, tilt + t, fma(load(w, cost + t), moved, load(w, tilt + t)))

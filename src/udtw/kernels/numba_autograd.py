@@ -6,10 +6,13 @@ Call `sums`, `sums_and_slopes`, `expectations` and `coupling` from here, not the
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import Parameter
 
 from udtw.kernels import generic
 from udtw.kernels.bands import Band
 from udtw.kernels.numba_ops import (
+    implementations,
     path_coupling,
     path_expectations,
     path_gradients,
@@ -20,24 +23,40 @@ from udtw.kernels.numba_ops import (
 from udtw.kernels.problem import Problem
 
 
+def _plain(value) -> bool:
+    """Whether nobody but autograd watches what happens to the value."""
+    return not isinstance(value, Tensor) or type(value) in (Tensor, Parameter)
+
+
 def _differentiable(operator, setup_context, backward):
     """Give the operator its derivative; returns what to call.
 
     Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
-    transforms the same two functions serve as an autograd.Function.
+    transforms the same two functions serve as an autograd.Function. So they do on plain tensors, around the bare
+    implementation: finding it through torch's dispatcher takes as long as aligning a few dozen short pairs.
     """
+    implementation = implementations[operator._schema.name]
     torch.library.register_autograd(operator._schema.name, backward, setup_context=setup_context)
-    members = {
-        "generate_vmap_rule": True,
-        "forward": staticmethod(operator),
-        "setup_context": staticmethod(setup_context),
-        "backward": staticmethod(backward),
-    }
-    function: Any = type(operator._opname, (torch.autograd.Function,), members)
+
+    def forward(ctx, *args):
+        output = implementation(*args)
+        setup_context(ctx, args, output)
+        return output
+
+    def function(**members) -> Any:
+        members = {name: staticmethod(member) for name, member in members.items()}
+        return type(operator._opname, (torch.autograd.Function,), members | {"generate_vmap_rule": True})
+
+    transformed = function(forward=operator, setup_context=setup_context, backward=backward)
+    direct = function(forward=forward, backward=backward)  # without setup_context, which makes torch inspect signatures
 
     def call(*args):
-        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
-            return function.apply(*args)
+        if torch.compiler.is_compiling():
+            return operator(*args)
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return transformed.apply(*args)
+        if torch._C._len_torch_dispatch_stack() == 0 and all(_plain(arg) for arg in args):
+            return direct.apply(*args) if torch.is_grad_enabled() else implementation(*args)
         return operator(*args)
 
     return call
@@ -66,11 +85,14 @@ sums = _differentiable(path_sums, _save_sums, _sums_backward)
 def _save_sums_and_slopes(ctx, inputs, output):
     *tensors, kind, value, mask, direction = inputs
     ctx.mark_non_differentiable(*output[1:])
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(*output[1:], *tensors, mask)
     ctx.band, ctx.direction = (kind, value), direction
 
 
 def _sums_and_slopes_backward(ctx, grad, *_):
+    if grad is None:
+        return (None,) * 12
     *tensors, mask = ctx.saved_tensors
     grads = _pullback(grad, *tensors, *ctx.band, mask, ctx.direction)
     kept = [g if need else None for g, need in zip(grads, ctx.needs_input_grad, strict=False)]

@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+LINE = 64
+"""Bytes of a cache line."""
+
 
 class _Pool:
     """One pool of helper threads for the process, made when first needed."""
@@ -46,10 +49,12 @@ def available_cores() -> int:
 
 def scratch(name: str, size: int, dtype: np.dtype) -> np.ndarray:
     """This thread's reusable flat buffer of at least ``size`` numbers. It never holds NaN: see `clear_scratch`."""
-    key = f"{name} {dtype}"
+    key = name + dtype.char
     buffer = _scratch.__dict__.get(key)
     if buffer is None or buffer.size < size:
-        buffer = np.zeros(size, dtype)
+        memory = np.zeros(size * dtype.itemsize + LINE, np.uint8)
+        start = -memory.ctypes.data % LINE
+        buffer = memory[start : start + size * dtype.itemsize].view(dtype)
         _scratch.__dict__[key] = buffer
     return buffer
 
