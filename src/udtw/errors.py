@@ -49,6 +49,10 @@ class SizeError(UdtwError):
     """A request whose result or scratch memory would not fit."""
 
 
+class FileFormatError(UdtwError):
+    """A file that is damaged, or is not what it was expected to be."""
+
+
 class DataError(UdtwError):
     """A data set that is not there, or a file of one that cannot be read."""
 

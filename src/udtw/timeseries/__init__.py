@@ -11,11 +11,13 @@ except ModuleNotFoundError as error:
 
 from udtw.timeseries.barycenter import Barycenter, barycenter
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.forecaster import SequenceForecaster
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 
 __all__ = [
     "Barycenter",
     "KNeighborsTimeSeriesClassifier",
     "NearestCentroidTimeSeriesClassifier",
+    "SequenceForecaster",
     "barycenter",
 ]

@@ -1,0 +1,309 @@
+"""SequenceForecaster: from the observed past of a series to its future, trained by a distance between sequences."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from udtw.errors import OptionError, ShapeError
+from udtw.timeseries import forecaster_files, training
+from udtw.timeseries.forecaster_networks import LOSSES, Forecaster, initialise, make_loss, sigma_of
+from udtw.timeseries.scale import Scale
+
+Floats = NDArray[np.floating]
+
+
+class SequenceForecaster(RegressorMixin, BaseEstimator):
+    """A multilayer perceptron from the past of a series to its future, trained by an alignment loss.
+
+    Past and future are standardised, each by one mean and standard deviation a feature (of the training data, over all
+    series and steps), so that ``gamma``, ``beta`` and ``learning_rate`` mean the same for every data set. Forecasts
+    come back in the units of ``y``.
+
+    Parameters
+    ----------
+    loss : "udtw", "euclidean", "soft_dtw" or "soft_dtw_divergence"
+        Distance between forecast and truth. "udtw" is ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet trained along.
+    gamma : float
+        Temperature of the paths, in units of a standardised squared difference.
+    beta : float
+        Weight of the uncertainty regulariser ("udtw" only).
+    sigma : "series", "context", "step" or None
+        What the SigmaNet sees: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
+    sigma_range : (low, high)
+        Bounds of σ, in standardised units ("udtw" only).
+    normalize, band
+        As in `udtw.align`; not used by "euclidean".
+    hidden : int or sequence of int
+        Width of the hidden layer(s), ReLU after each; () for a linear forecaster.
+    warm_start_euclidean : bool
+        Train with the Euclidean loss first, by the same rules, and go on from its best weights. It costs one short
+        training and keeps the forecast in phase: an alignment loss alone is content with a future that is right but
+        too early or too late.
+    learning_rate, weight_decay, batch_size, max_epochs
+        Of Adam with decoupled weight decay, for either phase.
+    patience : int or None
+        End a phase after that many epochs without a new least validation loss (its own loss, the same as in
+        training); the best weights are kept in any case. None: train for all ``max_epochs``.
+    validation_fraction : float in [0, 1)
+        Share of the series set aside if ``fit`` is given no validation set. If that is less than one series, the
+        training loss stands in.
+    random_state : int, RandomState or None
+        Decides split, weights and order of the batches, through a generator of its own. An int makes ``fit``
+        reproducible; no global random state is read or changed.
+    device : str
+        Where to train. A fitted forecaster predicts on the CPU, in float64.
+    verbose : bool
+        Show a progress bar (needs rich).
+
+    Attributes
+    ----------
+    model_ : torch.nn.Module
+        The network, on standardised series.
+    sigma_ : SigmaNet or None
+        Makes variances of standardised futures.
+    std_scale_ : (T_out, d)
+        Calibrates the uncertainty: see `predict`.
+    history_ : dict of str to History
+        Losses by epoch of each phase, "euclidean" (the warm start) and that of ``loss``.
+    n_iter_ : int
+        Epochs of the last phase.
+    n_features_in_ : int
+        Steps T_in of the past.
+
+    Notes
+    -----
+    Ctrl-C during `fit` leaves the best weights so far in place, ready for `predict`, and is raised again.
+
+    >>> forecaster = SequenceForecaster(loss="udtw", random_state=0).fit(series[:, :84], series[:, 84:])
+    >>> future, std = forecaster.predict(past, return_std=True)
+    """
+
+    def __init__(
+        self,
+        loss: str = "udtw",
+        *,
+        gamma: float = 0.1,
+        beta: float = 0.1,
+        sigma: str | None = "series",
+        sigma_range: tuple[float, float] = (0.5, 2.0),
+        normalize: str | None = "length",
+        band: Any = None,
+        hidden: int | Sequence[int] = 256,
+        warm_start_euclidean: bool = True,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        batch_size: int = 50,
+        max_epochs: int = 100,
+        patience: int | None = 20,
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.gamma = gamma
+        self.beta = beta
+        self.sigma = sigma
+        self.sigma_range = sigma_range
+        self.normalize = normalize
+        self.band = band
+        self.hidden = hidden
+        self.warm_start_euclidean = warm_start_euclidean
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> "SequenceForecaster":
+        """Learn to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]); a 1-D ``y`` is one step each.
+
+        ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
+        ``validation_fraction`` of the training series does.
+        """
+        self._check_options()
+        x, future, self._y_ndim = self._validated(X, y, reset=True)
+        self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
+        generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
+        if (X_val is None) != (y_val is None):
+            raise OptionError("Give X_val and y_val together, or neither.")
+        valid: tuple[Floats, Floats] | None
+        if X_val is not None:
+            valid = self._validated(X_val, y_val, reset=False)[:2]
+            self._check_shapes(*valid)
+        else:
+            x, future, valid = self._split(x, future, generator)
+        self._x_scale, self._y_scale = Scale.of(x), Scale.of(future)
+        data = self._standardised(x, future)
+        valid_data = None if valid is None else self._standardised(*valid)
+        self.model_, loss = self._networks(generator)
+        self.sigma_ = sigma_of(loss)
+        self.history_: dict[str, training.History] = {}
+        try:
+            self._train(loss, data, valid_data, generator)
+        finally:  # an interrupt finds the best weights in place
+            for module in (self.model_, self.sigma_):
+                if module is not None:
+                    module.to("cpu", torch.float64).eval().requires_grad_(False)
+            self.std_scale_ = self._calibrate(*(valid or (x, future)))
+            self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` given to `fit`.
+
+        With ``return_std`` also its standard deviation, of the same shape: ``σ·s``. Here σ is that of the SigmaNet on
+        the forecast itself (1 for other losses), one number a series and step, and ``s`` makes it calibrated: for
+        every step and feature the root of the mean of ``(error/σ)²`` over the validation series. It is the deviation
+        of the truth from the forecast at the same step, errors in time included, for series like those of validation.
+        """
+        check_is_fitted(self, "std_scale_")
+        X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
+        mean, sigma = self._forecast(_with_features("X", X))
+        shape = (len(mean), *self._future_shape[: self._y_ndim - 1]) if self._y_ndim > 1 else (len(mean),)
+        if not return_std:
+            return mean.reshape(shape)
+        return mean.reshape(shape), (sigma * self.std_scale_).reshape(shape)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R², the mean over all steps and features of the future."""
+        y, pred = np.asarray(y), self.predict(X)
+        if y.shape != pred.shape:
+            raise ShapeError(f"y must have the shape of the forecasts, {pred.shape}; got {y.shape}.")
+        count = len(pred)
+        return r2_score(y.reshape(count, -1), pred.reshape(count, -1), sample_weight=sample_weight)
+
+    def save(self, path: str | Path) -> None:
+        """Write to the folder ``path``: ``config.json`` and weights as safetensors. Replaces what is there, at once."""
+        check_is_fitted(self, "std_scale_")
+        forecaster_files.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SequenceForecaster":
+        """Read what `save` wrote. Anything else, or damaged files, is a `FileFormatError`; no code in it is run."""
+        return forecaster_files.load(cls, Path(path))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _check_options(self) -> None:
+        if self.loss not in LOSSES:
+            raise OptionError(f"loss must be one of {LOSSES}; got {self.loss!r}.")
+        for name in ("batch_size", "max_epochs"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise OptionError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+        if not self.learning_rate > 0 or not self.weight_decay >= 0:
+            raise OptionError(
+                "learning_rate must be positive and weight_decay not negative; got "
+                f"{self.learning_rate!r} and {self.weight_decay!r}."
+            )
+        if not 0 <= self.validation_fraction < 1:
+            raise OptionError(f"validation_fraction must lie in [0, 1); got {self.validation_fraction!r}.")
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
+        """X (n, T_in, d), y (n, T_out, d) and the axes that y had."""
+        if y is not None and not hasattr(y, "shape"):
+            y = np.asarray(y)
+        shape = () if y is None else tuple(y.shape)
+        if len(shape) > 3:
+            raise ShapeError(f"y must have shape (n,), (n, T_out) or (n, T_out, d); got {shape}.")
+        flat = np.reshape(y, (shape[0], -1)) if len(shape) == 3 else y
+        X, checked = validate_data(
+            self, X, flat, reset=reset, allow_nd=True, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32)
+        )
+        full = (len(checked), *shape[1:], *[1] * (3 - len(shape)))
+        return _with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
+
+    def _check_shapes(self, x: Floats, future: Floats | None = None) -> None:
+        for name, array, shape in (("X", x, self._past_shape), ("y", future, self._future_shape)):
+            if array is not None and array.shape[1:] != shape:
+                raise ShapeError(f"{name} must have (steps, features) = {shape} as in fit; got {array.shape[1:]}.")
+
+    def _split(
+        self, x: Floats, future: Floats, generator: torch.Generator
+    ) -> tuple[Floats, Floats, tuple[Floats, Floats] | None]:
+        count = int(self.validation_fraction * len(x))
+        if count == 0:
+            return x, future, None
+        order = torch.randperm(len(x), generator=generator).numpy()
+        held, rest = order[:count], order[count:]
+        return x[rest], future[rest], (x[held], future[held])
+
+    def _standardised(self, x: Floats, future: Floats) -> tuple[Tensor, Tensor]:
+        return tuple(  # type: ignore[return-value]
+            torch.tensor(scale.apply(array), dtype=torch.float32, device=self.device)
+            for scale, array in ((self._x_scale, x), (self._y_scale, future))
+        )
+
+    def _networks(self, generator: torch.Generator | None = None) -> tuple[Forecaster, nn.Module]:
+        """The forecaster and its loss; weights as yet unset if there is no generator."""
+        hidden = tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
+        if not all(isinstance(width, Integral) and width > 0 for width in hidden):
+            raise OptionError(f"hidden must be one or several positive whole numbers; got {self.hidden!r}.")
+        # Both are built without a draw from the global generator: under fork_rng it is put back as it was.
+        with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
+            model = Forecaster(self._past_shape, self._future_shape, hidden)
+            loss = make_loss(
+                self.loss, self._future_shape, sigma=self.sigma, sigma_range=self.sigma_range, gamma=self.gamma,
+                beta=self.beta, normalize=self.normalize, band=self.band,
+            )  # fmt: skip
+        if generator is not None:
+            for module in (model, loss):
+                initialise(module, generator)
+                module.to(self.device)
+        return model, loss
+
+    def _train(
+        self,
+        loss: nn.Module,
+        data: tuple[Tensor, Tensor],
+        valid: tuple[Tensor, Tensor] | None,
+        generator: torch.Generator,
+    ) -> None:
+        phases = {self.loss: loss}
+        if self.warm_start_euclidean and self.loss != "euclidean":
+            first = make_loss("euclidean", self._future_shape, sigma=None, sigma_range=None, beta=0.0)
+            phases = {"euclidean": first, **phases}
+        for name, objective in phases.items():
+            with training.progress(f"{name} loss", self.max_epochs, self.verbose) as tick:
+                self.history_[name] = training.train(
+                    self.model_, objective, data, valid, learning_rate=self.learning_rate,
+                    weight_decay=self.weight_decay, batch_size=self.batch_size, max_epochs=self.max_epochs,
+                    patience=self.patience, generator=generator, tick=tick,
+                )  # fmt: skip
+
+    @torch.no_grad()
+    def _forecast(self, x: Floats) -> tuple[Floats, Floats]:
+        """Forecast (n, T_out, d) in the units of y and σ (n, T_out, 1), which is 1 without a SigmaNet."""
+        self._check_shapes(x)
+        mean = self.model_(torch.tensor(self._x_scale.apply(x), dtype=torch.float64))
+        sigma = torch.ones_like(mean[..., :1]) if self.sigma_ is None else self.sigma_(mean).sqrt()[..., None]
+        return self._y_scale.undo(mean.numpy()), sigma.numpy()
+
+    def _calibrate(self, x: Floats, future: Floats) -> Floats:
+        mean, sigma = self._forecast(x)
+        return np.sqrt(np.square((future - mean) / sigma).mean(0))
+
+
+def _with_features(name: str, array: Floats) -> Floats:
+    if array.ndim not in (2, 3):
+        raise ShapeError(f"{name} must have shape (n, T) or (n, T, d); got {array.shape}.")
+    return array[..., None] if array.ndim == 2 else array

@@ -1,0 +1,173 @@
+"""A forecaster on disk: a folder with ``config.json`` and one safetensors file of weights.
+
+The weights are written first, under the name of their own checksum; replacing ``config.json``, which names them, is the
+one step that counts. Whatever happens before or after it, the folder holds one whole forecaster. Nothing is pickled.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+
+from udtw.errors import FileFormatError, OptionError, UdtwError
+from udtw.timeseries.forecaster_networks import sigma_of
+from udtw.timeseries.scale import Scale
+from udtw.timeseries.training import History
+
+if TYPE_CHECKING:
+    from udtw.timeseries.forecaster import SequenceForecaster
+
+FORMAT, VERSION = "udtw.SequenceForecaster", 1
+CONFIG = "config.json"
+WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
+
+Estimator = TypeVar("Estimator", bound="SequenceForecaster")
+
+
+def save(forecaster: "SequenceForecaster", folder: Path) -> None:
+    """Write ``forecaster`` into ``folder``, made if needed; a forecaster there is replaced."""
+    from safetensors.torch import save as to_bytes
+
+    arrays = {
+        "x_mean": forecaster._x_scale.mean, "x_std": forecaster._x_scale.std, "y_mean": forecaster._y_scale.mean,
+        "y_std": forecaster._y_scale.std, "std_scale": forecaster.std_scale_,
+    }  # fmt: skip
+    tensors = {name: torch.tensor(array, dtype=torch.float64) for name, array in arrays.items()}
+    for prefix, module in _modules(forecaster.model_, forecaster.sigma_).items():
+        tensors |= {f"{prefix}.{name}": tensor.contiguous() for name, tensor in module.state_dict().items()}
+    weights = to_bytes(tensors)
+    name = f"weights-{hashlib.sha256(weights).hexdigest()}.safetensors"
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "weights": name,
+        "params": {key: _plain(key, value) for key, value in forecaster.get_params(deep=False).items()},
+        "past": list(forecaster._past_shape),
+        "future": list(forecaster._future_shape),
+        "y_ndim": forecaster._y_ndim,
+        "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
+        "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
+    }
+    text = json.dumps(config, indent=1)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / name, weights)
+    _write(folder / CONFIG, text.encode())
+    for old in folder.glob("weights-*.safetensors"):
+        if old.name != name and WEIGHTS.fullmatch(old.name):
+            old.unlink(missing_ok=True)
+
+
+def load(cls: type[Estimator], folder: Path) -> Estimator:
+    """The forecaster in ``folder``; anything that `save` did not write is a `FileFormatError`."""
+    if not folder.exists():
+        raise FileNotFoundError(f"There is no forecaster at {folder}.")
+    config = _read_config(folder / CONFIG)
+    try:
+        return _build(cls, config, _read_weights(folder, config["weights"]))
+    except (KeyError, TypeError, AttributeError, RuntimeError, UdtwError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{folder / CONFIG} does not describe a forecaster: {error!r}.") from error
+
+
+def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Estimator:
+    params: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in config["params"].items()}
+    forecaster = cls(**params)
+    forecaster._past_shape, forecaster._future_shape = tuple(config["past"]), tuple(config["future"])
+    forecaster._y_ndim = config["y_ndim"]
+    sizes = [*config["past"], *config["future"]]
+    if len(sizes) != 4 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
+    if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
+        raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
+    forecaster.n_features_in_ = forecaster._past_shape[0]
+    if config["feature_names"]:
+        forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)
+    forecaster.history_ = {phase: History(**history) for phase, history in config["history"].items()}
+    forecaster.n_iter_ = len(forecaster.history_[forecaster.loss].train) if forecaster.loss in config["history"] else 0
+
+    def array(name: str, *shape: int) -> Any:
+        if tuple(tensors[name].shape) != shape:
+            raise FileFormatError(f"{name} must have shape {shape}; got {tuple(tensors[name].shape)}.")
+        return tensors[name].double().numpy()
+
+    forecaster._x_scale = Scale(array("x_mean", sizes[1]), array("x_std", sizes[1]))
+    forecaster._y_scale = Scale(array("y_mean", sizes[3]), array("y_std", sizes[3]))
+    forecaster.std_scale_ = array("std_scale", *sizes[2:])
+    forecaster.model_, loss = forecaster._networks()
+    forecaster.sigma_ = sigma_of(loss)
+    for prefix, module in _modules(forecaster.model_, forecaster.sigma_).items():
+        own = {k.removeprefix(f"{prefix}."): t for k, t in tensors.items() if k.startswith(f"{prefix}.")}
+        module.load_state_dict(own, strict=True, assign=True)
+        module.to(torch.float64).eval().requires_grad_(False)
+    return forecaster
+
+
+def _modules(model: torch.nn.Module, sigma: torch.nn.Module | None) -> dict[str, torch.nn.Module]:
+    return {"model": model} if sigma is None else {"model": model, "sigma": sigma}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """``value`` as JSON can hold it. A RandomState is left out: it no longer matters once the fit is done."""
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(name, item) for item in value]
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise OptionError(f"{name}={value!r} cannot be saved: only numbers, strings, None and sequences of them can.")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All of ``content`` or nothing, also if the machine stops half-way."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileFormatError(f"{path.parent} holds no {CONFIG}, so it is not a saved forecaster.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged or not JSON: {error}.") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise FileFormatError(f"{path} is not the configuration of a {FORMAT}.")
+    if config.get("version") != VERSION:
+        raise FileFormatError(
+            f"{path} has version {config.get('version')!r}; this udtw reads version {VERSION}. Install a newer udtw."
+        )
+    return config
+
+
+def _read_weights(folder: Path, name: Any) -> dict[str, torch.Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    if not isinstance(name, str) or not WEIGHTS.fullmatch(name):
+        raise FileFormatError(f"{folder / CONFIG} names weights that are not its own: {name!r}.")
+    try:
+        content = (folder / name).read_bytes()
+        if hashlib.sha256(content).hexdigest() not in name:
+            raise FileFormatError(f"{folder / name} is damaged: its checksum is not the one in its name.")
+        return from_bytes(content)
+    except (OSError, SafetensorError) as error:
+        raise FileFormatError(f"{folder / name} cannot be read as safetensors: {error}.") from error

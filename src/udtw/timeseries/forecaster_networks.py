@@ -1,0 +1,98 @@
+"""What a forecaster trains: the network from the past to the future, and the loss that judges it."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from udtw.distances import soft_dtw, soft_dtw_divergence
+from udtw.errors import OptionError
+from udtw.nn import SigmaNet, UDTWLoss
+
+LOSSES = ("euclidean", "soft_dtw", "soft_dtw_divergence", "udtw")
+SIGMAS = ("series", "context", "step", None)
+CONTEXT = 9
+"""Steps that a SigmaNet with ``sigma="context"`` sees."""
+
+
+class Forecaster(nn.Module):
+    """A multilayer perceptron from the past (B, T_in, d_in) to the future (B, T_out, d_out), with ReLU between."""
+
+    def __init__(self, past: tuple[int, int], future: tuple[int, int], hidden: Sequence[int]) -> None:
+        super().__init__()
+        self.future = future
+        widths = [math.prod(past), *hidden, math.prod(future)]
+        layers: list[nn.Module] = []
+        for i, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
+            layers += ([nn.ReLU()] if i else []) + [nn.Linear(inputs, outputs)]
+        self.net = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x.flatten(1)).unflatten(1, self.future)
+
+
+class AlignmentLoss(nn.Module):
+    """Mean over the batch of a distance ``measure(pred, target)``; no parameters of its own."""
+
+    def __init__(self, measure: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.measure = measure
+
+    def forward(self, pred: Tensor, target: Tensor) -> Tensor:
+        return self.measure(pred, target).mean()
+
+
+def make_loss(name: str, future: tuple[int, int], *, sigma: str | None, sigma_range: Any, **options: Any) -> nn.Module:
+    """The loss of that name for futures (T_out, d); ``options`` are gamma, beta, normalize and band of `udtw.align`."""
+    if name not in LOSSES:
+        raise OptionError(f"loss must be one of {LOSSES}; got {name!r}.")
+    beta = options.pop("beta")
+    if name == "euclidean":
+        return AlignmentLoss(lambda pred, target: (pred - target).square().mean((1, 2)))
+    if name == "soft_dtw":
+        return AlignmentLoss(lambda pred, target: soft_dtw(pred, target, **options))
+    if name == "soft_dtw_divergence":
+        return AlignmentLoss(lambda pred, target: soft_dtw_divergence(pred, target, **options))
+    return UDTWLoss(make_sigma(sigma, future, sigma_range), beta=beta, **options)
+
+
+def make_sigma(kind: str | None, future: tuple[int, int], sigma_range: Any) -> SigmaNet | None:
+    """A SigmaNet for futures (T_out, d), of the kind that the forecaster's ``sigma`` names; None for Σ = 1."""
+    if kind not in SIGMAS:
+        raise OptionError(f"sigma must be one of {SIGMAS}; got {kind!r}.")
+    if kind is None:
+        return None
+    try:
+        low, high = (float(limit) for limit in sigma_range)
+    except (TypeError, ValueError):
+        raise OptionError(f"sigma_range must be two numbers, least and greatest σ; got {sigma_range!r}.") from None
+    if not 0 < low < high < math.inf:
+        raise OptionError(f"sigma_range must satisfy 0 < low < high; got {sigma_range!r}.")
+    steps, dim = future
+    # Started at σ = 1 where the range allows, the first epochs are those of the sharp soft-DTW.
+    start = 1.0 if low < 1 < high else None
+    extent: dict[str, Any] = {"series": {"length": steps}, "context": {"context": CONTEXT}, "step": {}}[kind]
+    return SigmaNet(dim, a=high - low, b=low, start=start, **extent)
+
+
+def sigma_of(loss: nn.Module) -> SigmaNet | None:
+    """The SigmaNet that is trained with ``loss``, if there is one."""
+    sigma = getattr(loss, "sigma", None)
+    return sigma if isinstance(sigma, SigmaNet) else None
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw all weights anew from ``generator``, so that no global random state decides the result."""
+    in_sigma = {id(layer) for part in module.modules() if isinstance(part, SigmaNet) for layer in part.modules()}
+    for layer in module.modules():
+        if not isinstance(layer, nn.Linear | nn.Conv1d):
+            continue
+        if id(layer) in in_sigma:  # its biases carry the starting σ
+            nn.init.xavier_normal_(layer.weight, generator=generator)
+        else:
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            for parameter in layer.parameters():
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
