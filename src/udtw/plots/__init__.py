@@ -1,4 +1,7 @@
-"""Pictures of alignments, as matplotlib figures. The only part of udtw that imports matplotlib (extra ``plots``)."""
+"""Pictures of alignments and forecasts, as matplotlib figures.
+
+The only part of udtw that imports matplotlib (extra ``plots``).
+"""
 
 try:
     import matplotlib  # noqa: F401
@@ -9,6 +12,7 @@ except ModuleNotFoundError as error:
 
 from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
+from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 
-__all__ = ["plot_alignment", "plot_barycenter", "plot_gamma_sweep"]
+__all__ = ["plot_alignment", "plot_barycenter", "plot_forecast", "plot_gamma_sweep"]

@@ -45,6 +45,8 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         As in `udtw.align`; not used by "euclidean".
     hidden : int or sequence of int
         Width of the hidden layer(s), ReLU after each; () for a linear forecaster.
+    dropout : float in [0, 1)
+        Share of hidden units that are left out at random in training.
     warm_start_euclidean : bool
         Train with the Euclidean loss first, by the same rules, and go on from its best weights. It costs one short
         training and keeps the forecast in phase: an alignment loss alone is content with a future that is right but
@@ -99,6 +101,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         normalize: str | None = "length",
         band: Any = None,
         hidden: int | Sequence[int] = 256,
+        dropout: float = 0.2,
         warm_start_euclidean: bool = True,
         learning_rate: float = 1e-3,
         weight_decay: float = 0.0,
@@ -118,6 +121,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         self.normalize = normalize
         self.band = band
         self.hidden = hidden
+        self.dropout = dropout
         self.warm_start_euclidean = warm_start_euclidean
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
@@ -156,6 +160,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         try:
             self._train(loss, data, valid_data, generator)
         finally:  # an interrupt finds the best weights in place
+            self.model_.generator = None
             for module in (self.model_, self.sigma_):
                 if module is not None:
                     module.to("cpu", torch.float64).eval().requires_grad_(False)
@@ -215,8 +220,9 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
                 "learning_rate must be positive and weight_decay not negative; got "
                 f"{self.learning_rate!r} and {self.weight_decay!r}."
             )
-        if not 0 <= self.validation_fraction < 1:
-            raise OptionError(f"validation_fraction must lie in [0, 1); got {self.validation_fraction!r}.")
+        for name in ("validation_fraction", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise OptionError(f"{name} must lie in [0, 1); got {getattr(self, name)!r}.")
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
         """X (n, T_in, d), y (n, T_out, d) and the axes that y had."""
@@ -260,12 +266,13 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             raise OptionError(f"hidden must be one or several positive whole numbers; got {self.hidden!r}.")
         # Both are built without a draw from the global generator: under fork_rng it is put back as it was.
         with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
-            model = Forecaster(self._past_shape, self._future_shape, hidden)
+            model = Forecaster(self._past_shape, self._future_shape, hidden, self.dropout)
             loss = make_loss(
                 self.loss, self._future_shape, sigma=self.sigma, sigma_range=self.sigma_range, gamma=self.gamma,
                 beta=self.beta, normalize=self.normalize, band=self.band,
             )  # fmt: skip
         if generator is not None:
+            model.generator = generator
             for module in (model, loss):
                 initialise(module, generator)
                 module.to(self.device)

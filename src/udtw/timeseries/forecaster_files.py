@@ -7,15 +7,14 @@ one step that counts. Whatever happens before or after it, the folder holds one 
 import hashlib
 import json
 import math
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 
+from udtw.data.atomic import write_atomically
 from udtw.errors import FileFormatError, OptionError, UdtwError
 from udtw.timeseries.forecaster_networks import sigma_of
 from udtw.timeseries.scale import Scale
@@ -57,8 +56,8 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
     }
     text = json.dumps(config, indent=1)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / name, weights)
-    _write(folder / CONFIG, text.encode())
+    write_atomically(folder / name, weights)
+    write_atomically(folder / CONFIG, text.encode())
     for old in folder.glob("weights-*.safetensors"):
         if old.name != name and WEIGHTS.fullmatch(old.name):
             old.unlink(missing_ok=True)
@@ -125,21 +124,6 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise OptionError(f"{name}={value!r} cannot be saved: only numbers, strings, None and sequences of them can.")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of ``content`` or nothing, also if the machine stops half-way."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -19,19 +19,28 @@ CONTEXT = 9
 
 
 class Forecaster(nn.Module):
-    """A multilayer perceptron from the past (B, T_in, d_in) to the future (B, T_out, d_out), with ReLU between."""
+    """A multilayer perceptron from the past (B, T_in, d_in) to the future (B, T_out, d_out).
 
-    def __init__(self, past: tuple[int, int], future: tuple[int, int], hidden: Sequence[int]) -> None:
+    ReLU follows every hidden layer, and in training dropout, whose masks are drawn from ``generator``.
+    """
+
+    def __init__(
+        self, past: tuple[int, int], future: tuple[int, int], hidden: Sequence[int], dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.future = future
+        self.future, self.dropout = future, dropout
+        self.generator: torch.Generator | None = None
         widths = [math.prod(past), *hidden, math.prod(future)]
-        layers: list[nn.Module] = []
-        for i, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
-            layers += ([nn.ReLU()] if i else []) + [nn.Linear(inputs, outputs)]
-        self.net = nn.Sequential(*layers)
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(widths))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.net(x.flatten(1)).unflatten(1, self.future)
+        h = x.flatten(1)
+        for layer in self.layers[:-1]:
+            h = torch.relu(layer(h))
+            if self.training and self.dropout:
+                kept = torch.empty(h.shape, dtype=h.dtype).bernoulli_(1 - self.dropout, generator=self.generator)
+                h = h * (kept / (1 - self.dropout)).to(h.device)
+        return self.layers[-1](h).unflatten(1, self.future)
 
 
 class AlignmentLoss(nn.Module):

@@ -80,6 +80,7 @@ def _epoch(
 ) -> float:
     """One pass over the shuffled data; the mean loss on the way."""
     x, y = data
+    model.train()
     order = torch.randperm(len(x), generator=generator).to(x.device)
     total = x.new_zeros(())
     for batch in order.split(batch_size):
@@ -94,6 +95,7 @@ def _epoch(
 @torch.no_grad()
 def mean_loss(model: nn.Module, loss: nn.Module, data: tuple[Tensor, Tensor]) -> float:
     """Mean of ``loss(model(X), y)`` over all series of ``data``."""
+    model.eval()
     total = 0.0
     for x, y in zip(data[0].split(VALIDATION_BATCH), data[1].split(VALIDATION_BATCH), strict=True):
         total += len(x) * float(loss(model(x), y))

@@ -1,0 +1,134 @@
+"""ECG5000 forecasting: the last 40 % of a heartbeat from its first 60 %, trained with each loss, judged each way.
+
+500 series to train with, 4500 to test on, as published; 100 of the 500 (another hundred for each seed) are kept for
+validation: they stop the training, and the tuning is decided on them alone. A unit is one training; "ecg5000-tuning"
+units never look at the test series.
+
+    store = Store("runs/ecg5000")
+    run(tuning_units(), partial(work, data_dir=...), store)      # chooses; its outcome is written down in RECIPES
+    run(units(), partial(work, data_dir=...), store)             # trains with RECIPES and looks at the test series
+    report(store.results(), document)
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from udtw.data import load_ucr
+from udtw.distances import align, dtw, soft_dtw_divergence
+from udtw.experiments.units import Unit
+from udtw.timeseries import SequenceForecaster
+
+EXPERIMENT, TUNING, DATASET = "ecg5000", "ecg5000-tuning", "ECG5000"
+OBSERVED = 0.6
+VALIDATION = 0.2
+EXAMPLES = 6
+
+COMMON = {"hidden": 256, "dropout": 0.2, "batch_size": 50, "max_epochs": 150, "patience": 30, "learning_rate": 1e-3}
+
+_UDTW = {"gamma": 0.1, "sigma": "context"}
+CANDIDATES: dict[str, list[dict[str, Any]]] = {
+    "euclidean": [{"dropout": 0.0}, {"dropout": 0.2}],
+    "soft_dtw": [{"gamma": 0.1}, {"gamma": 1.0}],
+    "soft_dtw_divergence": [{"gamma": 0.1}, {"gamma": 1.0}],
+    "udtw": [{**_UDTW, "beta": 0.1, "sigma_range": [0.75, 1.25]}, {**_UDTW, "beta": 0.01, "sigma_range": [1.0, 3.0]}],
+}
+"""As many for each loss: the same budget for all."""
+
+RECIPES = {
+    "euclidean": CANDIDATES["euclidean"][0],
+    "soft_dtw": CANDIDATES["soft_dtw"][0],
+    "soft_dtw_divergence": CANDIDATES["soft_dtw_divergence"][0],
+    "udtw": CANDIDATES["udtw"][0],
+}
+"""What the tuning chose (`choose`): the least mean validation DTW over three seeds."""
+
+
+def tuning_units(seeds: Iterable[int] = range(3)) -> list[Unit]:
+    """All `CANDIDATES` for each seed."""
+    seeds = list(seeds)
+    return [
+        Unit(TUNING, DATASET, loss, seed, COMMON | params)
+        for loss, candidates in CANDIDATES.items()
+        for params in candidates
+        for seed in seeds
+    ]
+
+
+def units(seeds: Iterable[int] = range(5), recipes: dict[str, dict[str, Any]] | None = None) -> list[Unit]:
+    """One training for each loss and seed, with ``recipes`` (by default `RECIPES`), judged on the test series."""
+    seeds = list(seeds)
+    chosen = RECIPES if recipes is None else recipes
+    return [Unit(EXPERIMENT, DATASET, loss, seed, COMMON | params) for loss, params in chosen.items() for seed in seeds]
+
+
+def work(unit: Unit, data_dir: Any = None) -> dict[str, Any]:
+    """Train as the unit says; its measures on validation and, unless it belongs to the tuning, on test series."""
+    data = load_ucr(unit.dataset, data_dir)
+    series = np.asarray(data.train.X, float)
+    cut = round(OBSERVED * series.shape[1])
+    order = np.random.default_rng(unit.seed).permutation(len(series))
+    held = int(VALIDATION * len(series))
+    valid, train = series[order[:held]], series[order[held:]]
+    options: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in unit.options.items()}
+    begin = time.perf_counter()
+    forecaster = SequenceForecaster(unit.method, random_state=unit.seed, **options)
+    forecaster.fit(train[:, :cut], train[:, cut:], valid[:, :cut], valid[:, cut:])
+    result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "epochs": forecaster.n_iter_}
+    spread = train[:, cut:].var(0)
+    result["valid"] = judge(forecaster.predict(valid[:, :cut]), valid[:, cut:], spread)
+    if unit.experiment == TUNING:
+        return result
+    test = np.asarray(data.test.X, float)
+    past, future = test[:, :cut], test[:, cut:]
+    forecast, std = forecaster.predict(past, return_std=True)
+    result["test"] = judge(forecast, future, spread) | judge_std(forecast, std, future)
+    shown = np.linspace(0, len(test) - 1, min(EXAMPLES, len(test))).astype(int)
+    arrays = {"past": past, "future": future, "forecast": forecast, "std": std}
+    result["examples"] = {name: np.round(array[shown], 4).tolist() for name, array in arrays.items()}
+    return result
+
+
+def judge(forecast: NDArray, truth: NDArray, spread: NDArray) -> dict[str, float]:
+    """Means over the series of (n, T) arrays.
+
+    - ``mse``: squared error a step;
+    - ``dtw``: least sum of squared differences along a path, not divided by anything;
+    - ``sdtw_div``: soft-DTW divergence, γ = 1;
+    - ``udtw``: ``E[D/Σ] + E[log Σ]``, γ = 1, where Σ comes from the data and not from a model, so that no forecaster is
+      judged by a network of its own: ``Σ_mn = ½(s_m + s_n)``, s being ``spread`` (T,), the variance of each step of the
+      future over the training series.
+    """
+    x, y = forecast[..., None], truth[..., None]
+    return {
+        "mse": float(np.square(forecast - truth).mean()),
+        "dtw": float(dtw(x, y).mean()),
+        "sdtw_div": float(soft_dtw_divergence(x, y, gamma=1.0).mean()),
+        "udtw": float(align(x, y, spread, spread, gamma=1.0, beta=1.0).loss.mean()),
+    }
+
+
+def judge_std(forecast: NDArray, std: NDArray, truth: NDArray) -> dict[str, float]:
+    """How well ``std`` describes the errors: the share of steps within 1.96 std (0.95 if Gaussian), and the Gaussian
+    negative log-likelihood a step."""
+    ratio = (truth - forecast) / std
+    likelihood = 0.5 * np.square(ratio) + np.log(std) + 0.5 * np.log(2 * np.pi)
+    return {"coverage": float((np.abs(ratio) < 1.96).mean()), "nll": float(likelihood.mean())}
+
+
+def choose(results: Iterable[tuple[Unit, dict[str, Any]]], by: str = "dtw") -> dict[str, dict[str, Any]]:
+    """The parameters of each loss with the least mean validation measure over the seeds of the tuning."""
+    scores: dict[tuple[str, Any], list[float]] = {}
+    for unit, result in results:
+        if unit.experiment == TUNING:
+            scores.setdefault((unit.method, unit.params), []).append(result["valid"][by])
+    seeds = max(map(len, scores.values()), default=0)
+    best: dict[str, tuple[float, Any]] = {}
+    for (loss, params), values in scores.items():
+        # A candidate that failed for some seed must not win by having met only easy ones.
+        if len(values) == seeds:
+            best[loss] = min(best.get(loss, (np.inf, ())), (float(np.mean(values)), params))
+    return {loss: Unit(TUNING, DATASET, loss, 0, params).options for loss, (_, params) in best.items()}

@@ -1,0 +1,139 @@
+"""The ECG5000 tables: what each loss is worth by each measure, beside the paper's numbers."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from udtw.experiments.document import Document
+from udtw.experiments.ecg5000 import EXPERIMENT, TUNING, choose
+from udtw.experiments.units import Unit
+
+NAMES = {"euclidean": "Euclidean", "soft_dtw": "sDTW", "soft_dtw_divergence": "sDTW div.", "udtw": "uDTW"}
+MEASURES = {"mse": "MSE", "dtw": "DTW", "sdtw_div": "sDTW div.", "udtw": "uDTW"}
+LEVEL = 0.05
+
+PAPER = {
+    "euclidean": (32.1, 20.0, 15.3, 14.4),
+    "soft_dtw": (38.6, 17.2, 22.6, 32.1),
+    "soft_dtw_divergence": (24.6, 38.9, 20.0, 15.4),
+    "udtw": (23.0, 16.7, 16.8, 8.27),
+}
+
+SCALE_NOTE = (
+    "Means over the test series, mean ± standard deviation over {seeds} seed(s) (initial weights, validation split and "
+    "batches). MSE: squared error a step; DTW: sum of squared differences along the best path, not normalised; sDTW "
+    "div.: γ = 1; uDTW: E[D/Σ] + E[log Σ], γ = 1, with the same Σ for all rows, the variance of each step over the "
+    "training series (it can be negative). Lower is better. ▼ / ▲: lower / higher than the Euclidean-trained row by "
+    "Student's paired t-test at 0.05."
+)
+
+
+def report(results: Iterable[tuple[Unit, dict[str, Any]]], document: Document) -> None:
+    """Add the tables and the figure of the ECG5000 experiment to ``document``; results of others are ignored."""
+    found = list(results)
+    by_loss: dict[str, dict[int, dict[str, Any]]] = {}
+    for unit, result in found:
+        if unit.experiment == EXPERIMENT:
+            by_loss.setdefault(unit.method, {})[unit.seed] = result
+    rows = [loss for loss in NAMES if loss in by_loss]
+    document.text("## ECG5000: forecasting the last 40 % of a heartbeat")
+    if not rows:
+        document.text("No results yet.")
+        return
+    seeds = max(len(by_loss[loss]) for loss in rows)
+    document.table(
+        "Trained with (rows), judged by (columns)",
+        ["trained with", *MEASURES.values(), "seconds"],
+        [[NAMES[loss], *(_cell(by_loss, loss, m) for m in MEASURES), _seconds(by_loss[loss])] for loss in rows],
+        note=SCALE_NOTE.format(seeds=seeds),
+    )
+    _compare(document, by_loss)
+    document.table(
+        "The paper's numbers",
+        ["trained with", *MEASURES.values()],
+        [[NAMES[loss], *PAPER[loss]] for loss in rows],
+        note="The paper does not state its scale; its caption calls the columns the training distance and the rows the "
+        "test distance. Only the order within a column can be compared.",
+    )
+    document.table(
+        "Uncertainty of the forecasts",
+        ["trained with", "share within 1.96 std", "negative log-likelihood a step"],
+        [[NAMES[loss], *(_plain(by_loss[loss], m) for m in ("coverage", "nll"))] for loss in rows],
+        note="std: predict(return_std=True); for uDTW the SigmaNet's σ on the forecast, for the others one number a "
+        "step, both scaled on the validation series. 0.95 would be right for Gaussian errors.",
+    )
+    if chosen := choose(found):
+        document.table(
+            "Tuning: least mean validation DTW",
+            ["loss", "parameters"],
+            [[NAMES[loss], ", ".join(f"{k}={v}" for k, v in chosen[loss].items())] for loss in NAMES if loss in chosen],
+            note=f"From {sum(unit.experiment == TUNING for unit, _ in found)} trainings on training series only.",
+        )
+    _figure(document, by_loss)
+
+
+def _values(runs: dict[int, dict[str, Any]], measure: str) -> dict[int, float]:
+    return {seed: result["test"][measure] for seed, result in runs.items()}
+
+
+def _plain(runs: dict[int, dict[str, Any]], measure: str) -> str:
+    values = list(_values(runs, measure).values())
+    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{spread}"
+
+
+def _cell(by_loss: dict[str, dict[int, dict[str, Any]]], loss: str, measure: str) -> str:
+    text = _plain(by_loss[loss], measure)
+    if loss == "euclidean" or "euclidean" not in by_loss:
+        return text
+    own, base = _values(by_loss[loss], measure), _values(by_loss["euclidean"], measure)
+    shared = sorted(set(own) & set(base))
+    return text + significance([own[s] for s in shared], [base[s] for s in shared])
+
+
+def significance(values: list[float], baseline: list[float]) -> str:
+    """ " ▼" if ``values`` are lower than ``baseline`` by the paired t-test at `LEVEL`, " ▲" if higher, else ""."""
+    from scipy.stats import ttest_rel
+
+    difference = np.subtract(values, baseline)
+    if len(difference) < 2 or not difference.any():
+        return ""
+    constant = np.ptp(difference) == 0  # the test would divide by zero; there is nothing left to doubt
+    if not constant and ttest_rel(values, baseline).pvalue >= LEVEL:
+        return ""
+    return " ▼" if difference.mean() < 0 else " ▲"
+
+
+def _seconds(runs: dict[int, dict[str, Any]]) -> str:
+    return f"{np.mean([result['seconds'] for result in runs.values()]):.1f}"
+
+
+def _compare(document: Document, by_loss: dict[str, dict[int, dict[str, Any]]]) -> None:
+    """The question of the experiment in one sentence."""
+    if not {"euclidean", "udtw"} <= set(by_loss):
+        return
+    mean = {
+        (loss, m): float(np.mean(list(_values(by_loss[loss], m).values())))
+        for loss in ("euclidean", "udtw")
+        for m in ("dtw", "mse")
+    }
+    changes = {m: 100 * (mean["udtw", m] / mean["euclidean", m] - 1) for m in ("dtw", "mse")}
+    document.text(
+        f"Trained with uDTW, the test DTW is {abs(changes['dtw']):.1f} % "
+        f"{'lower' if changes['dtw'] < 0 else 'higher'} than trained with the Euclidean loss, and the MSE "
+        f"{abs(changes['mse']):.1f} % {'lower' if changes['mse'] < 0 else 'higher'}."
+    )
+
+
+def _figure(document: Document, by_loss: dict[str, dict[int, dict[str, Any]]]) -> None:
+    from udtw.plots import plot_forecast
+
+    shown = {loss: runs[min(runs)]["examples"] for loss, runs in by_loss.items() if loss in ("udtw", "euclidean")}
+    if not shown:
+        return
+    examples = next(iter(shown.values()))
+    forecasts = {NAMES[loss]: shown[loss]["forecast"] for loss in ("udtw", "euclidean") if loss in shown}
+    std = {NAMES["udtw"]: shown["udtw"]["std"]} if "udtw" in shown else None
+    figure = plot_forecast(examples["past"], examples["future"], forecasts, std)
+    document.figure(figure, "Test heartbeats, spread over the file: forecasts of the first seed, with ± 2 std of uDTW.")

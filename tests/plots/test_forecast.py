@@ -1,0 +1,81 @@
+"""`plot_forecast`: one panel a series and feature, lines where the numbers are, a band where uncertainty is known."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from udtw.errors import LengthError, ShapeError
+
+pytest.importorskip("matplotlib")
+
+from udtw.plots import plot_forecast
+
+RNG = np.random.default_rng(0)
+PAST, FUTURE = RNG.normal(size=(2, 8)), RNG.normal(size=(2, 5))
+
+
+def render(figure):
+    """The size in bytes; drawing raises if any text or layout is wrong."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=60)
+    return buffer.tell()
+
+
+def line(axes, label):
+    return next(drawn for drawn in axes.lines if drawn.get_label() == label)
+
+
+def test_past_truth_and_forecast_follow_each_other_in_time():
+    figure = plot_forecast(PAST, FUTURE, FUTURE + 1)
+    assert [axes.get_title() for axes in figure.axes] == ["series 0", "series 1"]
+    for i, axes in enumerate(figure.axes):
+        np.testing.assert_allclose(line(axes, "observed").get_ydata(), PAST[i])
+        # Both begin at the last observed step.
+        for label, values in (("truth", FUTURE[i]), ("forecast", FUTURE[i] + 1)):
+            np.testing.assert_allclose(line(axes, label).get_ydata(), [PAST[i, -1], *values])
+            np.testing.assert_allclose(line(axes, label).get_xdata(), np.arange(7, 13))
+    assert render(figure) > 5_000
+
+
+def test_the_band_is_as_wide_as_asked():
+    figure = plot_forecast(PAST[0], FUTURE[0], FUTURE[0], np.full(5, 0.5), width=3)
+    [band] = figure.axes[0].collections
+    vertices = band.get_paths()[0].vertices
+    assert vertices[:, 1].max() == pytest.approx(FUTURE[0].max() + 1.5)
+    assert vertices[:, 1].min() == pytest.approx(FUTURE[0].min() - 1.5)
+    assert "± 3 std" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_several_forecasts_are_told_apart():
+    figure = plot_forecast(PAST, FUTURE, {"a": FUTURE, "b": -FUTURE}, {"b": np.ones_like(FUTURE)})
+    axes = figure.axes[0]
+    a, b = line(axes, "a"), line(axes, "b")
+    assert a.get_color() != b.get_color()
+    assert a.get_linestyle() != b.get_linestyle() or a._dash_pattern != b._dash_pattern
+    assert [band.get_label() for band in axes.collections] == ["b ± 2 std"]
+
+
+def test_features_get_panels_of_their_own_and_titles_may_be_given():
+    past, future = torch.zeros(2, 8, 2), torch.zeros(2, 5, 2, requires_grad=True)
+    figure = plot_forecast(past, None, future)
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["series 0, feature 0", "series 0, feature 1"]
+    named = plot_forecast(past, None, future, titles="wxyz")
+    assert [axes.get_title() for axes in named.axes[:4]] == list("wxyz")
+    assert render(named) > 5_000
+
+
+def test_shapes_that_do_not_fit_are_named_errors():
+    with pytest.raises(ShapeError, match="truth"):
+        plot_forecast(PAST, FUTURE[:, :3], FUTURE)
+    with pytest.raises(ShapeError, match="forecast 'a'"):
+        plot_forecast(PAST, FUTURE, {"a": FUTURE[:1]})
+    with pytest.raises(ShapeError, match="std of"):
+        plot_forecast(PAST, FUTURE, FUTURE, FUTURE[0])
+    with pytest.raises(ShapeError, match="not there"):
+        plot_forecast(PAST, FUTURE, FUTURE, {"b": FUTURE})
+    with pytest.raises(ShapeError, match="observed"):
+        plot_forecast(np.zeros((2, 0)), FUTURE, FUTURE)
+    with pytest.raises(LengthError, match="forecast"):
+        plot_forecast(PAST, FUTURE, {})
