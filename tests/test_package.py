@@ -66,6 +66,7 @@ LAYERS = [
     "timeseries",
     "plots",
     "experiments",
+    "cli",
 ]
 
 

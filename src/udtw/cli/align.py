@@ -30,7 +30,9 @@ def align(
         ),
     ] = Sigma.none,
     band: options.Band = None,
-    znormalize: Annotated[bool, typer.Option("--znormalize", help="First bring each feature to mean 0, std 1.")] = False,
+    znormalize: Annotated[
+        bool, typer.Option("--znormalize", help="First bring each feature to mean 0, std 1.")
+    ] = False,
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:

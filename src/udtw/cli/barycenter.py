@@ -16,7 +16,9 @@ def barycenter(
             metavar="FILE|NAME", help="A file (CSV, TSV, .npy) with a series a row, or the name of a data set."
         ),
     ],
-    label: Annotated[str | None, typer.Option("--class", help="Average this class of the data set's train split.")] = None,
+    label: Annotated[
+        str | None, typer.Option("--class", help="Average this class of the data set's train split.")
+    ] = None,
     metric: options.Metric = options.MetricName.udtw,
     gamma: options.Gamma = 1.0,
     beta: options.Beta = 1.0,
@@ -24,7 +26,8 @@ def barycenter(
     length: Annotated[int | None, typer.Option(help="Steps of the mean; by default the average length.")] = None,
     max_iter: Annotated[int, typer.Option(help="Iterations at most.")] = 100,
     znormalize: Annotated[
-        bool | None, typer.Option("--znormalize/--raw", help="Normalise each series? By default data sets are, files not.")
+        bool | None,
+        typer.Option("--znormalize/--raw", help="Normalise each series? By default data sets are, files not."),
     ] = None,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
@@ -84,7 +87,9 @@ def _series(
     path = Path(source)
     if path.suffix.lower() in SUFFIXES or path.is_file():
         if label is not None:
-            raise OptionError(f"--class chooses a class of a data set, but {source} is a file of series without labels.")
+            raise OptionError(
+                f"--class chooses a class of a data set, but {source} is a file of series without labels."
+            )
         series = read_series_set(path)
         series = normalized(series) if znormalize else series
         return series, {"file": source, "series": len(series), "znormalized": bool(znormalize)}

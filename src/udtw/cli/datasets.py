@@ -19,7 +19,8 @@ def load(name: str, data_dir: Path | None, *, seed: int = 0, normalize: bool = T
     if name.lower() in GENERATED:
         draw = cylinder_bell_funnel if name.lower() == "cbf" else synthetic_control
         train, test = (
-            draw(count, random_state=np.random.default_rng([seed, part])) for part, count in enumerate((TRAIN_PER_CLASS, TEST_PER_CLASS))
+            draw(count, random_state=np.random.default_rng([seed, part]))
+            for part, count in enumerate((TRAIN_PER_CLASS, TEST_PER_CLASS))
         )
         data = UCRData(name.lower(), train, test)
     else:

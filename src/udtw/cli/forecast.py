@@ -30,7 +30,9 @@ def forecast(
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
     plot: options.Plot = None,
-    save: Annotated[Path | None, typer.Option(help="Keep the forecaster in this folder (JSON and safetensors).")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the forecaster in this folder (JSON and safetensors).")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Forecast the end of each test series from its beginning, after learning from the training series.

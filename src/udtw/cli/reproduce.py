@@ -13,9 +13,13 @@ from udtw.cli.output import messages, note
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="ucr|ecg5000|barycenters", help="Which experiment.")],
     data_dir: options.DataDir = None,
-    out: Annotated[Path, typer.Option(help="Folder of results; those of experiment NAME go to OUT/NAME.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Folder of results; those of experiment NAME go to OUT/NAME.")] = Path(
+        "runs"
+    ),
     jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
-    seeds: Annotated[str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")
+    ] = None,
     datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
 ) -> None:

@@ -60,9 +60,7 @@ def plot_barycenter(
     rows = [series.values[i, : series.lengths[i]] for i in chosen]
 
     heights = [PANEL_INCHES[1]] * features + [SIGMA_INCHES] * uncertain
-    figure = Figure(
-        figsize=figsize or (PANEL_INCHES[0] * len(named) + 0.4, sum(heights) + 0.6), layout="constrained"
-    )
+    figure = Figure(figsize=figsize or (PANEL_INCHES[0] * len(named) + 0.4, sum(heights) + 0.6), layout="constrained")
     labels = [[f"{name}/{row}" for name in named] for row in [*range(features), *["sigma"] * uncertain]]
     axes = figure.subplot_mosaic(labels, height_ratios=heights)
     first = next(iter(named))
