@@ -17,8 +17,10 @@ class Sigma(StrEnum):
 
 
 def align(
-    a: Annotated[Path, typer.Argument(help="First series: CSV, TSV or .npy; a row a time step, a column a feature.")],
-    b: Annotated[Path, typer.Argument(help="Second series, with as many features.")],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", help="First series: CSV, TSV or .npy; a row a time step, a column a feature.")
+    ],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Second series, with as many features.")],
     metric: options.Metric = options.MetricName.udtw,
     gamma: options.Gamma = 1.0,
     beta: options.Beta = 1.0,

@@ -36,7 +36,7 @@ def experiment(name: str) -> Experiment:
     """The module of that name."""
     if name not in EXPERIMENTS:
         raise OptionError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
-    return importlib.import_module(EXPERIMENTS[name])  # type: ignore[return-value]
+    return importlib.import_module(EXPERIMENTS[name])
 
 
 def seeds_of(module: Experiment) -> list[int]:

@@ -184,7 +184,8 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     left.set_xlabel("value of x")
     left.set_ylabel("step of x")
     top.set_ylabel("value of y")
-    left.locator_params(axis="x", nbins=3)
+    left.locator_params(axis="x", nbins=2)
+    left.tick_params(axis="x", labelsize="small")  # the margin is narrow
     top.locator_params(axis="y", nbins=3)
     # On the left its labels would push x away from the matrix.
     top.yaxis.tick_right()

@@ -61,8 +61,8 @@ def plot_barycenter(
 
     heights = [PANEL_INCHES[1]] * features + [SIGMA_INCHES] * uncertain
     figure = Figure(figsize=figsize or (PANEL_INCHES[0] * len(named) + 0.4, sum(heights) + 0.6), layout="constrained")
-    labels = [[f"{name}/{row}" for name in named] for row in [*range(features), *["sigma"] * uncertain]]
-    axes = figure.subplot_mosaic(labels, height_ratios=heights)
+    labels: list[Any] = [[f"{name}/{row}" for name in named] for row in [*range(features), *["sigma"] * uncertain]]
+    axes: dict[Any, Axes] = figure.subplot_mosaic(labels, height_ratios=heights)
     first = next(iter(named))
     for name, mean in means.items():
         for feature in range(features):

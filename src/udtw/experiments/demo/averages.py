@@ -51,7 +51,8 @@ def average(sizes: Sizes, tick: Tick) -> Part:
         title="Class means of disturbed series: DTW a step to undisturbed series not seen (lower is better)",
         columns=["mean by", *CLASSES.values(), "all"],
         rows=rows,
-        note=f"Mean ± std over {sizes.seeds} seed(s). γ = {GAMMA:g}, β = {BETA:g}, {sizes.mean_iterations} iterations at most.",
+        note=f"Mean ± std over {sizes.seeds} seed(s). γ = {GAMMA:g}, β = {BETA:g}, at most {sizes.mean_iterations} "
+        "iterations.",
         figures=figures,
     )
 

@@ -40,8 +40,8 @@ def classify(sizes: Sizes, tick: Tick) -> Part:
     return Part(
         heading="Classify",
         text=f"Cylinder-Bell-Funnel with {sizes.train} training series a class of {sizes.length} steps, once as "
-        f"published and once with a sensor that fails during steps {where.start} to {where.stop - 1} (noise of standard "
-        f"deviation {DISTURBANCE:g} added), in training and test alike: made for this demo, to have steps that cannot "
+        f"published and once with a sensor that fails during steps {where.start} to {where.stop - 1} (noise of "
+        f"standard deviation {DISTURBANCE:g} added), in training and test alike: made for this demo, to have steps that cannot "
         "be trusted. Every distance has the same training budget and the defaults of its classifier; nothing is tuned.",
         title=f"Accuracy in % on {3 * sizes.test} test series",
         columns=["distance", *(f"{model}, {condition}" for condition in CONDITIONS for model in MODELS)],
