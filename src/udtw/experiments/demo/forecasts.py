@@ -12,7 +12,7 @@ from udtw.timeseries import SequenceForecaster
 LOSSES = ("euclidean", "soft_dtw", "soft_dtw_divergence", "udtw")
 OBSERVED, STEPS = 36, 60
 SHOWN = (1, 2, 4)
-"""Classes in the figure: normal, cyclic, upward shift... one series each."""
+"""Classes in the figure, one series each: normal, cyclic, decreasing trend."""
 
 
 def steps(sizes: Sizes) -> int:
@@ -55,8 +55,8 @@ def forecast(sizes: Sizes, tick: Tick) -> Part:
     return Part(
         heading="Forecast",
         text=f"Synthetic control charts, {sizes.forecast_train} training series in each of 6 classes: the last "
-        f"{STEPS - OBSERVED} of {STEPS} steps from the first {OBSERVED}. A third of each series is pure noise, which "
-        "no forecast can foresee.",
+        f"{STEPS - OBSERVED} of {STEPS} steps from the first {OBSERVED}. Much of each series is noise, which no "
+        "forecast can foresee.",
         title=f"Forecasts of {6 * sizes.test} test series (lower is better, but for the coverage)",
         columns=["trained by", "MSE", "DTW a step", "within 2 std, %"],
         rows=[
