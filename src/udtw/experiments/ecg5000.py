@@ -34,19 +34,24 @@ QUICK_EPOCHS = 5
 
 COMMON = {"hidden": 256, "dropout": 0.2, "batch_size": 50, "max_epochs": 150, "patience": 30, "learning_rate": 1e-3}
 
-_UDTW = {"gamma": 0.1, "sigma": "context"}
+_RATES = ({"learning_rate": 1e-3}, {"learning_rate": 3e-3})
+_GAMMAS = [{"gamma": gamma, **rate} for gamma in (0.1, 1.0) for rate in _RATES]
+_UNCERTAINTIES = ((0.1, 1.0, 1.5), (0.02, 1.0, 1.5), (0.1, 0.75, 1.25), (0.01, 1.0, 3.0))
 CANDIDATES: dict[str, list[dict[str, Any]]] = {
-    "euclidean": [{"dropout": 0.0}, {"dropout": 0.2}],
-    "soft_dtw": [{"gamma": 0.1}, {"gamma": 1.0}],
-    "soft_dtw_divergence": [{"gamma": 0.1}, {"gamma": 1.0}],
-    "udtw": [{**_UDTW, "beta": 0.1, "sigma_range": [0.75, 1.25]}, {**_UDTW, "beta": 0.01, "sigma_range": [1.0, 3.0]}],
+    "euclidean": [{"dropout": dropout, **rate} for dropout in (0.0, 0.2) for rate in _RATES],
+    "soft_dtw": _GAMMAS,
+    "soft_dtw_divergence": _GAMMAS,
+    "udtw": [
+        {"gamma": 0.1, "beta": beta, "sigma": "context", "sigma_range": [low, high]}
+        for beta, low, high in _UNCERTAINTIES
+    ],
 }
 """As many for each loss: the same budget for all."""
 
 RECIPES = {
-    "euclidean": CANDIDATES["euclidean"][0],
-    "soft_dtw": CANDIDATES["soft_dtw"][0],
-    "soft_dtw_divergence": CANDIDATES["soft_dtw_divergence"][0],
+    "euclidean": CANDIDATES["euclidean"][3],
+    "soft_dtw": CANDIDATES["soft_dtw"][1],
+    "soft_dtw_divergence": CANDIDATES["soft_dtw_divergence"][1],
     "udtw": CANDIDATES["udtw"][0],
 }
 """What the tuning chose (`choose`): the least mean validation DTW over three seeds."""

@@ -21,6 +21,9 @@ from udtw.timeseries.scale import Scale
 
 Floats = NDArray[np.floating]
 
+POWERS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Of σ in the calibrated standard deviation."""
+
 
 class SequenceForecaster(RegressorMixin, BaseEstimator):
     """A multilayer perceptron from the past of a series to its future, trained by an alignment loss.
@@ -40,7 +43,8 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     sigma : "series", "context", "step" or None
         What the SigmaNet sees: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
     sigma_range : (low, high)
-        Bounds of σ, in standardised units ("udtw" only).
+        Bounds of σ, in standardised units ("udtw" only). Below σ = 1 the regulariser is negative and so pays for every
+        further step of a path, which a forecast out of phase has more of. From 1 up, long paths cost.
     normalize, band
         As in `udtw.align`; not used by "euclidean".
     hidden : int or sequence of int
@@ -73,8 +77,8 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         The network, on standardised series.
     sigma_ : SigmaNet or None
         Makes variances of standardised futures.
-    std_scale_ : (T_out, d)
-        Calibrates the uncertainty: see `predict`.
+    std_scale_ : (T_out, d), std_power_ : float
+        Calibrate the uncertainty: see `predict`.
     history_ : dict of str to History
         Losses by epoch of each phase, "euclidean" (the warm start) and that of ``loss``.
     n_iter_ : int
@@ -96,8 +100,8 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         *,
         gamma: float = 0.1,
         beta: float = 0.1,
-        sigma: str | None = "series",
-        sigma_range: tuple[float, float] = (0.5, 2.0),
+        sigma: str | None = "context",
+        sigma_range: tuple[float, float] = (1.0, 1.5),
         normalize: str | None = "length",
         band: Any = None,
         hidden: int | Sequence[int] = 256,
@@ -164,17 +168,19 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             for module in (self.model_, self.sigma_):
                 if module is not None:
                     module.to("cpu", torch.float64).eval().requires_grad_(False)
-            self.std_scale_ = self._calibrate(*(valid or (x, future)))
+            self.std_power_, self.std_scale_ = self._calibrate(*(valid or (x, future)))
             self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` given to `fit`.
 
-        With ``return_std`` also its standard deviation, of the same shape: ``σ·s``. Here σ is that of the SigmaNet on
-        the forecast itself (1 for other losses), one number a series and step, and ``s`` makes it calibrated: for
-        every step and feature the root of the mean of ``(error/σ)²`` over the validation series. It is the deviation
-        of the truth from the forecast at the same step, errors in time included, for series like those of validation.
+        With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of the SigmaNet on
+        the forecast itself (1 for other losses), one number a series and step, and both ``s`` and p are fitted to the
+        errors on the validation series: ``s`` (``std_scale_``), for every step and feature, is the root of the mean of
+        ``(error/σᵖ)²``; p (``std_power_``), one of `POWERS`, has the greatest Gaussian likelihood. It widens a σ that
+        was trained in narrow bounds, and is 0 if σ says nothing about the errors. The result is the deviation of the
+        truth from the forecast at the same step, errors in time included, for series like those of validation.
         """
         check_is_fitted(self, "std_scale_")
         X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
@@ -182,7 +188,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         shape = (len(mean), *self._future_shape[: self._y_ndim - 1]) if self._y_ndim > 1 else (len(mean),)
         if not return_std:
             return mean.reshape(shape)
-        return mean.reshape(shape), (sigma * self.std_scale_).reshape(shape)
+        return mean.reshape(shape), (sigma**self.std_power_ * self.std_scale_).reshape(shape)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R², the mean over all steps and features of the future."""
@@ -305,9 +311,18 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         sigma = torch.ones_like(mean[..., :1]) if self.sigma_ is None else self.sigma_(mean).sqrt()[..., None]
         return self._y_scale.undo(mean.numpy()), sigma.numpy()
 
-    def _calibrate(self, x: Floats, future: Floats) -> Floats:
+    def _calibrate(self, x: Floats, future: Floats) -> tuple[float, Floats]:
+        """Power p and scale (T_out, d) of the standard deviation; see `predict`."""
         mean, sigma = self._forecast(x)
-        return np.sqrt(np.square((future - mean) / sigma).mean(0))
+        errors = future - mean
+        fits = []
+        for power in POWERS if self.sigma_ is not None else (0.0,):
+            scale = np.sqrt(np.square(errors / sigma**power).mean(0))
+            # With this scale the squared ratios average to 1 for any power: only the logarithms are left to compare.
+            with np.errstate(divide="ignore"):
+                fits.append((float(np.log(sigma**power * scale).mean()), power, scale))
+        _, power, scale = min(fits, key=lambda fit: fit[0])
+        return power, scale
 
 
 def _with_features(name: str, array: Floats) -> Floats:

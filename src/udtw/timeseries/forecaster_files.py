@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from udtw.data.atomic import write_atomically
-from udtw.errors import FileFormatError, OptionError, UdtwError
+from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries.forecaster_networks import sigma_of
 from udtw.timeseries.scale import Scale
 from udtw.timeseries.training import History
@@ -51,6 +51,7 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
         "past": list(forecaster._past_shape),
         "future": list(forecaster._future_shape),
         "y_ndim": forecaster._y_ndim,
+        "std_power": forecaster.std_power_,
         "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
         "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
     }
@@ -70,7 +71,7 @@ def load(cls: type[Estimator], folder: Path) -> Estimator:
     config = _read_config(folder / CONFIG)
     try:
         return _build(cls, config, _read_weights(folder, config["weights"]))
-    except (KeyError, TypeError, AttributeError, RuntimeError, UdtwError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{folder / CONFIG} does not describe a forecaster: {error!r}.") from error
@@ -86,6 +87,7 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
         raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
+    forecaster.std_power_ = float(config["std_power"])
     forecaster.n_features_in_ = forecaster._past_shape[0]
     if config["feature_names"]:
         forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)

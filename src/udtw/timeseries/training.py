@@ -10,6 +10,10 @@ from torch import Tensor, nn
 VALIDATION_BATCH = 1024
 """Series a validation batch: bounds the memory of the alignment, not the result."""
 
+CELLS_FOR_THREADS = 1_000_000
+"""Cells to align in a step, from which threads pay. Steps below take a millisecond or two: there threads gain little on
+idle cores, and on busy ones their waiting for each other costs ten times the work."""
+
 
 @dataclass
 class History:
@@ -51,6 +55,9 @@ def train(
     history = History()
     best: list[Tensor] = []
     least = float("inf")
+    threads = torch.get_num_threads()
+    if batch_size * train_set[1].shape[1] ** 2 < CELLS_FOR_THREADS:
+        torch.set_num_threads(1)
     try:
         for epoch in range(max_epochs):
             history.train.append(_epoch(model, loss, train_set, batch_size, optimizer, generator))
@@ -64,6 +71,7 @@ def train(
                 break
             tick(value)
     finally:
+        torch.set_num_threads(threads)
         with torch.no_grad():
             for parameter, kept in zip(both.parameters(), best, strict=False):
                 parameter.copy_(kept)
