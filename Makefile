@@ -20,8 +20,8 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.installed           ## align two noisy series with learned variances, write a picture
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.installed           ## train, average, classify and forecast in two minutes, write a report
+	$(BIN)/udtw demo
 
 test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)
 	$(BIN)/python -m pytest -m 'not slow'

@@ -9,10 +9,9 @@ objective d² + βΩ. Everything printed is measured on recordings that were not
 """
 
 import argparse
+import io
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from rich.table import Table
 from torch import Tensor
 
 import udtw
+from udtw.data.atomic import write_atomically
 from udtw.plots import plot_alignment
 
 STEPS_X, STEPS_Y = 90, 100
@@ -152,14 +152,9 @@ def save_picture(data: Recordings, alignment: udtw.Alignment, folder: Path) -> P
     """Write the picture of the first pair; a reader never sees half a file."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "demo_alignment.png"
-    handle, name = tempfile.mkstemp(dir=folder, suffix=".png")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            plot_alignment(data.x, data.y, alignment, index=0).savefig(file, format="png", dpi=200)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    buffer = io.BytesIO()
+    plot_alignment(data.x, data.y, alignment, index=0).savefig(buffer, format="png", dpi=200)
+    write_atomically(target, buffer.getvalue())
     return target
 
 

@@ -68,6 +68,7 @@ LAYERS = [
     "timeseries",
     "plots",
     "experiments",
+    "cli",
 ]
 
 

@@ -44,6 +44,12 @@ class Alignment:
             variance = self._problem.main.new_ones(self._problem.shape)
         return self._form.restore(variance)
 
+    @property
+    def step_variances(self) -> tuple[Any, Any]:
+        """``σ²`` of the steps of x (B, N) and of y (B, M) as they were given; None for both if they were not."""
+        x, y = self._problem.var_x, self._problem.var_y
+        return None if x is None else self._form.restore(x), None if y is None else self._form.restore(y)
+
     @lazy
     def _weighted_cost(self) -> Tensor:
         return self._problem.weighted_cost()

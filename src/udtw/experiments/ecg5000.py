@@ -19,13 +19,18 @@ from numpy.typing import NDArray
 
 from udtw.data import load_ucr
 from udtw.distances import align, dtw, soft_dtw_divergence
+from udtw.errors import OptionError
+from udtw.experiments.document import Document
 from udtw.experiments.units import Unit
 from udtw.timeseries import SequenceForecaster
 
+TITLE = "ECG5000: forecasting the rest of a heartbeat"
+SEEDS = [0, 1, 2, 3, 4]
 EXPERIMENT, TUNING, DATASET = "ecg5000", "ecg5000-tuning", "ECG5000"
 OBSERVED = 0.6
 VALIDATION = 0.2
 EXAMPLES = 6
+QUICK_EPOCHS = 5
 
 COMMON = {"hidden": 256, "dropout": 0.2, "batch_size": 50, "max_epochs": 150, "patience": 30, "learning_rate": 1e-3}
 
@@ -63,11 +68,24 @@ def tuning_units(seeds: Iterable[int] = range(3)) -> list[Unit]:
     ]
 
 
-def units(seeds: Iterable[int] = range(5), recipes: dict[str, dict[str, Any]] | None = None) -> list[Unit]:
-    """One training for each loss and seed, with ``recipes`` (by default `RECIPES`), judged on the test series."""
+def units(
+    seeds: Iterable[int] = SEEDS,
+    recipes: dict[str, dict[str, Any]] | None = None,
+    *,
+    datasets: list[str] | None = None,
+    quick: bool = False,
+    data_dir: Any = None,
+) -> list[Unit]:
+    """One training for each loss and seed, with ``recipes`` (by default `RECIPES`), judged on the test series.
+
+    ``quick``: of a few epochs, to see that all works. There is one data set, which is read by `work` alone.
+    """
+    if datasets not in (None, [DATASET]):
+        raise OptionError(f"This experiment has one data set, {DATASET}; got {datasets}.")
     seeds = list(seeds)
     chosen = RECIPES if recipes is None else recipes
-    return [Unit(EXPERIMENT, DATASET, loss, seed, COMMON | params) for loss, params in chosen.items() for seed in seeds]
+    common = COMMON | {"max_epochs": QUICK_EPOCHS} if quick else COMMON
+    return [Unit(EXPERIMENT, DATASET, loss, seed, common | params) for loss, params in chosen.items() for seed in seeds]
 
 
 def work(unit: Unit, data_dir: Any = None) -> dict[str, Any]:
@@ -137,3 +155,10 @@ def choose(results: Iterable[tuple[Unit, dict[str, Any]]], by: str = "dtw") -> d
         if len(values) == seeds:
             best[loss] = min(best.get(loss, (np.inf, ())), (float(np.mean(values)), params))
     return {loss: Unit(TUNING, DATASET, loss, 0, params).options for loss, (_, params) in best.items()}
+
+
+def report(results: Iterable[tuple[Unit, dict[str, Any]]], document: Document) -> None:
+    """Add the tables and the figure to ``document``; see `udtw.experiments.ecg5000_report`."""
+    from udtw.experiments import ecg5000_report  # which reads the constants above
+
+    ecg5000_report.report(results, document)

@@ -11,6 +11,8 @@ except ModuleNotFoundError as error:
     raise ImportError("udtw.plots draws with matplotlib; install it with: pip install 'udtw[plots]'") from error
 
 from udtw.plots.alignment import plot_alignment
+from udtw.plots.barycenter import plot_barycenter
 from udtw.plots.forecast import plot_forecast
+from udtw.plots.gamma_sweep import plot_gamma_sweep
 
-__all__ = ["plot_alignment", "plot_forecast"]
+__all__ = ["plot_alignment", "plot_barycenter", "plot_forecast", "plot_gamma_sweep"]

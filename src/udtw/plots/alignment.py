@@ -109,23 +109,31 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
     """Everything that is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
     if not isinstance(alignment, Alignment):
         raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
-    problem, single = alignment._problem, alignment._form.single
-    count, rows, columns = problem.shape
+    coupling, variance = (_batch(value, 3) for value in (alignment.coupling, alignment.variance))
+    var_x, var_y = (None if value is None else _batch(value, 2) for value in alignment.step_variances)
+    count, rows, columns = coupling.shape
     if not 0 <= index < count:
         raise OptionError(f"index must name one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
-    n, m = problem.lengths[:, index].tolist()
+    mode = np.asarray(alignment.paths.mode()[index])
+    n, m = mode[-1] + 1  # paths end at the true lengths
+    single = torch.as_tensor(alignment.coupling).ndim == 2
     drawn = alignment.paths.sample(paths, seed) if paths else []
-    coupling, variance = torch.as_tensor(alignment.coupling), torch.as_tensor(alignment.variance)
     return _Pair(
         x=_series("x", x, index, count, rows)[:n],
         y=_series("y", y, index, count, columns)[:m],
-        sigma_x=None if problem.var_x is None else _floats(problem.var_x[index, :n].sqrt()),
-        sigma_y=None if problem.var_y is None else _floats(problem.var_y[index, :m].sqrt()),
-        coupling=_floats(coupling if single else coupling[index])[:n, :m],
-        variance=_floats(variance if single else variance[index])[:n, :m],
-        mode=np.asarray(alignment.paths.mode()[index]),
+        sigma_x=None if var_x is None else _floats(var_x[index, :n].sqrt()),
+        sigma_y=None if var_y is None else _floats(var_y[index, :m].sqrt()),
+        coupling=_floats(coupling[index])[:n, :m],
+        variance=_floats(variance[index])[:n, :m],
+        mode=mode,
         samples=[np.asarray(path) for path in (drawn if single or not drawn else drawn[index])],
     )
+
+
+def _batch(value: ArrayLike, axes: int) -> Tensor:
+    """A single pair as a batch of one."""
+    tensor = torch.as_tensor(value)
+    return tensor if tensor.ndim == axes else tensor[None]
 
 
 def _series(name: str, value: ArrayLike, index: int, count: int, steps: int) -> Floats:
@@ -176,7 +184,8 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     left.set_xlabel("value of x")
     left.set_ylabel("step of x")
     top.set_ylabel("value of y")
-    left.locator_params(axis="x", nbins=3)
+    left.locator_params(axis="x", nbins=2)
+    left.tick_params(axis="x", labelsize="small")  # the margin is narrow
     top.locator_params(axis="y", nbins=3)
     # On the left its labels would push x away from the matrix.
     top.yaxis.tick_right()

@@ -1,0 +1,121 @@
+"""``udtw barycenter``: the mean of a set of series, and its uncertainty."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import note, save_figure, show
+
+
+def barycenter(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME", help="A file (CSV, TSV, .npy) with a series a row, or the name of a data set."
+        ),
+    ],
+    label: Annotated[
+        str | None, typer.Option("--class", help="Average this class of the data set's train split.")
+    ] = None,
+    metric: options.Metric = options.MetricName.udtw,
+    gamma: options.Gamma = 1.0,
+    beta: options.Beta = 1.0,
+    weights: Annotated[str | None, typer.Option(help="One number a series, as in `0.25,0.75`.")] = None,
+    length: Annotated[int | None, typer.Option(help="Steps of the mean; by default the average length.")] = None,
+    max_iter: Annotated[int, typer.Option(help="Iterations at most.")] = 100,
+    znormalize: Annotated[
+        bool | None,
+        typer.Option("--znormalize/--raw", help="Normalise each series? By default data sets are, files not."),
+    ] = None,
+    data_dir: options.DataDir = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the mean as CSV: a row a step, σ_μ last (udtw).")] = None,
+    plot: options.Plot = None,
+    json: options.Json = False,
+) -> None:
+    """Average series: their Fréchet mean, for udtw with the uncertainty σ_μ of each of its steps.
+
+    Examples:
+
+    - `udtw barycenter cbf --class 2 --plot mean.png`
+
+    - `udtw barycenter series.csv --metric soft_dtw --gamma 0.1 --out mean.csv`
+
+    - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
+    """
+    from udtw.timeseries import barycenter as mean_of
+
+    series, described = _series(source, label, znormalize, data_dir, seed)
+    found = mean_of(
+        series, str(metric), gamma=gamma, beta=beta, weights=_weights(weights), length=length, max_iter=max_iter
+    )
+    uncertain = bool(found.variance.any())
+    sigma = found.variance**0.5 if uncertain else None
+    if out is not None:
+        _write_mean(out, found.mean, sigma)
+    if plot is not None:
+        from udtw.plots import plot_barycenter
+
+        save_figure(plot_barycenter(series, {str(metric): found}), plot)
+    result: dict[str, Any] = described | {
+        "metric": str(metric),
+        "gamma": gamma,
+        "beta": beta,
+        "length": len(found.mean),
+        "objective": found.objective,
+        "objective_at_start": found.trace[0],
+        "iterations": found.n_iter,
+        "converged": found.converged,
+    }
+    if json:
+        result |= {"mean": found.mean, "sigma": sigma}
+    elif sigma is not None:
+        result["sigma_mean_and_largest"] = [float(sigma.mean()), float(sigma.max())]
+    show(f"Mean of {source}", result, json)
+
+
+def _series(
+    source: str, label: str | None, znormalize: bool | None, data_dir: Path | None, seed: int
+) -> tuple[Any, dict[str, Any]]:
+    from udtw.cli import datasets
+    from udtw.cli.files import SUFFIXES, read_series_set
+    from udtw.data import znormalize as normalized
+    from udtw.errors import OptionError
+
+    path = Path(source)
+    if path.suffix.lower() in SUFFIXES or path.is_file():
+        if label is not None:
+            raise OptionError(
+                f"--class chooses a class of a data set, but {source} is a file of series without labels."
+            )
+        series = read_series_set(path)
+        series = normalized(series) if znormalize else series
+        return series, {"file": source, "series": len(series), "znormalized": bool(znormalize)}
+    data = datasets.load(source, data_dir, seed=seed, normalize=znormalize is not False).train
+    known = [str(name) for name in dict.fromkeys(sorted(data.y.tolist()))]
+    if label is not None and label not in known:
+        raise OptionError(f"{source} has no class {label!r}; its classes are {', '.join(known)}.")
+    chosen = [row for row, name in zip(data.X, data.y.tolist(), strict=True) if label in (None, str(name))]
+    return chosen, {"dataset": source, "class": label, "series": len(chosen), "znormalized": znormalize is not False}
+
+
+def _weights(text: str | None) -> list[float] | None:
+    from udtw.errors import OptionError
+
+    try:
+        return None if text is None else [float(part) for part in options.parse_list(text) or []]
+    except ValueError:
+        raise OptionError(f"--weights must be numbers such as 0.25,0.75; got {text!r}.") from None
+
+
+def _write_mean(path: Path, mean: Any, sigma: Any) -> None:
+    from udtw.cli.files import write_columns
+
+    columns = [mean] if mean.ndim == 1 else list(mean.T)
+    names = ["value"] if mean.ndim == 1 else [f"value_{i}" for i in range(len(columns))]
+    if sigma is not None:
+        columns, names = [*columns, sigma], [*names, "sigma"]
+    write_columns(path, names, columns)
+    note(f"wrote {path}")

@@ -1,0 +1,78 @@
+"""What commands print: results on standard output, all else on standard error."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def messages() -> Console:
+    """Standard error, for progress and messages; made anew, since tests and pipes replace it."""
+    return Console(stderr=True, highlight=False)
+
+
+def error_line(text: str) -> None:
+    typer.echo(f"error: {' '.join(text.split())}", err=True)
+
+
+def note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def show(title: str, result: Mapping[str, Any], as_json: bool) -> None:
+    """A result as a table of names and values, or as one JSON object."""
+    if as_json:
+        typer.echo(json.dumps(_json_value(result), indent=2, ensure_ascii=False))
+        return
+    table = Table(title=title, show_header=False, title_justify="left")
+    for name, value in result.items():
+        table.add_row(name.replace("_", " "), _text(value))
+    Console(highlight=False).print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_text(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        shown = [_text(item) for item in value[:8]]
+        return ", ".join(shown + ["…"] * (len(value) > 8))
+    return "none" if value is None else str(value)
+
+
+def _json_value(value: Any) -> Any:
+    """Of JSON's own types; what is not finite becomes null, which every reader of JSON understands."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _json_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a matplotlib figure in the format that the file's ending names; there in full or not at all."""
+    import io
+
+    from udtw.data.atomic import write_atomically
+    from udtw.errors import OptionError
+
+    kind = path.suffix[1:].lower()
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise OptionError(f"A picture cannot be written as {path.name!r}: end the name in .png, .pdf or .svg.")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=200)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    note(f"wrote {path}")

@@ -1,0 +1,84 @@
+"""``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that may be stopped at any time."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import messages, note
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="ucr|ecg5000|barycenters", help="Which experiment.")],
+    data_dir: options.DataDir = None,
+    out: Annotated[Path, typer.Option(help="Folder of results; those of experiment NAME go to OUT/NAME.")] = Path(
+        "runs"
+    ),
+    jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
+    seeds: Annotated[
+        str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")
+    ] = None,
+    datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
+) -> None:
+    """Run an experiment of the paper and write its report.
+
+    Every result is kept as soon as it exists: stop with Ctrl-C, or lose power, and the same command goes on where it
+    was. The exit code is 1 if a part failed (the next run tries it again), 130 after Ctrl-C.
+
+    Examples:
+
+    - `udtw reproduce ucr --data-dir ~/ucr --jobs 2`
+
+    - `udtw reproduce ecg5000 --data-dir ~/ucr --seeds 0-4`
+
+    - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
+    """
+    from udtw.experiments import Store, run
+    from udtw.experiments.registry import experiment, seeds_of, write_report
+
+    module = experiment(name)
+    folder = out / (f"{name}-quick" if quick else name)
+    where = None if data_dir is None else str(data_dir)
+    units = module.units(
+        datasets=options.parse_list(datasets),
+        seeds=options.parse_seeds(seeds) or (seeds_of(module)[:1] if quick else seeds_of(module)),
+        quick=quick,
+        data_dir=where,
+    )
+    store = Store(folder / "units")
+    summary = run(units, partial(module.work, data_dir=where), store, n_jobs=jobs, console=messages())
+    results = store.results()
+    if results:
+        note(f"Open {write_report(name, results, folder)}")
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder of results, as in runs/ucr, or one of several, as in runs.")],
+) -> None:
+    """Write the report (Markdown and HTML) of the results that are there so far.
+
+    Examples:
+
+    - `udtw report runs/ucr`
+
+    - `udtw report runs`
+    """
+    from udtw.errors import DataError
+    from udtw.experiments import Store
+    from udtw.experiments.registry import name_of, write_report
+
+    folders = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "units").is_dir()]
+    if not folders:
+        raise DataError(f"{folder} holds no results: neither a folder units nor folders that have one.")
+    for one in folders:
+        results = Store(one / "units").results()
+        names = {name_of(unit) for unit, _ in results}
+        if len(names) != 1 or None in names:
+            found = ", ".join(sorted({unit.experiment for unit, _ in results})) or "none"
+            raise DataError(f"{one / 'units'} must hold results of one known experiment; found {found}.")
+        typer.echo(write_report(str(names.pop()), results, one))

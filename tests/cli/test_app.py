@@ -1,0 +1,72 @@
+"""The command as a whole: help that teaches, light to start, errors in one line with an exit code."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+
+import udtw
+from tests.cli.helpers import fails, run, run_ok
+
+COMMANDS = ("demo", "align", "barycenter", "classify", "forecast", "reproduce", "report")
+
+
+def test_version():
+    assert run_ok("--version").stdout == f"udtw {udtw.__version__}\n"
+
+
+def test_without_a_command_it_shows_help():
+    assert "Start with" in run().output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_examples(command):
+    shown = run_ok(command, "--help").stdout
+    assert "Examples:" in shown
+    assert f"udtw {command}" in shown.split("Examples:")[1]
+
+
+def test_help_needs_no_heavy_package():
+    code = (
+        "import sys, udtw.cli\ntry:\n    sys.argv = ['udtw', '--help']; udtw.cli.main()\nexcept SystemExit: pass\n"
+        "print(*{m.split('.')[0] for m in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "scipy", "sklearn", "matplotlib", "joblib", "aeon"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["alline"], "alline"),
+        (["align"], "argument"),
+        (["align", "a.csv", "b.csv", "--gamma", "warm"], "--gamma"),
+        (["align", "a.csv", "b.csv", "--metric", "manhattan"], "--metric"),
+        (["classify", "cbf", "--k", "0"], "--k"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(words, said):
+    assert said in fails(2, *words)
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    result = run("--debug", "align", tmp_path / "no.csv", tmp_path / "no.csv")
+    assert isinstance(result.exception, udtw.UdtwError)
+
+
+def test_what_nobody_expected_is_one_line_too(monkeypatch, tmp_path):
+    def broken(_):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("udtw.cli.files.read_series", broken)
+    assert "TypeError: a bug (not expected; `udtw --debug" in fails(1, "align", "a.csv", "b.csv")
+
+
+def test_ctrl_c_is_code_130(monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("udtw.cli.files.read_series", interrupted)
+    assert "Ctrl-C" in fails(130, "align", "a.csv", "b.csv")
