@@ -24,7 +24,7 @@ LAYOUT: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 """Contiguous and writeable: the only kind of array that the kernels are compiled for."""
 SERIAL_CELLS = 150_000
 """Below this many cells a second thread costs more than it saves."""
-PIECE_CELLS = 150_000
+PIECE_CELLS = 50_000
 """Work is cut finer than one piece per thread, up to eight, only where pieces stay larger than this: a thread that
 starts late, because its core was busy, then does less of it."""
 TABLE_CELLS = 2**20
@@ -130,7 +130,7 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
             raise ValueOutOfRange
 
     _compile_first(call, dtype)
-    pieces = n_threads * min(8, 1 + count * rows * columns // (n_threads * PIECE_CELLS))
+    pieces = n_threads * min(8, 1 + count * rows * columns // (n_threads * PIECE_CELLS)) if n_threads > 1 else 1
     parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
 
 

@@ -60,7 +60,7 @@ def _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, ma
 
 
 def _array(tensor: OptionalTensor) -> np.ndarray | None:
-    return None if tensor is None else tensor.detach().contiguous().numpy()
+    return None if tensor is None else tensor.detach().numpy()
 
 
 def _pairs(problem: Problem, fields: OptionalTensor = None) -> cpu.Pairs:
@@ -71,7 +71,7 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> cpu.Pairs:
     if band.kind == MASK and band.mask is not None:
         check_mask(band.mask.numpy(), lengths)
     return cpu.make_pairs(
-        gamma=problem.gamma.detach().double().numpy(),
+        gamma=problem.gamma.detach().numpy(),
         length=lengths,
         x=_array(problem.x),
         y=_array(problem.y),

@@ -1,14 +1,15 @@
 """Threads and scratch memory for the compiled kernels.
 
-The kernels release the GIL, so a plain thread pool runs them in parallel. The calling thread takes part, tasks never
-wait for tasks, and the pool is forgotten in a forked child: concurrent callers and forks are safe.
+The kernels release the GIL, so plain threads run them in parallel. The calling thread takes part and never waits for a
+helper that has not begun: where the other cores are busy, it does all the work itself. Tasks never wait for tasks, and
+the pool is forgotten in a forked child: concurrent callers and forks are safe.
 """
 
 import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -17,20 +18,30 @@ LINE = 64
 
 
 class _Pool:
-    """One pool of helper threads for the process, made when first needed."""
+    """Helper threads of the process, started when first needed. They end with it."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
         self.lock = threading.Lock()
-        self.executor: ThreadPoolExecutor | None = None
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.size = 0
 
-    def get(self) -> ThreadPoolExecutor:
+    def submit(self, job: Callable[[], None], count: int) -> None:
+        """Let up to ``count`` helpers run the job, which must not raise."""
         with self.lock:
-            if self.executor is None:
-                self.executor = ThreadPoolExecutor(max(1, available_cores() - 1), thread_name_prefix="udtw")
-            return self.executor
+            wanted = min(count, max(1, available_cores() - 1))
+            for number in range(self.size, wanted):
+                threading.Thread(target=self.serve, args=(self.jobs,), name=f"udtw-{number}", daemon=True).start()
+            self.size = max(self.size, wanted)
+        for _ in range(count):
+            self.jobs.put(job)
+
+    @staticmethod
+    def serve(jobs: "SimpleQueue[Callable[[], None]]") -> None:
+        while True:
+            jobs.get()()
 
 
 _pool = _Pool()
@@ -77,10 +88,37 @@ def parallel_for(task: Callable[[int, int], None], count: int, grain: int, n_thr
             task(piece * grain, min(count, (piece + 1) * grain))
 
     helpers = min(n_threads, total) - 1
-    futures = [_pool.get().submit(work) for _ in range(helpers)] if helpers > 0 else []
+    if helpers < 1:
+        work()
+        return
+    places = [None] * helpers  # pop() is atomic: a helper takes its place to begin, and the caller takes what is left
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def job() -> None:
+        if not _taken(places):
+            return
+        try:
+            work()
+        except BaseException as error:
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    _pool.submit(job, helpers)
     try:
         work()
     finally:
-        errors = [error for future in futures if (error := future.exception()) is not None]
+        while _taken(places):
+            helpers -= 1
+        errors = [error for error in (ended.get() for _ in range(helpers)) if error is not None]
     if errors:
         raise errors[0]
+
+
+def _taken(places: list[None]) -> bool:
+    """Whether there was a place left to take."""
+    try:
+        places.pop()
+    except IndexError:
+        return False
+    return True
