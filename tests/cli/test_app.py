@@ -41,6 +41,7 @@ def test_help_needs_no_heavy_package():
     ("words", "said"),
     [
         (["alline"], "alline"),
+        (["--verbose"], "--verbose"),
         (["align"], "argument"),
         (["align", "a.csv", "b.csv", "--gamma", "warm"], "--gamma"),
         (["align", "a.csv", "b.csv", "--metric", "manhattan"], "--metric"),

@@ -25,6 +25,14 @@ EXPECTED = (UdtwError, OSError, ImportError)
 class Commands(TyperGroup):
     """Every error is one line on standard error and an exit code: 1 failure, 2 wrong usage, 130 Ctrl-C."""
 
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        if not args:
+            return super().make_context(info_name, args, parent, **extra)  # shows the help
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except UsageError as error:
+            raise _refused(error) from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -32,10 +40,7 @@ class Commands(TyperGroup):
             error_line("stopped by Ctrl-C")
             raise typer.Exit(INTERRUPTED) from None
         except UsageError as error:
-            context = getattr(error, "ctx", None)
-            hint = f" See: {context.command_path} --help" if context is not None else ""
-            error_line(f"{error.format_message().rstrip('.')}.{hint}")
-            raise typer.Exit(USAGE) from None
+            raise _refused(error) from None
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
@@ -47,6 +52,14 @@ class Commands(TyperGroup):
             else:
                 error_line(f"{type(error).__name__}: {error} (not expected; `udtw --debug …` shows where)")
             raise typer.Exit(USAGE if wrong_usage else FAILURE) from None
+
+
+def _refused(error: Any) -> typer.Exit:
+    """Say what is wrong with the command line; to be raised."""
+    context = getattr(error, "ctx", None)
+    hint = f" See: {context.command_path} --help" if context is not None else ""
+    error_line(f"{error.format_message().rstrip('.')}.{hint}")
+    return typer.Exit(USAGE)
 
 
 app = typer.Typer(

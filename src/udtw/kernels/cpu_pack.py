@@ -121,8 +121,8 @@ def interleave(w, at, row, source, index, length, first, pack, steps, reverse):
 
 @njit(**INNER)
 def add_back(w, at, row, out, index, length, first, pack, steps, reverse):
-    """Inverse of `interleave`: adds each position's gradient to ``out[index, step, f]``; nothing if that is empty."""
-    if out.size == 0:
+    """Inverse of `interleave`: adds each position's gradient to ``out[index, step, f]``, if ``out`` has any."""
+    if out.shape[0] == 0:  # not wanted: even adding zero would write to memory that is not ours
         return
     for p in range(pack):
         s = index[first + p]

@@ -53,6 +53,4 @@ def classify(sizes: Sizes, tick: Tick) -> Part:
 def _model(name: str, metric: str, seed: int, sizes: Sizes) -> Any:
     if name == "centroid":
         return NearestCentroidTimeSeriesClassifier(metric, max_iter=sizes.prototype_iterations, random_state=seed)
-    return KNeighborsTimeSeriesClassifier(
-        metric=metric, sigma_iter=sizes.sigma_iterations, n_jobs=-1, random_state=seed
-    )
+    return KNeighborsTimeSeriesClassifier(metric=metric, sigma_iter=sizes.sigma_iterations, random_state=seed)
