@@ -23,7 +23,8 @@ MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
 NEIGHBORS = (1, 3, 5)
 GAMMAS = (0.1, 0.01, 1.0)
 
-# The same number of settings for all soft metrics; the first wins ties.
+# The same number of settings for all soft metrics; the first wins ties. uDTW begins with Σ = 1, so that uncertainty is
+# used only where validation says that it helps.
 _SOFT: dict[str, list[dict[str, Any]]] = {
     "euclidean": [{}],
     "soft_dtw": [{"gamma": gamma} for gamma in GAMMAS],
@@ -33,25 +34,21 @@ GRIDS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "knn": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": [
-            {"gamma": 0.1, "beta": 0.1, "sigma": "series"},
-            {"gamma": 0.1, "beta": 0.1, "sigma": "context"},
-            {"gamma": 0.1, "beta": 1.0, "sigma": "series"},
-        ],
+        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "context", "series")],
     },
     "frechet": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
         "udtw": [
+            {"gamma": 0.1, "beta": 0.1, "sigma": None},
             {"gamma": 0.1, "beta": 0.1, "sigma": "free"},
             {"gamma": 0.01, "beta": 0.1, "sigma": "free"},
-            {"gamma": 0.1, "beta": 1.0, "sigma": "free"},
         ],
     },
     "discriminative": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in ("free", "series", "context")],
+        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "free", "context")],
     },
 }
 FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 100
@@ -130,7 +127,8 @@ def _knn(metric: str, setting: dict[str, Any], seed: int, parts: Parts) -> dict[
 
 def _centroid(metric: str, objective: str, setting: dict[str, Any], seed: int, parts: Parts) -> dict[str, Any]:
     (X, y), *others = parts
-    steps = FRECHET_ITER if objective == "frechet" and metric != "udtw" else ADAM_ITER
+    by_means = objective == "frechet" and setting.get("sigma") is None
+    steps = FRECHET_ITER if by_means else ADAM_ITER
     model = NearestCentroidTimeSeriesClassifier(
         metric, objective=objective, max_iter=steps, random_state=seed, **setting
     ).fit(X, y)
