@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
-from udtw.kernels import numba_ops
+from udtw.kernels import numba_autograd, numba_ops  # noqa: F401 (the first gives the operators their derivatives)
 from udtw.kernels.bands import NONE
 
 RNG = torch.Generator().manual_seed(0)
