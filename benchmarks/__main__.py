@@ -42,7 +42,7 @@ class Results:
         ]
         content = {"machine": self.facts, "table": table, "cases": self.cases, "sweeps": self.sweeps}
         report.write_json(self.out / "results.json", content)
-        report.write_atomically(self.out / "table.md", report.markdown(self.rows, self.sweeps, self.notes()))
+        report.write_text(self.out / "table.md", report.markdown(self.rows, self.sweeps, self.notes()))
 
     def notes(self) -> list[str]:
         f = self.facts

@@ -1,6 +1,6 @@
 """The picture: ratios against what is required, and growth of time and memory with length."""
 
-import os
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from benchmarks.rows import Faster, Row
+from udtw.data.atomic import write_atomically
 
 LABELS = {
     "sweep-length": ("length N = M (batch shrinks)", "seconds per million cells"),
@@ -72,8 +73,8 @@ def draw(path: Path, rows: Sequence[Row], sweeps: dict[str, list[dict[str, Any]]
         _growth(places.pop(0), name, sweeps[name])
     for axes in places:
         axes.set_axis_off()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.png")
-    figure.savefig(part, dpi=130)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
     plt.close(figure)
-    os.replace(part, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())

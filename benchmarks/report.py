@@ -1,7 +1,6 @@
 """The results as tables (terminal and Markdown) and as JSON."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from benchmarks import rows
 from benchmarks.rows import Row
+from udtw.data.atomic import write_atomically
 
 TITLES = {
     "sweep-length": "Training step by length (time of one call)",
@@ -21,20 +21,14 @@ TITLES = {
 _FIXED = ("varied", "batch", "length", "dim")
 
 
-def write_atomically(path: Path, content: str) -> None:
-    """Readers see the old file or the new one, never half of it."""
+def write_text(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(content, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_atomically(path, content.encode())
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:
     """All raw numbers."""
-    write_atomically(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
 
 
 def _cell(value: Any) -> str:

@@ -6,14 +6,22 @@ from benchmarks.timing import Timing
 
 
 @dataclass(frozen=True)
-class Faster:
-    """Ours must be ``bound`` times faster than the peer."""
+class Comparison:
+    """Ours and a peer's time for the same work."""
 
     work: str
     ours: Timing
     peer: Timing
     peer_name: str
     bound: float
+
+    def _cells(self, *texts: str) -> list[str]:
+        return [self.work, duration(self.ours.median), duration(self.peer.median), self.peer_name, *texts]
+
+
+@dataclass(frozen=True)
+class Faster(Comparison):
+    """Ours must be ``bound`` times faster than the peer."""
 
     @property
     def ratio(self) -> float:
@@ -28,20 +36,12 @@ class Faster:
         return self.ratio >= self.bound
 
     def cells(self) -> list[str]:
-        ratios = f"{self.ratio:.1f}×", f"{self.best_ratio:.1f}×"
-        required = f"≥ {self.bound:g}×"
-        return [self.work, duration(self.ours.median), duration(self.peer.median), self.peer_name, *ratios, required]
+        return self._cells(f"{self.ratio:.1f}×", f"{self.best_ratio:.1f}×", f"≥ {self.bound:g}×")
 
 
 @dataclass(frozen=True)
-class AtMostTimes:
+class AtMostTimes(Comparison):
     """Ours may take ``bound`` times what the peer takes."""
-
-    work: str
-    ours: Timing
-    peer: Timing
-    peer_name: str
-    bound: float
 
     @property
     def ratio(self) -> float:
@@ -56,9 +56,7 @@ class AtMostTimes:
         return self.ratio <= self.bound
 
     def cells(self) -> list[str]:
-        ratios = f"{self.ratio:.2f}× its time", f"{self.best_ratio:.2f}×"
-        required = f"≤ {self.bound:g}× its time"
-        return [self.work, duration(self.ours.median), duration(self.peer.median), self.peer_name, *ratios, required]
+        return self._cells(f"{self.ratio:.2f}× its time", f"{self.best_ratio:.2f}×", f"≤ {self.bound:g}× its time")
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ LAYERS = [
     "distribution",
     "series",
     "data",
+    "prepare",
     "distances",
     "pairwise_blocks",
     "pairwise",

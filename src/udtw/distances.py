@@ -4,19 +4,19 @@ All are sums of **squared** Euclidean differences along the path (no root is tak
 and given), and are not divided by the length unless ``normalize`` says so.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from udtw import costs, validate
+from udtw import validate
 from udtw.distribution import PathDistribution
-from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.kernels import bands, engine
+from udtw.errors import LengthError, OptionError
+from udtw.kernels import engine
 from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem
 from udtw.lazy import lazy
+from udtw.prepare import for_kernels, prepare, self_pair, without_autocast
 from udtw.validate import ArrayLike, Form
 
 NORMALIZE = (None, "length", "path")
@@ -70,120 +70,6 @@ class Alignment:
     def coupling(self) -> Any:
         """``π*`` (B, N, M): the probability that m is matched with n. Zero outside the lengths."""
         return self.paths.coupling
-
-
-def _prepare(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    var_x: ArrayLike | None = None,
-    var_y: ArrayLike | None = None,
-    variance: ArrayLike | None = None,
-    cost: ArrayLike | None = None,
-    gamma: Any = 1.0,
-    lengths_x: Any = None,
-    lengths_y: Any = None,
-    band: Any = None,
-    backend: str = "auto",
-) -> tuple[Problem, Form, str]:
-    """Validate a user's call and turn it into a `Problem`."""
-    if variance is not None and (var_x is not None or var_y is not None):
-        raise OptionError("Give either var_x / var_y (one variance a step) or variance (one a match), not both.")
-    tensors: dict[str, Tensor | None] = {}
-    if cost is not None:
-        if x is not None or y is not None:
-            raise OptionError("Give either x and y or a ready-made cost, not both; with cost= pass x=None, y=None.")
-        main, single = validate.matrix("cost", cost)
-        tensors["cost"] = main
-        rows, columns = main.shape[1:]
-    else:
-        if x is None or y is None:
-            raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
-        (first, single_x), (second, single_y) = validate.sequence("x", x), validate.sequence("y", y)
-        tensors |= {"x": first, "y": second}
-        if first.shape[2] != second.shape[2]:
-            raise ShapeError(
-                "x and y must have the same number of features; got shapes "
-                f"{tuple(first.shape)} and {tuple(second.shape)} as (B, N, d)."
-            )
-        single = single_x and single_y
-        rows, columns = first.shape[1], second.shape[1]
-    tensors["var_x"] = validate.step_variance("var_x", var_x, rows)
-    tensors["var_y"] = validate.step_variance("var_y", var_y, columns)
-    if variance is not None:
-        joint, _ = validate.matrix("variance", variance)
-        tensors["variance"] = joint
-        if tuple(joint.shape[1:]) != (rows, columns):
-            raise ShapeError(
-                f"variance must have one entry a match, shape ({rows}, {columns}) or (B, {rows}, {columns}); got "
-                f"{tuple(joint.shape)}."
-            )
-    tensors = validate.same_batch(validate.common(tensors))
-    given = tensors["cost"] if cost is not None else tensors["x"]
-    assert given is not None, "checked above"
-    main = given
-    count = main.shape[0]
-    single = single and count == 1
-    for name, steps in (("var_x", rows), ("var_y", columns)):
-        other = tensors["var_y" if name == "var_x" else "var_x"]
-        if tensors[name] is None and other is not None:
-            tensors[name] = main.new_ones((count, steps))
-    problem = Problem(
-        gamma=validate.gamma(gamma, count, main),
-        lengths=validate.both_lengths(lengths_x, lengths_y, count, rows, columns, main.device),
-        band=bands.parse(band, count, rows, columns, main.device),
-        **tensors,
-    )
-    if lengths_x is not None or lengths_y is not None:
-        if validate.visible(problem.lengths):
-            validate.check_lengths(problem.lengths, rows, columns)
-        problem = _without_padding(problem)
-    numpy = not isinstance(cost if cost is not None else x, Tensor)
-    return problem, Form(numpy=numpy, single=single), engine.choose(backend, main)
-
-
-def _without_padding(problem: Problem) -> Problem:
-    """Replace padding by zeros (variances by ones), so that NaN there cannot reach a gradient."""
-    _, rows, columns = problem.shape
-    device = problem.main.device
-    in_x = torch.arange(rows, device=device) < problem.lengths[0, :, None]
-    in_y = torch.arange(columns, device=device) < problem.lengths[1, :, None]
-    grid = in_x[:, :, None] & in_y[:, None, :]
-
-    def keep(tensor: Tensor | None, inside: Tensor, otherwise: float) -> Tensor | None:
-        if tensor is None:
-            return None
-        shaped = inside.reshape(*inside.shape, *[1] * (tensor.ndim - inside.ndim))
-        return torch.where(shaped, tensor, otherwise)
-
-    return problem.replace(
-        x=keep(problem.x, in_x, 0.0),
-        y=keep(problem.y, in_y, 0.0),
-        cost=keep(problem.cost, grid, 0.0),
-        var_x=keep(problem.var_x, in_x, 1.0),
-        var_y=keep(problem.var_y, in_y, 1.0),
-        variance=keep(problem.variance, grid, 1.0),
-    )
-
-
-def _for_kernels(problem: Problem) -> Problem:
-    """Many features are turned into a cost matrix once, by a matrix product; few are better read by the kernel."""
-    if problem.x is None or problem.y is None or problem.x.shape[2] <= costs.MAX_DIRECT_DIM:
-        return problem
-    if validate.visible(problem.x, problem.y):
-        # The sum is a cheap witness: only if it is not finite is the precise, slower check needed.
-        for name, tensor in (("x", problem.x), ("y", problem.y)):
-            if not bool(torch.isfinite(tensor.detach().sum())):
-                validate.check_finite(name, tensor)
-    return problem.replace(x=None, y=None, cost=problem.base_cost())
-
-
-def _self_pair(problem: Problem, side: str) -> Problem:
-    """The problem of matching x (or y) with itself."""
-    row = 0 if side == "x" else 1
-    sequence, variance = getattr(problem, side), getattr(problem, f"var_{side}")
-    lengths = problem.lengths[row].expand(2, -1)
-    return problem.replace(x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths)
 
 
 def align(
@@ -250,8 +136,8 @@ def align(
             "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
-    with _without_autocast(x if cost is None else cost):
-        problem, form, backend = _prepare(
+    with without_autocast(x if cost is None else cost):
+        problem, form, backend = prepare(
             x, y, var_x=var_x, var_y=var_y, variance=variance, cost=cost, gamma=gamma, lengths_x=lengths_x,
             lengths_y=lengths_y, band=band, backend=backend,
         )  # fmt: skip
@@ -266,7 +152,7 @@ def align(
         usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
 
         def terms(p: Problem) -> dict[int, Tensor]:
-            p = _for_kernels(p)
+            p = for_kernels(p)
             if backend == "numba" and wanted == usual and engine.expects_usual_gradient(p, beta):
                 columns = engine.loss_terms(p, float(beta) if p.uncertain else None).unbind(1)[: 1 + len(wanted)]
             else:
@@ -281,18 +167,12 @@ def align(
         found = terms(problem)
         total = found[COST]
         if debias:
-            total = total - 0.5 * sum(terms(_self_pair(problem, side))[COST] for side in ("x", "y"))
+            total = total - 0.5 * sum(terms(self_pair(problem, side))[COST] for side in ("x", "y"))
         omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
         loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
         if DEVIATION in found:
             loss = loss + lam * found[DEVIATION]
     return Alignment(form.restore(total), form.restore(omega), form.restore(loss), problem, form, backend)
-
-
-def _without_autocast(value: Any) -> AbstractContextManager:
-    """Casting would lose digits; where nobody asked for it, switching it off is left out, since that takes its time."""
-    device_type = value.device.type if isinstance(value, Tensor) else "cpu"
-    return torch.autocast(device_type, enabled=False) if torch.is_autocast_enabled(device_type) else nullcontext()
 
 
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
@@ -319,9 +199,9 @@ def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | No
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    with _without_autocast(x if options.get("cost") is None else options["cost"]):
-        problem, form, backend = _prepare(x, y, **options)
-        value = engine.dtw(_for_kernels(problem), backend)
+    with without_autocast(x if options.get("cost") is None else options["cost"]):
+        problem, form, backend = prepare(x, y, **options)
+        value = engine.dtw(for_kernels(problem), backend)
         if normalize == "length":
             value = value / problem.lengths.amax(0)
         return form.restore(value if squared else value.clamp_min(0).sqrt())
@@ -334,7 +214,7 @@ def euclidean(
     """``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``."""
     if normalize not in (None, "length"):
         raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    problem, form, _ = _prepare(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
+    problem, form, _ = prepare(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
     assert problem.x is not None, "_prepare was given sequences"
     assert problem.y is not None, "_prepare was given sequences"
     same_padding = problem.x.shape[1] == problem.y.shape[1]

@@ -27,6 +27,17 @@ class SeriesSet:
         variances = None if self.variances is None else self.variances[index]
         return SeriesSet(self.values[index], self.lengths[index], variances)
 
+    def rows(self) -> list[np.ndarray]:
+        """The series without padding, (T_i, d) each."""
+        return self._unpadded(self.values)
+
+    def variance_rows(self) -> list[np.ndarray] | None:
+        """Their variances without padding, (T_i,) each, if there are any."""
+        return None if self.variances is None else self._unpadded(self.variances)
+
+    def _unpadded(self, padded: np.ndarray) -> list[np.ndarray]:
+        return [row[:length] for row, length in zip(padded, self.lengths, strict=True)]
+
     def with_variances(self, variances: np.ndarray | None) -> "SeriesSet":
         return SeriesSet(self.values, self.lengths, variances)
 

@@ -1,6 +1,5 @@
 """`plot_alignment`: what is on the axes, for every form of input, without touching anyone's state."""
 
-import io
 import subprocess
 import sys
 
@@ -17,22 +16,13 @@ from matplotlib.collections import LineCollection
 
 from udtw.plots import plot_alignment
 
+from .figures import panels, render
+
 PANELS = {"x", "y", "legend", "coupling", "variance", "histogram"}
 
 
 def series(*size, seed=0):
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
-
-
-def panels(figure):
-    return {axes.get_label(): axes for axes in figure.axes}
-
-
-def render(figure):
-    """The size in pixels; drawing raises if any text or layout is wrong."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=60)
-    return buffer.tell()
 
 
 def image(axes):

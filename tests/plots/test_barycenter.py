@@ -1,7 +1,5 @@
 """`plot_barycenter`: series in grey, means on top, σ_μ in red where there is one."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,8 @@ from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.plots import plot_barycenter
 from udtw.timeseries import Barycenter
 
+from .figures import panels, render
+
 
 def found(mean, variance=None):
     """A barycenter as if it had been computed."""
@@ -19,16 +19,6 @@ def found(mean, variance=None):
     return Barycenter(
         mean, np.zeros(len(mean)) if variance is None else np.asarray(variance, float), 0.0, [0.0], True, 0
     )
-
-
-def panels(figure):
-    return {axes.get_label(): axes for axes in figure.axes}
-
-
-def render(figure):
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=60)
-    return buffer.tell()
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """`plot_forecast`: one panel a series and feature, lines where the numbers are, a band where uncertainty is known."""
 
-import io
-
 import numpy as np
 import pytest
 import torch
@@ -12,15 +10,10 @@ pytest.importorskip("matplotlib")
 
 from udtw.plots import plot_forecast
 
+from .figures import render
+
 RNG = np.random.default_rng(0)
 PAST, FUTURE = RNG.normal(size=(2, 8)), RNG.normal(size=(2, 5))
-
-
-def render(figure):
-    """The size in bytes; drawing raises if any text or layout is wrong."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=60)
-    return buffer.tell()
 
 
 def line(axes, label):

@@ -12,9 +12,7 @@ import udtw
 from udtw.errors import GammaError, LengthError, OptionError, ShapeError
 from udtw.plots import plot_gamma_sweep
 
-
-def panels(figure):
-    return {axes.get_label(): axes for axes in figure.axes}
+from .figures import panels
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_missing_values_are_refused_or_left_out():
         (lambda: KNN(vote="loud").fit(X, Y), OptionError),
         (lambda: KNN(metric="cosine").fit(X, Y), OptionError),
         (lambda: KNN(sigma="deep").fit(X, Y), OptionError),
-        (lambda: KNN(sigma_range=(1.0, 2.0)).fit(X, Y), OptionError),
+        (lambda: KNN(sigma_range=(2.0, 1.0)).fit(X, Y), OptionError),
         (lambda: KNN(sigma_objective="luck").fit(X, Y), OptionError),
         (lambda: KNN(metric="dtw").fit(X, Y).predict(np.zeros((2, 9, 3))), ShapeError),
         (lambda: KNN(metric="euclidean").fit(X[..., None], Y).predict(X[:, :9, None]), LengthError),

@@ -20,7 +20,7 @@ def demo(
 
     - `udtw demo`
 
-    - `udtw demo --out /tmp/demo --quick`
+    - `udtw demo --out look --quick`
     """
     from rich.console import Console
 

@@ -1,7 +1,7 @@
 """The ``numba`` backend: NumPy arrays in, NumPy arrays out, no checks of shape, no torch.
 
 It decides how many pairs to interleave, how to split the work over threads and how much scratch memory to keep; the
-arithmetic is in `cpu_rows`, the sweeps in `cpu_forward`, `cpu_backward` and `cpu_hard`.
+arithmetic is in `cpu_rows` and `cpu_gradient_rows`, the sweeps in `cpu_forward`, `cpu_backward` and `cpu_hard`.
 """
 
 import threading

@@ -22,6 +22,16 @@ from udtw.kernels.cpu_forward import (
     step_soft_min,
     stretch_of,
 )
+from udtw.kernels.cpu_gradient_rows import (
+    add_sequence_gradient_row,
+    add_variance_gradient_row,
+    adjoint_row,
+    cost_gradient_row,
+    coupling_row,
+    tilt_row,
+    usual_gradient_row,
+    variance_gradient_row,
+)
 from udtw.kernels.cpu_layout import (
     ADJOINT,
     BY_DEVIATION,
@@ -57,20 +67,12 @@ from udtw.kernels.cpu_pack import (
 from udtw.kernels.cpu_rows import (
     INNER,
     add_product_row,
-    add_sequence_gradient_row,
-    add_variance_gradient_row,
-    adjoint_row,
     copy_row,
-    cost_gradient_row,
-    coupling_row,
     factor_row,
     fill,
     product_row,
     range_row,
-    tilt_row,
     usual_factor_row,
-    usual_gradient_row,
-    variance_gradient_row,
 )
 from udtw.kernels.simd import borrow, lanes
 

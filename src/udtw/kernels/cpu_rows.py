@@ -5,7 +5,7 @@ A *pack* interleaves ``pack`` pairs of sequences: cell (i, j) of pair p lies on 
 at ``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`` of diagonal k−2.
 
 All rows live in one scratch array ``w``; arguments that name a quantity are the offset of its row there, and suffixes 1
-and 2 mean the diagonals before (in the backward sweep: after) this one. Loops run in whole vectors from ``begin`` and
+and 2 mean the diagonals before this one. Loops run in whole vectors from ``begin`` and
 may overshoot ``end`` by less than one vector; the guards (`cpu_pack.guard_below`, `guard_above`) repair that.
 """
 
@@ -17,7 +17,6 @@ from udtw.kernels.simd import (
     fma,
     lanes,
     least_power,
-    least_probability,
     load,
     log,
     mantissa,
@@ -220,74 +219,6 @@ def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
 
 
 @njit(**INNER)
-def coupling_row(w, begin, end, pack, to_up1, to_left1, to_corner2, coupling, coupling1, coupling2, seed):
-    """``π_p = Σ_s q_{s→p} π_s`` over the successors down, right and opposite corner."""
-    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
-    for t in range(begin, end, lanes(w)):
-        total = load(w, to_up1 + t + pack) * load(w, coupling1 + t + pack)
-        total = fma(load(w, to_left1 + t), load(w, coupling1 + t), total)
-        total = fma(load(w, to_corner2 + t + pack), load(w, coupling2 + t + pack), total) + load(w, seed + t)
-        store(w, coupling + t, where_greater(total, least, total, zero))
-
-
-@njit(**INNER)
-def adjoint_row(
-    w, begin, end, pack, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
-    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2, seed,
-):  # fmt: skip
-    """`coupling_row`, and ``W_p = Σ_s q_s W_s − π_s·pull_s``: how E[F] moves with C at fixed F."""
-    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
-    for t in range(begin, end, lanes(w)):
-        q_down, q_right = load(w, to_up1 + t + pack), load(w, to_left1 + t)
-        q_corner = load(w, to_corner2 + t + pack)
-        down, right = load(w, coupling1 + t + pack), load(w, coupling1 + t)
-        corner = load(w, coupling2 + t + pack)
-        total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
-        total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
-        total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
-        probability = fma(q_corner, corner, fma(q_right, right, q_down * down)) + load(w, seed + t)
-        store(w, coupling + t, where_greater(probability, least, probability, zero))
-        store(w, adjoint + t, where_greater(probability, least, total, zero))
-
-
-@njit(**INNER)
-def usual_gradient_row(
-    w, begin, end, pack, xs, ys, var_x, var_y, to_up1, to_left1, to_corner2, pull_up1, pull_left1, pull_corner2,
-    coupling, coupling1, coupling2, adjoint, adjoint1, adjoint2, seed,
-    direct, by_log, grad_x, grad_y, grad_var_x, grad_var_y,
-):  # fmt: skip
-    """`adjoint_row`, and what it means for x, y and their variances, where ``C = (x − y)²/Σ`` is made here."""
-    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
-    half, one = splat(w, w.dtype.type(0.5)), splat(w, w.dtype.type(1))
-    # Downwards, as the diagonals go: the tables are then read as one stream, which the processor fetches ahead.
-    last = begin + (end - begin - 1) // lanes(w) * lanes(w)
-    for t in range(last, begin - 1, -lanes(w)):
-        q_down, q_right = load(w, to_up1 + t + pack), load(w, to_left1 + t)
-        q_corner = load(w, to_corner2 + t + pack)
-        down, right = load(w, coupling1 + t + pack), load(w, coupling1 + t)
-        corner = load(w, coupling2 + t + pack)
-        total = q_down * load(w, adjoint1 + t + pack) - down * load(w, pull_up1 + t + pack)
-        total = total + (q_right * load(w, adjoint1 + t) - right * load(w, pull_left1 + t))
-        total = total + (q_corner * load(w, adjoint2 + t + pack) - corner * load(w, pull_corner2 + t + pack))
-        probability = fma(q_corner, corner, fma(q_right, right, q_down * down)) + load(w, seed + t)
-        total = where_greater(probability, least, total, zero)
-        probability = where_greater(probability, least, probability, zero)
-        store(w, coupling + t, probability)
-        store(w, adjoint + t, total)
-        inverse = one / (load(w, var_x + t) + load(w, var_y + t))
-        inverse = inverse + inverse
-        difference = load(w, xs + t) - load(w, ys + t)
-        by_base = fma(load(w, direct + t), probability, total) * inverse
-        slope = by_base * difference
-        by_sigma = (load(w, by_log + t) * probability - slope * difference) * inverse * half
-        store(w, grad_var_x + t, load(w, grad_var_x + t) + by_sigma)
-        store(w, grad_var_y + t, load(w, grad_var_y + t) + by_sigma)
-        slope = slope + slope
-        store(w, grad_x + t, load(w, grad_x + t) + slope)
-        store(w, grad_y + t, load(w, grad_y + t) - slope)
-
-
-@njit(**INNER)
 def product_row(w, begin, end, factor, field, out):
     """``out = factor · field``: the first term of ``F = Σ_i g_i F_i``."""
     for t in range(begin, end, lanes(w)):
@@ -305,55 +236,6 @@ def add_product_row(w, begin, end, factor, field, out):
 def copy_row(w, begin, end, source, out):
     for t in range(begin, end, lanes(w)):
         store(w, out + t, load(w, source + t))
-
-
-@njit(**INNER)
-def cost_gradient_row(w, begin, end, coupling, adjoint, direct, gradient):
-    """``∂/∂C = W + g·π``."""
-    for t in range(begin, end, lanes(w)):
-        store(w, gradient + t, fma(load(w, direct + t), load(w, coupling + t), load(w, adjoint + t)))
-
-
-@njit(**INNER)
-def tilt_row(w, begin, end, coupling, adjoint, by_soft_min, cost, tilt):
-    """Adds ``C·(W + g_softmin·π)``, from which γ's gradient is"""
-    for t in range(begin, end, lanes(w)):
-        moved = fma(load(w, by_soft_min + t), load(w, coupling + t), load(w, adjoint + t))
-        store(w, tilt + t, fma(load(w, cost + t), moved, load(w, tilt + t)))
-
-
-@njit(**INNER)
-def variance_gradient_row(w, begin, end, coupling, by_log, by_deviation, cost, variance, gradient, out):
-    """From ``gradient = ∂/∂C``: ``out = ∂/∂Σ`` and, in place, ``gradient = ∂/∂D``."""
-    one = splat(w, w.dtype.type(1))
-    two = splat(w, w.dtype.type(2))
-    for t in range(begin, end, lanes(w)):
-        sigma = load(w, variance + t)
-        inverse = one / sigma
-        by_base = load(w, gradient + t) * inverse
-        probability = load(w, coupling + t)
-        total = load(w, by_log + t) * probability * inverse - by_base * load(w, cost + t)
-        store(w, out + t, fma(load(w, by_deviation + t) * probability, two * (sigma - one), total))
-        store(w, gradient + t, by_base)
-
-
-@njit(**INNER)
-def add_variance_gradient_row(w, begin, end, gradient, grad_x, grad_y):
-    half = splat(w, w.dtype.type(0.5))
-    for t in range(begin, end, lanes(w)):
-        part = load(w, gradient + t) * half
-        store(w, grad_x + t, load(w, grad_x + t) + part)
-        store(w, grad_y + t, load(w, grad_y + t) + part)
-
-
-@njit(**INNER)
-def add_sequence_gradient_row(w, begin, end, gradient, xs, ys, row, dim, grad_x, grad_y):
-    two = splat(w, w.dtype.type(2))
-    for f in range(0, dim * row, row):
-        for t in range(begin, end, lanes(w)):
-            part = two * load(w, gradient + t) * (load(w, xs + f + t) - load(w, ys + f + t))
-            store(w, grad_x + f + t, load(w, grad_x + f + t) + part)
-            store(w, grad_y + f + t, load(w, grad_y + f + t) - part)
 
 
 @njit(**INNER)

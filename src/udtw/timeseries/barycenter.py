@@ -2,12 +2,13 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
@@ -94,8 +95,7 @@ def barycenter(
     else:
         found = _gradient_descent(series, share, start, chosen, sigma, max_iter, tol)
     if np.ndim(X[0]) == 1:
-        found = copy.copy(found)
-        object.__setattr__(found, "mean", found.mean[:, 0])
+        found = replace(found, mean=found.mean[:, 0])
     return found
 
 
@@ -113,7 +113,7 @@ def _weights(weights: Any, count: int) -> np.ndarray:
 def _start(series: SeriesSet, share: np.ndarray, init: Any, length: int | None, metric: Metric) -> np.ndarray:
     if length is not None and length < 1:
         raise LengthError(f"length must be at least 1; got {length}.")
-    rows = [steps[:n] for steps, n in zip(series.values, series.lengths, strict=True)]
+    rows = series.rows()
     if isinstance(init, str) and init == "mean":
         steps = length or max(1, round(float(share @ series.lengths)))
         return np.einsum("n,ntd->td", share, np.stack([resample(row, steps) for row in rows]))
@@ -173,8 +173,9 @@ def _gradient_descent(
         mean, rest = theta[: start.size].reshape(1, *start.shape), theta[start.size :]
         pairs, centre = x, Batch(mean)
         if net is not None:
-            vector_to_parameters(rest, net.parameters())
-            pairs, centre = x.with_variances(net(x.values, x.lengths)), Batch(mean, None, net(mean))
+            weights = _as_weights(net, rest)
+            noise = functional_call(net, weights, (x.values, x.lengths))
+            pairs, centre = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
         elif rest.numel():
             # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
             ones = torch.ones(x.values.shape[:2], dtype=theta.dtype)
@@ -184,7 +185,7 @@ def _gradient_descent(
             return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
         return weight @ metric.between(pairs, centre)
 
-    theta, trace, converged = _minimize(objective, np.concatenate(parts), bounds, net, max_iter, tol)
+    theta, trace, converged = _minimize(objective, np.concatenate(parts), bounds, max_iter, tol)
     rest = theta[start.size :]
     mean = theta[: start.size].reshape(start.shape)
     if net is not None:
@@ -194,6 +195,13 @@ def _gradient_descent(
     else:
         variance = np.exp(rest) if rest.size else np.zeros(len(mean))
     return Barycenter(mean, variance, trace[-1], trace, converged, len(trace) - 1, net)
+
+
+def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:
+    """The parameters of ``net`` as views of one vector, so that gradients reach the vector."""
+    named = dict(net.named_parameters())
+    parts = vector.split([parameter.numel() for parameter in named.values()])
+    return {name: part.view_as(named[name]) for name, part in zip(named, parts, strict=True)}
 
 
 def _self_terms(x: Batch, weight: Tensor, metric: Metric) -> float:
@@ -208,7 +216,6 @@ def _minimize(
     objective: Callable[[Tensor], Tensor],
     start: np.ndarray,
     bounds: list[tuple[float | None, float | None]],
-    net: SigmaNet | None,
     max_iter: int,
     tol: float,
 ) -> tuple[np.ndarray, list[float], bool]:
@@ -217,14 +224,8 @@ def _minimize(
     def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
         point = torch.from_numpy(theta.copy()).requires_grad_()
         value = objective(point)
-        if net is None:
-            [gradient] = torch.autograd.grad(value, [point])
-            return float(value.detach()), gradient.numpy()
-        # The network's weights were copied out of the vector, so their gradients are collected from the network.
-        weights = list(net.parameters())
-        of_point, *of_weights = torch.autograd.grad(value, [point, *weights], materialize_grads=True)
-        of_point[-sum(w.numel() for w in weights) :] = parameters_to_vector(of_weights)
-        return float(value.detach()), of_point.numpy()
+        [gradient] = torch.autograd.grad(value, [point])
+        return float(value.detach()), gradient.numpy()
 
     trace = [value_and_gradient(start)[0]]
     found = minimize(

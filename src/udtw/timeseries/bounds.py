@@ -21,10 +21,17 @@ def lower_bounds(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
     the other series: ``D_mn ≥ dist(x_m, [min y, max y])²``, ``Σ_mn ≤ ½[σ²(x_m) + max σ²(y)]``. The same from the
     columns; the larger counts.
     """
-    cost = np.maximum(_from_rows(x, y), _from_rows(y, x).T) * (1 - SLACK) + least_regularizer(x, y, metric)
-    if metric.normalize == "length":
-        cost = cost / np.maximum(x.lengths[:, None], y.lengths[None, :])
-    return cost - SLACK * np.abs(cost)
+    cost = np.maximum(_from_rows(x, y), _from_rows(y, x).T)
+    return lowered(cost / _size(x, y, metric), least_regularizer(x, y, metric))
+
+
+def lowered(cost: np.ndarray, regularizer: np.ndarray) -> np.ndarray:
+    """Their sum, less what rounding may have added."""
+    return cost + regularizer - SLACK * (np.abs(cost) + np.abs(regularizer))
+
+
+def _size(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray | float:
+    return np.maximum(x.lengths[:, None], y.lengths[None, :]) if metric.normalize == "length" else 1.0
 
 
 def _from_rows(x: SeriesSet, y: SeriesSet) -> np.ndarray:
@@ -52,7 +59,7 @@ def _from_rows(x: SeriesSet, y: SeriesSet) -> np.ndarray:
 
 
 def least_regularizer(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
-    """(n, m): what βΩ cannot be below, from the least and largest variance and the shortest and longest path."""
+    """(n, m): what βΩ cannot be below, from the extremes of variance and path length; normalised as the distance is."""
     if metric.name != "udtw" or x.variances is None or y.variances is None:
         return np.zeros((len(x), len(y)))
 
@@ -67,4 +74,4 @@ def least_regularizer(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
     shortest = np.maximum(x.lengths[:, None], y.lengths[None, :])
     longest = x.lengths[:, None] + y.lengths[None, :] - 1
     each = metric.beta * log
-    return np.where(each < 0, each * longest, each * shortest)
+    return np.where(each < 0, each * longest, each * shortest) / _size(x, y, metric)

@@ -6,13 +6,12 @@ from typing import Any, Self
 import numpy as np
 import torch
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
+from udtw.timeseries.classifier import MetricClassifier
 from udtw.timeseries.inputs import checked_labels, fit_series, new_series
-from udtw.timeseries.metric import Metric
 from udtw.timeseries.prototypes import (
     all_distances,
     fit_temperature,
@@ -20,12 +19,12 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import make_sigma
+from udtw.timeseries.uncertainty import seeded_sigma
 
 OBJECTIVES = ("frechet", "discriminative")
 
 
-class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
+class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     """The class whose prototype is nearest, by any metric of `udtw.pairwise`.
 
     Parameters
@@ -101,7 +100,7 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sigma = self.sigma if metric.name == "udtw" else None
         if sigma is not None and sigma != "free":
-            sigma = make_sigma(sigma, series, self.sigma_range, seed)
+            sigma = seeded_sigma(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
         training: dict[str, Any] = {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "seed": seed}
         self.loss_trace_: list[float] = []
@@ -129,9 +128,6 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.variances_ = None if variances is None else variances.numpy()
         return self
 
-    def _metric(self) -> Metric:
-        return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
-
     def distances(self, X: Any) -> np.ndarray:
         """(n, C): ``d² + βΩ`` (or the metric's distance) to every prototype."""
         check_is_fitted(self)
@@ -154,9 +150,3 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         """(n,): the class of the nearest prototype."""
         distances = self.distances(X)
         return self.classes_[distances.argmin(1)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = self.nan_policy == "omit"
-        return tags

@@ -11,11 +11,9 @@ from torch import Tensor, nn
 from udtw.distances import soft_dtw, soft_dtw_divergence
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet, UDTWLoss
+from udtw.timeseries.sigma_kinds import make_sigma
 
 LOSSES = ("euclidean", "soft_dtw", "soft_dtw_divergence", "udtw")
-SIGMAS = ("series", "context", "step", None)
-CONTEXT = 9
-"""Steps that a SigmaNet with ``sigma="context"`` sees."""
 
 
 class Forecaster(nn.Module):
@@ -65,26 +63,7 @@ def make_loss(name: str, future: tuple[int, int], *, sigma: str | None, sigma_ra
         return AlignmentLoss(lambda pred, target: soft_dtw(pred, target, **options))
     if name == "soft_dtw_divergence":
         return AlignmentLoss(lambda pred, target: soft_dtw_divergence(pred, target, **options))
-    return UDTWLoss(make_sigma(sigma, future, sigma_range), beta=beta, **options)
-
-
-def make_sigma(kind: str | None, future: tuple[int, int], sigma_range: Any) -> SigmaNet | None:
-    """A SigmaNet for futures (T_out, d), of the kind that the forecaster's ``sigma`` names; None for Σ = 1."""
-    if kind not in SIGMAS:
-        raise OptionError(f"sigma must be one of {SIGMAS}; got {kind!r}.")
-    if kind is None:
-        return None
-    try:
-        low, high = (float(limit) for limit in sigma_range)
-    except (TypeError, ValueError):
-        raise OptionError(f"sigma_range must be two numbers, least and greatest σ; got {sigma_range!r}.") from None
-    if not 0 < low < high < math.inf:
-        raise OptionError(f"sigma_range must satisfy 0 < low < high; got {sigma_range!r}.")
-    steps, dim = future
-    # Started at σ = 1 where the range allows, the first epochs are those of the sharp soft-DTW.
-    start = 1.0 if low < 1 < high else None
-    extent: dict[str, Any] = {"series": {"length": steps}, "context": {"context": CONTEXT}, "step": {}}[kind]
-    return SigmaNet(dim, a=high - low, b=low, start=start, **extent)
+    return UDTWLoss(None if sigma is None else make_sigma(sigma, *future, sigma_range), beta=beta, **options)
 
 
 def sigma_of(loss: nn.Module) -> SigmaNet | None:

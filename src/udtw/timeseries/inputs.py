@@ -84,8 +84,3 @@ def checked_labels(series: SeriesSet, y: Any) -> np.ndarray:
     check_classification_targets(y)
     check_consistent_length(series.values, y)
     return y
-
-
-def rows_of(series: SeriesSet) -> list[np.ndarray]:
-    """The series without padding, (T_i, d) each."""
-    return [row[:n] for row, n in zip(series.values, series.lengths, strict=True)]

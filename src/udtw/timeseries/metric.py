@@ -62,10 +62,10 @@ class Metric:
         if self.name != "euclidean":
             options |= {"gamma": self.gamma, "band": self.band}
         if sharp:
-            options |= {"beta": self.beta, "lam": self.lam, "var_x": _cut(x, x.variances)}
+            options |= {"beta": self.beta, "lam": self.lam, "var_x": x.variance_rows()}
             if y is not None:
-                options["var_y"] = _cut(y, y.variances)
-        return pairwise(_cut(x, x.values), None if y is None else _cut(y, y.values), metric=self.name, **options)
+                options["var_y"] = y.variance_rows()
+        return pairwise(x.rows(), None if y is None else y.rows(), metric=self.name, **options)
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,3 @@ class Batch:
 
     def with_variances(self, variances: Tensor | None) -> "Batch":
         return Batch(self.values, self.lengths, variances)
-
-
-def _cut(series: SeriesSet, padded: np.ndarray | None) -> Any:
-    """Without padding: the array itself if all lengths are full, else a list."""
-    if padded is None or (series.lengths == padded.shape[1]).all():
-        return padded
-    return [row[:length] for row, length in zip(padded, series.lengths, strict=True)]

@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,16 +10,17 @@ from udtw.errors import OptionError
 from udtw.nn import SigmaNet
 from udtw.series import SeriesSet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.inputs import checked_labels, fit_series, new_series, rows_of
+from udtw.timeseries.classifier import MetricClassifier
+from udtw.timeseries.inputs import checked_labels, fit_series, new_series
 from udtw.timeseries.metric import Metric
 from udtw.timeseries.search import Neighbours, nearest
-from udtw.timeseries.uncertainty import make_sigma, train_for_neighbours, variances_of
+from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
 
 VOTES = ("soft", "uniform")
 OBJECTIVES = ("neighbors", "centroid")
 
 
-class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
+class KNeighborsTimeSeriesClassifier(MetricClassifier):
     """The classes of the k nearest training series, by any metric of `udtw.pairwise`.
 
     The search is exact and computes a distance only where no lower bound excludes it ("dtw" and "udtw"); `search` says
@@ -99,26 +99,24 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         series = fit_series(self, X, self.nan_policy)
         labels = checked_labels(series, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        if not 1 <= self.n_neighbors <= len(series):
-            raise OptionError(
-                f"n_neighbors must lie between 1 and the number of training series, {len(series)}; "
-                f"got {self.n_neighbors}."
-            )
+        _check_neighbors(self.n_neighbors, len(series))
         self.sigma_net_ = self._fit_sigma(series, codes, metric)
         self._train = self._with_variances(series)
         self._codes = codes
         return self
 
-    def _metric(self) -> Metric:
-        return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
-
     def _fit_sigma(self, series: SeriesSet, codes: np.ndarray, metric: Metric) -> SigmaNet | None:
         if metric.name != "udtw" or self.sigma is None:
             return None
         if isinstance(self.sigma, NearestCentroidTimeSeriesClassifier):
+            if getattr(self.sigma, "sigma_net_", None) is None:
+                raise OptionError(
+                    "sigma is a nearest-centroid classifier without a SigmaNet; fit it with sigma='context', "
+                    "'series' or 'step' first."
+                )
             return self.sigma.sigma_net_
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        net = make_sigma(self.sigma, series, self.sigma_range, seed)
+        net = seeded_sigma(self.sigma, series, self.sigma_range, seed)
         if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
             return net
         training: dict[str, Any] = {"max_iter": self.sigma_iter, "learning_rate": self.learning_rate}
@@ -127,7 +125,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
                 metric="udtw", objective="discriminative", gamma=self.gamma, beta=self.beta, band=self.band,
                 normalize=self.normalize, sigma=net, random_state=seed, **training,
             )  # fmt: skip
-            return centroid.fit(rows_of(series), codes).sigma_net_
+            return centroid.fit(series.rows(), codes).sigma_net_
         train_for_neighbours(net, series, codes, metric, batch_size=self.batch_size, seed=seed, **training)
         return net
 
@@ -139,7 +137,9 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         metric = self._metric()
         series = self._with_variances(new_series(self, X, self.nan_policy, elastic=metric.elastic))
-        return nearest(series, self._train, n_neighbors or self.n_neighbors, metric, self.n_jobs)
+        count = self.n_neighbors if n_neighbors is None else n_neighbors
+        _check_neighbors(count, len(self._train))
+        return nearest(series, self._train, count, metric, self.n_jobs)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(distances, indices) of the nearest training series, (n, k) each, nearest first."""
@@ -172,8 +172,9 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         shares = self.predict_proba(X)
         return self.classes_[shares.argmax(1)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = self.nan_policy == "omit"
-        return tags
+
+def _check_neighbors(count: int, available: int) -> None:
+    if not 1 <= count <= available:
+        raise OptionError(
+            f"n_neighbors must lie between 1 and the number of training series, {available}; got {count}."
+        )

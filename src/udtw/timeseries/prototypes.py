@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,9 +11,9 @@ from torch import Tensor, nn
 from udtw.nn import SigmaNet
 from udtw.series import SeriesSet
 from udtw.timeseries.barycenter import barycenter
-from udtw.timeseries.inputs import rows_of
 from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
+from udtw.timeseries.sigma_kinds import sigma_bounds, starting_sigma
 from udtw.timeseries.uncertainty import minimise
 
 PAIR_CELLS = 2**24
@@ -78,14 +79,15 @@ def start_prototypes(
     *,
     length: int | None,
     sigma: SigmaNet | str | None,
-    sigma_range: tuple[float, float],
+    sigma_range: Any,
 ) -> Prototypes:
-    """Class means of the series resampled to ``length`` (their average length by default), all σ = 1."""
+    """Class means of the series resampled to ``length`` (their average by default), σ as `starting_sigma` says."""
     steps = length or max(1, round(float(series.lengths.mean())))
-    same = np.stack([resample(row, steps) for row in rows_of(series)])
+    same = np.stack([resample(row, steps) for row in series.rows()])
     means = np.stack([same[codes == c].mean(0) for c in range(codes.max() + 1)])
-    low, high = sigma_range
-    raw = torch.full(means.shape[:2], math.log((1 - low) / (high - 1))) if sigma == "free" else None
+    low, high = sigma_bounds(sigma_range)
+    begin = starting_sigma(low, high)
+    raw = torch.full(means.shape[:2], math.log((begin - low) / (high - begin))) if sigma == "free" else None
     net = sigma if isinstance(sigma, SigmaNet) else None
     return Prototypes(torch.tensor(means, dtype=torch.float32), raw, (low, high), net)
 
@@ -99,7 +101,7 @@ def frechet_means(
     for c in range(len(start)):
         members = series[np.flatnonzero(codes == c)]
         found = barycenter(
-            rows_of(members), metric.name, gamma=metric.gamma, band=metric.band, sigma=None, length=length,
+            members.rows(), metric.name, gamma=metric.gamma, band=metric.band, sigma=None, length=length,
             max_iter=max_iter,
         )  # fmt: skip
         means.append(found.mean)
@@ -138,9 +140,11 @@ def train_prototypes(
         return nn.functional.cross_entropy(logits, target[index])
 
     parameters = [p.requires_grad_() for p in start.parameters()]
+    pairs = batch_size * (1 if objective == "frechet" else len(start))
     trace = minimise(
-        parameters, loss, len(x), max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed
-    )
+        parameters, loss, len(x), cells=pairs * x.values.shape[1] * start.values.shape[1],
+        max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
+    )  # fmt: skip
     for parameter in parameters:
         parameter.requires_grad_(False)
     return trace

@@ -8,7 +8,7 @@ import numpy as np
 from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
 from udtw.pairwise_blocks import BLOCK_CELLS, Block
 from udtw.series import SeriesSet
-from udtw.timeseries.bounds import SLACK, bounded, least_regularizer, lower_bounds
+from udtw.timeseries.bounds import bounded, least_regularizer, lower_bounds, lowered
 from udtw.timeseries.metric import Metric
 
 FIRST_ROUND = 4
@@ -47,13 +47,10 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
     bounds: list[PairValues] = []
     if metric.name == "udtw":
         rest = least_regularizer(x, train, metric)
-        if metric.normalize == "length":
-            rest = rest / np.maximum(x.lengths[:, None], train.lengths[None, :])
 
         def hard(i: np.ndarray, j: np.ndarray) -> np.ndarray:
             """d² ≥ DTW(C), at a fraction of the cost of d²."""
-            value = dtw_values(pairs(i, j), metric.normalize)[0] + rest[i, j]
-            return value - SLACK * (np.abs(value) + np.abs(rest[i, j]))
+            return lowered(dtw_values(pairs(i, j), metric.normalize)[0], rest[i, j])
 
         bounds.append(hard)
     cells = x.values.shape[1] * train.values.shape[1]

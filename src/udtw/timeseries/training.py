@@ -1,4 +1,4 @@
-"""Mini-batch training with early stopping: the loop and nothing else."""
+"""Mini-batch training with early stopping, and how many threads a step is worth."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +13,18 @@ VALIDATION_BATCH = 1024
 CELLS_FOR_THREADS = 1_000_000
 """Cells to align in a step, from which threads pay. Steps below take a millisecond or two: there threads gain little on
 idle cores, and on busy ones their waiting for each other costs ten times the work."""
+
+
+@contextmanager
+def threads_for(cells: int) -> Iterator[None]:
+    """One torch thread while steps align fewer cells than `CELLS_FOR_THREADS`; all of them otherwise."""
+    before = torch.get_num_threads()
+    if cells < CELLS_FOR_THREADS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass
@@ -55,23 +67,20 @@ def train(
     history = History()
     best: list[Tensor] = []
     least = float("inf")
-    threads = torch.get_num_threads()
-    if batch_size * train_set[1].shape[1] ** 2 < CELLS_FOR_THREADS:
-        torch.set_num_threads(1)
     try:
-        for epoch in range(max_epochs):
-            history.train.append(_epoch(model, loss, train_set, batch_size, optimizer, generator))
-            if valid_set is not None:
-                history.valid.append(mean_loss(model, loss, valid_set))
-            value = (history.valid or history.train)[-1]
-            if value < least:
-                least, history.best = value, epoch
-                best = [p.detach().clone() for p in both.parameters()]
-            elif patience is not None and epoch - history.best >= patience:
-                break
-            tick(value)
+        with threads_for(batch_size * train_set[1].shape[1] ** 2):
+            for epoch in range(max_epochs):
+                history.train.append(_epoch(model, loss, train_set, batch_size, optimizer, generator))
+                if valid_set is not None:
+                    history.valid.append(mean_loss(model, loss, valid_set))
+                value = (history.valid or history.train)[-1]
+                if value < least:
+                    least, history.best = value, epoch
+                    best = [p.detach().clone() for p in both.parameters()]
+                elif patience is not None and epoch - history.best >= patience:
+                    break
+                tick(value)
     finally:
-        torch.set_num_threads(threads)
         with torch.no_grad():
             for parameter, kept in zip(both.parameters(), best, strict=False):
                 parameter.copy_(kept)

@@ -9,32 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import OptionError
 from udtw.nn import SigmaNet
 from udtw.series import SeriesSet
 from udtw.timeseries.metric import Batch, Metric
+from udtw.timeseries.sigma_kinds import make_sigma
+from udtw.timeseries.training import threads_for
 
-KINDS = ("step", "context", "series")
-CONTEXT = 9
 
-
-def make_sigma(sigma: Any, series: SeriesSet, sigma_range: Sequence[float], seed: int) -> SigmaNet:
-    """A new network of the given kind that starts at σ = 1, or a copy of a given one, in float32.
-
-    "step" sees one step, "context" the `CONTEXT` steps around it, "series" all steps.
-    """
+def seeded_sigma(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> SigmaNet:
+    """A network of that kind for these series, its weights drawn by ``seed``; or a copy of a given one, in float32."""
     if isinstance(sigma, SigmaNet):
         return copy.deepcopy(sigma).float()
-    if sigma not in KINDS:
-        raise OptionError(f"sigma must be one of {KINDS}, a SigmaNet, or None; got {sigma!r}.")
-    low, high = sigma_range
-    if not 0 < low < 1 < high:
-        raise OptionError(f"sigma_range must be (low, high) with 0 < low < 1 < high; got {tuple(sigma_range)}.")
-    dim, steps = series.values.shape[2], series.values.shape[1]
-    shape: dict[str, Any] = {"step": {}, "context": {"context": CONTEXT}, "series": {"length": steps}}[sigma]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return SigmaNet(dim, **shape, a=high - low, b=low, start=1.0)
+        _, steps, dim = series.values.shape
+        return make_sigma(sigma, steps, dim, sigma_range)
 
 
 def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
@@ -42,7 +31,7 @@ def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
     batch = Batch.of(series)
     with torch.no_grad():
         variances = net(batch.values, batch.lengths).numpy().astype(series.values.dtype)
-    return SeriesSet(series.values, series.lengths, variances)
+    return series.with_variances(variances)
 
 
 def train_for_neighbours(
@@ -82,7 +71,7 @@ def train_for_neighbours(
     with torch.no_grad():  # the temperature starts at the spread of a series' own neighbourhood
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
     return minimise(
-        [*net.parameters(), scale], loss, len(series),
+        [*net.parameters(), scale], loss, len(series), cells=batch_size**2 // 2 * series.values.shape[1] ** 2,
         max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
     )  # fmt: skip
 
@@ -92,27 +81,31 @@ def minimise(
     loss: Callable[[Tensor], Tensor],
     count: int,
     *,
+    cells: int,
     max_iter: int,
     batch_size: int,
     learning_rate: float,
     seed: int,
 ) -> list[float]:
-    """``max_iter`` steps of Adam on shuffled batches of indices below ``count``; the rate falls as a cosine to zero."""
+    """``max_iter`` steps of Adam on shuffled batches of indices below ``count``; the rate falls as a cosine to zero.
+
+    ``cells``: how many a step aligns, which decides whether threads pay.
+    """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(parameters, lr=learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, max_iter))
     trace: list[float] = []
     waiting: list[Tensor] = []
-    for _ in range(max_iter):
-        if not waiting:
-            whole = torch.randperm(count, generator=generator)
-            waiting = list(whole.split(batch_size))
-            if len(waiting) > 1 and len(waiting[-1]) < batch_size // 2:
-                waiting[-2:] = [torch.cat(waiting[-2:])]
-        value = loss(waiting.pop())
-        optimizer.zero_grad()
-        value.backward()
-        optimizer.step()
-        schedule.step()
-        trace.append(float(value.detach()))
+    with threads_for(cells):
+        for _ in range(max_iter):
+            if not waiting:
+                waiting = list(torch.randperm(count, generator=generator).split(batch_size))
+                if len(waiting) > 1 and len(waiting[-1]) < batch_size // 2:
+                    waiting[-2:] = [torch.cat(waiting[-2:])]
+            value = loss(waiting.pop())
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            schedule.step()
+            trace.append(float(value.detach()))
     return trace
