@@ -67,6 +67,8 @@ LAYERS = [
     "pairwise",
     "nn",
     "timeseries",
+    "fewshot",
+    "skeleton",
     "plots",
     "experiments",
     "cli",

@@ -1,0 +1,84 @@
+"""Accuracy of a trained model over many episodes.
+
+The distances between all samples are computed once; an episode then only reads its rows and columns. So ten thousand
+episodes cost hardly more than one.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw.fewshot.accuracy import Accuracy, accuracy_of
+from udtw.fewshot.dictionary import Dictionary, histogram_intersection
+from udtw.fewshot.episodes import Episode, EpisodeSampler
+from udtw.fewshot.model import FewShotModel, predict
+from udtw.fewshot.source import Source, moved
+from udtw.fewshot.tokens import Tokens, concatenate
+from udtw.fewshot.unsupervised import codes_of
+
+BATCH = 64
+"""Samples that are encoded, and queries that are compared, at once."""
+
+
+@torch.no_grad()
+def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None = None) -> Tokens:
+    """Tokens of the samples ``indices`` (all by default), in evaluation mode."""
+    indices = np.arange(len(source.labels)) if indices is None else np.asarray(indices)
+    device = next(model.parameters()).device
+    model.eval()
+    parts = [model.encode(moved(source.batch(part), device)) for part in _parts(indices)]
+    return concatenate(parts)
+
+
+@torch.no_grad()
+def all_scores(model: FewShotModel, tokens: Tokens) -> np.ndarray:
+    """(n, n): score of every sample as query against every sample as support; lower is closer."""
+    rows = [
+        model.objective.scores(model.comparator(tokens[i : i + BATCH], tokens)) for i in range(0, len(tokens), BATCH)
+    ]
+    return torch.cat(rows).cpu().numpy()
+
+
+@torch.no_grad()
+def all_code_scores(model: FewShotModel, dictionary: Dictionary, tokens: Tokens) -> np.ndarray:
+    """(n, n): minus the histogram intersection of the codes of all samples."""
+    codes = torch.cat([codes_of(model, dictionary, tokens[i : i + BATCH]) for i in range(0, len(tokens), BATCH)])
+    rows = [-histogram_intersection(codes[i : i + BATCH], codes) for i in range(0, len(codes), BATCH)]
+    return torch.cat(rows).cpu().numpy()
+
+
+def episode_accuracy(episode: Episode, scores: np.ndarray) -> float:
+    """Share of queries whose nearest support has their class; ``scores`` (n, n) as from `all_scores`."""
+    among = scores[np.ix_(episode.query.ravel(), episode.support.ravel())]
+    return float((predict(among, episode.support_labels) == episode.query_labels).mean())
+
+
+def evaluate(sampler: EpisodeSampler, n_episodes: int, accuracy: Callable[[Episode], float]) -> Accuracy:
+    """Mean and 95 % interval of ``accuracy(episode)`` over the sampler's first episodes."""
+    return accuracy_of([accuracy(sampler.episode(number)) for number in range(n_episodes)])
+
+
+def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
+    """Accuracy by the nearest support."""
+    return evaluate(sampler, n_episodes, lambda episode: episode_accuracy(episode, scores))
+
+
+@torch.no_grad()
+def evaluate_prototypes(model: FewShotModel, tokens: Tokens, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
+    """Accuracy by the nearest class prototype, made anew in every episode; for models with that kind of matching."""
+
+    def accuracy(episode: Episode) -> float:
+        queries, supports = (tokens[torch.from_numpy(part.ravel())] for part in (episode.query, episode.support))
+        labels: Tensor = torch.from_numpy(episode.support_labels).to(tokens.features.device)
+        comparison, columns = model.compare(queries, supports, labels)
+        found = predict(model.objective.scores(comparison).cpu().numpy(), columns.cpu().numpy())
+        return float((found == episode.query_labels).mean())
+
+    return evaluate(sampler, n_episodes, accuracy)
+
+
+def _parts(indices: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(indices), BATCH):
+        yield indices[start : start + BATCH]

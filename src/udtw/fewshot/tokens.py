@@ -1,0 +1,87 @@
+"""What encoders give and comparators take: a padded batch of token sequences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate, pad
+
+from udtw.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """``features`` (B, T, d), true ``lengths`` (B,), and on request one ``variance`` σ² a token, (B, T)."""
+
+    features: Tensor
+    lengths: Tensor
+    variance: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 3 or self.lengths.shape != self.features.shape[:1]:
+            raise ShapeError(
+                "Tokens need features (B, T, d) and lengths (B,); got "
+                f"{tuple(self.features.shape)} and {tuple(self.lengths.shape)}."
+            )
+        if self.variance is not None and self.variance.shape != self.features.shape[:2]:
+            raise ShapeError(
+                f"Tokens of shape {tuple(self.features.shape)} need a variance of shape "
+                f"{tuple(self.features.shape[:2])}; got {tuple(self.variance.shape)}."
+            )
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+    def __getitem__(self, which: Tensor | slice) -> "Tokens":
+        variance = None if self.variance is None else self.variance[which]
+        return Tokens(self.features[which], self.lengths[which], variance)
+
+    @property
+    def inside(self) -> Tensor:
+        """(B, T) boolean: which tokens are no padding."""
+        return torch.arange(self.features.shape[1], device=self.features.device) < self.lengths[:, None]
+
+    def mean(self) -> Tensor:
+        """(B, d): the mean token of every sequence."""
+        kept = torch.where(self.inside[..., None], self.features, 0.0)
+        return kept.sum(1) / self.lengths[:, None]
+
+    def resampled(self, steps: int) -> Tensor:
+        """(B, steps, d): every sequence linearly interpolated to the same number of steps; the ends stay the ends."""
+        if bool((self.lengths == steps).all()) and self.features.shape[1] == steps:
+            return self.features
+        rows = [
+            interpolate(one[None, : int(n)].mT, steps, mode="linear", align_corners=True)[0].mT
+            for one, n in zip(self.features, self.lengths, strict=True)
+        ]
+        return torch.stack(rows)
+
+
+def concatenate(batches: Sequence[Tokens]) -> Tokens:
+    """All sequences in one batch, padded to the longest."""
+    longest = max(batch.features.shape[1] for batch in batches)
+    features = [pad(b.features, (0, 0, 0, longest - b.features.shape[1])) for b in batches]
+    lengths = torch.cat([b.lengths for b in batches])
+    if any(b.variance is None for b in batches):
+        return Tokens(torch.cat(features), lengths)
+    variances = [pad(b.variance, (0, longest - b.features.shape[1]), value=1.0) for b in batches]  # type: ignore[arg-type]
+    return Tokens(torch.cat(features), lengths, torch.cat(variances))
+
+
+def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
+    """One sequence a class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
+
+    ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances are
+    averaged likewise.
+    """
+    steps = max(1, round(float(supports.lengths.float().mean())))
+    n_way = int(labels.max()) + 1
+    member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype)
+    weights = (member / member.sum(0)).T
+    features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))
+    lengths = torch.full((n_way,), steps, device=labels.device)
+    if supports.variance is None:
+        return Tokens(features, lengths)
+    variance = Tokens(supports.variance[..., None], supports.lengths).resampled(steps)[..., 0]
+    return Tokens(features, lengths, weights @ variance)

@@ -1,0 +1,70 @@
+"""Dictionary learning without labels: dictionary steps and encoder steps take turns."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from udtw.fewshot.dictionary import Dictionary
+from udtw.fewshot.loop import own_randomness
+from udtw.fewshot.model import FewShotModel
+from udtw.fewshot.source import Source, moved
+from udtw.fewshot.tokens import Tokens
+
+
+class DictionaryTask:
+    """``min over atoms and encoder of mean_b d²(Ψ_b, Σ_k α_bk M_k) + βΩ``; see `udtw.fewshot.loop.run`.
+
+    A step draws ``batch_size`` samples, makes ``dict_iter`` gradient steps on the atoms (rate ``dictionary_rate``) with
+    the encoder fixed, then one on encoder and SigmaNet (``encoder_rate``) with the atoms and codes fixed. All distances
+    are those of the model's comparator.
+    """
+
+    def __init__(
+        self, model: FewShotModel, dictionary: Dictionary, source: Source, *, batch_size: int = 32, dict_iter: int = 10,
+        dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, seed: int = 0,
+    ) -> None:  # fmt: skip
+        self.model, self.dictionary, self.source = model, dictionary, source
+        self.batch_size, self.dict_iter, self.beta, self.seed = batch_size, dict_iter, beta, seed
+        self.modules: Mapping[str, nn.Module] = {"model": model, "dictionary": dictionary}
+        self.optimizers: Mapping[str, Optimizer] = {
+            "dictionary": torch.optim.Adam(dictionary.parameters(), lr=dictionary_rate),
+            "model": torch.optim.Adam(model.parameters(), lr=encoder_rate),
+        }
+
+    def step(self, number: int) -> float:
+        device = self.dictionary.atoms.device
+        generator = np.random.default_rng((self.seed, number))
+        count = min(self.batch_size, len(self.source.labels))
+        chosen = generator.choice(len(self.source.labels), count, replace=False)
+        batch = moved(self.source.batch(chosen, generator), device)
+        with own_randomness(self.seed, number, device=device):
+            with torch.no_grad():
+                fixed = self.model.encode(batch)
+            for _ in range(self.dict_iter):
+                self._descend("dictionary", fixed, self._codes(fixed))
+            return self._descend("model", self.model.encode(batch), self._codes(fixed))
+
+    def _descend(self, name: str, tokens: Tokens, codes: Tensor) -> float:
+        """One step on the parameters of ``name`` only; returns the objective before it."""
+        optimizer = self.optimizers[name]
+        target = self.dictionary.reconstruct(codes)
+        if name == "model":
+            target = Tokens(target.features.detach(), target.lengths)
+        loss = self.model.comparator.paired(tokens, self.model.with_variance(target)).loss(self.beta).mean()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward(inputs=[p for group in optimizer.param_groups for p in group["params"]])
+        optimizer.step()
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def _codes(self, tokens: Tokens) -> Tensor:
+        return codes_of(self.model, self.dictionary, tokens)
+
+
+def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens) -> Tensor:
+    """(B, K): the codes of encoded samples."""
+    atoms = model.with_variance(dictionary.tokens())
+    return dictionary.codes(model.comparator(tokens, atoms).distance)

@@ -1,0 +1,7 @@
+"""Skeleton sequences: joint graphs, blocks and the encoder of few-shot action recognition."""
+
+from udtw.skeleton.encoder import SkeletonEncoder
+from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
+from udtw.skeleton.source import SkeletonSource
+
+__all__ = ["GRAPHS", "Graph", "SkeletonEncoder", "SkeletonSource", "from_edges", "graph"]

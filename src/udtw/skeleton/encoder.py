@@ -1,0 +1,109 @@
+"""The skeleton encoder: blocks of frames in, one token a block out."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from udtw.errors import OptionError, ShapeError
+from udtw.fewshot.tokens import Tokens
+from udtw.skeleton.graphs import Graph
+
+
+class SkeletonEncoder(nn.Module):
+    """MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
+
+    ``X̂ = MLP(block)`` (d̂ for each joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalised adjacency of the joint graph,
+    flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. Two people: their mean.
+
+    Parameters
+    ----------
+    graph : Graph
+    block_size : int
+        Frames M of a block.
+    coordinates : int
+        2 or 3.
+    dim : int
+        Features d' of a token.
+    joint_dim : int
+        d̂.
+    width, depth, heads, dropout
+        Of the Transformer; ``depth=0`` leaves it out. The MLP has the same dropout before its last layer.
+    hops, alpha : int, float
+        K and α of S²GC.
+    unit_tokens : bool
+        Scale tokens to zero mean and ``‖token‖² = 1`` (LayerNorm without weights, divided by √d'), so that costs lie
+        between 0 and 4 whatever the data, and the targets δ = 0 and 1 can both be reached.
+    """
+
+    def __init__(
+        self, graph: Graph, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
+        width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
+        unit_tokens: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if width % heads:
+            raise OptionError(f"width must be a multiple of heads; got {width} and {heads}.")
+        self.dim, self.unit_tokens = dim, unit_tokens
+        size = block_size * coordinates
+        self.inputs = (len(graph.joints), size)
+        self.mlp = nn.Sequential(
+            nn.Linear(size, 2 * size),
+            nn.LayerNorm(2 * size),
+            nn.ReLU(),
+            nn.Linear(2 * size, 3 * size),
+            nn.LayerNorm(3 * size),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(3 * size, joint_dim),
+            nn.LayerNorm(joint_dim),
+        )
+        self.register_buffer("diffusion", s2gc_matrix(graph, hops, alpha), persistent=False)
+        self.project = nn.Linear(len(graph.joints) * joint_dim, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, dropout, batch_first=True, norm_first=True)
+        self.transformer = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False) if depth else None
+        self.out = nn.Linear(width, dim)
+
+    def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
+        """Tokens (B, τ, d') of ``(blocks, lengths, people)``.
+
+        ``blocks`` (B, τ, P, J, M·C) are padded to the longest; ``lengths`` (B,) count them; ``people`` (B, P) says who
+        is there.
+        """
+        blocks, lengths, people = batch
+        if blocks.ndim != 5 or tuple(blocks.shape[3:]) != self.inputs:
+            joints, size = self.inputs
+            raise ShapeError(f"The encoder expects blocks (B, τ, P, {joints}, {size}); got {tuple(blocks.shape)}.")
+        joints = self.mlp(blocks)
+        diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints)
+        each = self.project(diffused.flatten(3))
+        present = people.to(each.dtype)[:, None, :, None]
+        tokens = (each * present).sum(2) / present.sum(2)
+        if self.transformer is not None:
+            outside = torch.arange(blocks.shape[1], device=blocks.device) >= lengths[:, None]
+            tokens = self.transformer(tokens + _positions(tokens), src_key_padding_mask=outside)
+        tokens = self.out(tokens)
+        if self.unit_tokens:
+            tokens = nn.functional.layer_norm(tokens, tokens.shape[-1:]) / math.sqrt(self.dim)
+        return Tokens(tokens, lengths)
+
+
+def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
+    """``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J): S²GC is this matrix times the joint features."""
+    if hops < 1 or not 0 <= alpha <= 1:
+        raise OptionError(f"S²GC needs K ≥ 1 hops and α in [0, 1]; got {hops} and {alpha}.")
+    step = torch.from_numpy(graph.adjacency())
+    power, total = torch.eye(len(step), dtype=step.dtype), torch.zeros_like(step)
+    for _ in range(hops):
+        power = power @ step
+        total = total + power
+    return (alpha * torch.eye(len(step)) + (1 - alpha) / hops * total).float()
+
+
+def _positions(tokens: Tensor) -> Tensor:
+    """(τ, width) sines and cosines of the block number at geometric frequencies."""
+    steps, width = tokens.shape[1:]
+    position = torch.arange(steps, device=tokens.device, dtype=tokens.dtype)[:, None]
+    half = (width + 1) // 2
+    rate = torch.exp(torch.arange(half, device=tokens.device, dtype=tokens.dtype) * (-math.log(10_000.0) / half))
+    return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], 1)[:, :width]

@@ -1,0 +1,96 @@
+"""Which joints a skeleton has, and which bones connect them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from udtw.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A joint layout: ``joints`` names, ``edges`` pairs of joint numbers, ``centre`` the torso joint."""
+
+    joints: tuple[str, ...]
+    edges: tuple[tuple[int, int], ...]
+    centre: int
+
+    def __post_init__(self) -> None:
+        bad = [e for e in self.edges if len(e) != 2 or not all(0 <= j < len(self.joints) for j in e)]
+        if bad or not 0 <= self.centre < len(self.joints):
+            raise OptionError(
+                f"Edges and centre must be joint numbers from 0 to {len(self.joints) - 1}; got edges {bad[:3]}, "
+                f"centre {self.centre}."
+            )
+
+    def adjacency(self) -> np.ndarray:
+        """``T = D̃^(−1/2) (A + I) D̃^(−1/2)``, (J, J): symmetric, with eigenvalues in (−1, 1]."""
+        matrix = np.eye(len(self.joints))
+        for a, b in self.edges:
+            matrix[a, b] = matrix[b, a] = 1
+        root = matrix.sum(1) ** -0.5
+        return root[:, None] * matrix * root[None, :]
+
+
+def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
+    """A graph of joints without names."""
+    return Graph(tuple(f"joint {j}" for j in range(n_joints)), tuple((int(a), int(b)) for a, b in edges), centre)
+
+
+def _chains(joints: str, centre: str, *chains: str) -> Graph:
+    """Joints and chains of connected joints, as words."""
+    names = tuple(joints.split())
+    numbers = {name: number for number, name in enumerate(names)}
+    edges = [(numbers[a], numbers[b]) for c in chains for a, b in zip(c.split(), c.split()[1:], strict=False)]
+    return Graph(names, tuple(edges), numbers[centre])
+
+
+GRAPHS = {
+    "ntu25": _chains(
+        "spine_base spine_mid neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
+        "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r spine_top tip_l thumb_l tip_r thumb_r",
+        "spine_mid",
+        "spine_base spine_mid spine_top neck head",
+        "spine_top shoulder_l elbow_l wrist_l hand_l thumb_l tip_l",
+        "spine_top shoulder_r elbow_r wrist_r hand_r thumb_r tip_r",
+        "spine_base hip_l knee_l ankle_l foot_l",
+        "spine_base hip_r knee_r ankle_r foot_r",
+    ),
+    "openpose18": _chains(
+        "nose neck shoulder_r elbow_r wrist_r shoulder_l elbow_l wrist_l hip_r knee_r ankle_r hip_l knee_l ankle_l "
+        "eye_r eye_l ear_r ear_l",
+        "neck",
+        "neck nose eye_r ear_r",
+        "nose eye_l ear_l",
+        "neck shoulder_r elbow_r wrist_r",
+        "neck shoulder_l elbow_l wrist_l",
+        "neck hip_r knee_r ankle_r",
+        "neck hip_l knee_l ankle_l",
+    ),
+    "kinect20": _chains(
+        "head neck spine hip shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
+        "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
+        "spine",
+        "head neck spine hip",
+        "neck shoulder_l elbow_l wrist_l hand_l",
+        "neck shoulder_r elbow_r wrist_r hand_r",
+        "hip hip_l knee_l ankle_l foot_l",
+        "hip hip_r knee_r ankle_r foot_r",
+    ),
+    "upperbody8": _chains(
+        "tip_l tip_r elbow_l elbow_r wrist_l wrist_r thumb_l thumb_r",
+        "elbow_l",
+        "tip_l wrist_l elbow_l elbow_r wrist_r tip_r",
+        "thumb_l wrist_l",
+        "thumb_r wrist_r",
+    ),
+}
+"""Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 (UTD-MHAD) and the arms of NATOPS."""
+
+
+def graph(name: str) -> Graph:
+    """The layout of that name, one of `GRAPHS`."""
+    if name not in GRAPHS:
+        raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r}.")
+    return GRAPHS[name]

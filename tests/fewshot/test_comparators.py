@@ -1,0 +1,104 @@
+"""Every comparator agrees with the library's functions, pair by pair, and reads no padding."""
+
+import pytest
+import torch
+
+import udtw
+from tests.fewshot.helpers import random_tokens
+from udtw.errors import OptionError
+from udtw.fewshot import Tokens
+from udtw.fewshot.comparators import AlignmentComparator, squared_distances
+from udtw.fewshot.model import METRICS, make_comparator
+
+QUERIES, SUPPORTS = random_tokens(5, variance=True), random_tokens(3, seed=1, variance=True, longest=9)
+
+
+def pair(q: int, s: int) -> dict:
+    n, m = int(QUERIES.lengths[q]), int(SUPPORTS.lengths[s])
+    x, y = QUERIES.features[q, :n], SUPPORTS.features[s, :m]
+    return {"x": x, "y": y, "var_x": QUERIES.variance[q, :n], "var_y": SUPPORTS.variance[s, :m]}
+
+
+@pytest.mark.parametrize("normalize", [None, "length", "path"])
+def test_udtw_is_that_of_align(normalize):
+    found = AlignmentComparator("udtw", 0.3, normalize)(QUERIES, SUPPORTS)
+    for q in range(5):
+        for s in range(3):
+            alone = udtw.align(**pair(q, s), gamma=0.3, normalize=normalize)
+            torch.testing.assert_close(found.distance[q, s], alone.distance)
+            torch.testing.assert_close(found.regularizer[q, s], alone.regularizer)
+
+
+@pytest.mark.parametrize(
+    ("metric", "function"),
+    [("soft_dtw", udtw.soft_dtw), ("soft_dtw_divergence", udtw.soft_dtw_divergence)],
+)
+def test_soft_dtw_is_that_of_the_library_and_ignores_variances(metric, function):
+    found = AlignmentComparator(metric, 0.3, None)(QUERIES, SUPPORTS).distance
+    for q in range(5):
+        for s in range(3):
+            given = pair(q, s)
+            torch.testing.assert_close(found[q, s], function(given["x"], given["y"], gamma=0.3))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_pairs_are_the_diagonal_of_all_pairs(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    same = Tokens(SUPPORTS.features[:, :4], torch.tensor([4, 3, 2]), SUPPORTS.variance[:, :4])
+    supports = Tokens(same.features.flip(0), torch.full((3,), 4), same.variance)
+    every, paired = comparator(same, supports), comparator.paired(same, supports)
+    torch.testing.assert_close(paired.distance, every.distance.diagonal())
+    torch.testing.assert_close(paired.regularizer, every.regularizer.diagonal())
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_padding_is_never_read(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    clean = Tokens(
+        torch.where(QUERIES.inside[..., None], QUERIES.features, 0.0), QUERIES.lengths,
+        torch.where(QUERIES.inside, QUERIES.variance, 1.0),
+    )  # fmt: skip
+    torch.testing.assert_close(comparator(clean, SUPPORTS).distance, comparator(QUERIES, SUPPORTS).distance)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_sequence_is_nearest_to_itself(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric, gamma=0.01).double()
+    # TAP's untrained network adds noise of its own to the alignment.
+    distance = comparator(QUERIES, QUERIES).distance
+    assert (distance.argmin(1) == torch.arange(5)).float().mean() >= (0.6 if metric == "tap" else 1)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_gradients_reach_the_features(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    inside = QUERIES.inside
+    features = torch.where(inside[..., None], QUERIES.features, 0.0).requires_grad_()
+    comparator(Tokens(features, QUERIES.lengths, QUERIES.variance), SUPPORTS).distance.sum().backward()
+    assert torch.isfinite(features.grad).all()
+    assert features.grad[inside].abs().sum(1).min() > 0
+    assert features.grad[~inside].abs().max() == 0
+
+
+def test_chunks_change_nothing(monkeypatch):
+    comparator = make_comparator("udtw")
+    with torch.no_grad():
+        whole = comparator(QUERIES, SUPPORTS).distance
+        monkeypatch.setattr("udtw.fewshot.comparators.CHUNK_CELLS", 7 * 9 * 3 * 2)
+        torch.testing.assert_close(comparator(QUERIES, SUPPORTS).distance, whole, rtol=0, atol=0)
+
+
+def test_squared_distances_are_never_negative():
+    x = torch.full((4, 3), 1e4) + 1e-3 * torch.randn(4, 3)
+    assert (squared_distances(x, x) >= 0).all()
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(OptionError, match="metric must be one of"):
+        make_comparator("cosine")
+    with pytest.raises(OptionError, match="metric must be one of"):
+        AlignmentComparator("euclidean")

@@ -1,0 +1,61 @@
+import pytest
+import torch
+
+from tests.fewshot.helpers import random_tokens
+from udtw.errors import ShapeError
+from udtw.fewshot import Tokens
+from udtw.fewshot.tokens import concatenate, prototypes
+
+
+def test_the_mean_ignores_padding():
+    tokens = random_tokens(5)
+    expected = [one[:n].mean(0) for one, n in zip(tokens.features, tokens.lengths, strict=True)]
+    torch.testing.assert_close(tokens.mean(), torch.stack(expected))
+
+
+def test_resampling_keeps_the_ends_and_ignores_padding():
+    tokens = random_tokens(5)
+    out = tokens.resampled(4)
+    assert out.shape == (5, 4, 4)
+    for row, one, n in zip(out, tokens.features, tokens.lengths, strict=True):
+        torch.testing.assert_close(row[[0, -1]], one[[0, int(n) - 1]])
+
+
+def test_resampling_to_the_present_length_changes_nothing():
+    features = torch.randn(3, 5, 2)
+    assert Tokens(features, torch.full((3,), 5)).resampled(5) is features
+
+
+def test_concatenation_pads_to_the_longest():
+    a, b = random_tokens(2, variance=True, longest=4), random_tokens(3, seed=1, variance=True, longest=9)
+    both = concatenate([a, b])
+    assert both.features.shape == (5, 9, 4)
+    torch.testing.assert_close(both.mean(), torch.cat([a.mean(), b.mean()]))
+    torch.testing.assert_close(both.variance[2:], b.variance)
+
+
+def test_a_prototype_of_one_support_is_the_support():
+    tokens = random_tokens(3, variance=True)
+    same = Tokens(tokens.features[:, :2], torch.full((3,), 2), tokens.variance[:, :2])
+    found = prototypes(same, torch.arange(3))
+    torch.testing.assert_close(found.features, same.features)
+    torch.testing.assert_close(found.variance, same.variance)
+
+
+def test_a_prototype_is_the_mean_of_its_class():
+    features = torch.randn(4, 6, 2)
+    found = prototypes(Tokens(features, torch.full((4,), 6)), torch.tensor([0, 1, 1, 0]))
+    torch.testing.assert_close(found.features[1], features[1:3].mean(0))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (torch.zeros(2, 3), torch.ones(2)),
+        (torch.zeros(2, 3, 4), torch.ones(3)),
+        (torch.zeros(2, 3, 4), torch.ones(2), torch.ones(2, 4)),
+    ],
+)
+def test_wrong_shapes_are_named(arguments):
+    with pytest.raises(ShapeError, match="got"):
+        Tokens(*arguments)
