@@ -67,6 +67,7 @@ LAYERS = [
     "pairwise",
     "nn",
     "timeseries",
+    "skeleton",
     "plots",
     "experiments",
     "cli",
