@@ -1,0 +1,129 @@
+"""Skeleton actions made by formula: a stick figure moves, a sensor looks at it and sometimes loses a limb."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, overload
+
+import numpy as np
+
+from udtw.errors import OptionError
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.skeleton_set import SkeletonSet
+from udtw.skeleton.datasets.stick_figure import LENGTHS, LIMBS, positions
+from udtw.skeleton.datasets.synthetic_actions import Action, actions
+
+NAME, GRAPH = "synthetic", "kinect20"
+SHORTEST, LONGEST, N_SUBJECTS = 30, 90, 8
+DISTANCE = 3.0  # of the person from the camera
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """``noise``: standard deviation of every coordinate, in metres. ``bursts``: expected number of bursts a clip.
+
+    In a burst the sensor loses a limb for 6 to 20 frames: its joints err by ``burst_noise`` metres, or are missing
+    (NaN) with probability ``missing``.
+    """
+
+    noise: float = 0.01
+    bursts: float = 0.7
+    burst_noise: float = 0.2
+    missing: float = 0.2
+
+
+@overload
+def make_actions(
+    n_classes: int = ..., n_clips: int = ..., random_state: int = ..., *, sensor: Sensor = ..., style: float = ...,
+    return_unreliable: Literal[False] = ...,
+) -> SkeletonSet: ...  # fmt: skip
+@overload
+def make_actions(
+    n_classes: int = ..., n_clips: int = ..., random_state: int = ..., *, sensor: Sensor = ..., style: float = ...,
+    return_unreliable: Literal[True],
+) -> tuple[SkeletonSet, list[np.ndarray]]: ...  # fmt: skip
+def make_actions(
+    n_classes: int = 12,
+    n_clips: int = 10,
+    random_state: int = 0,
+    *,
+    sensor: Sensor | None = None,
+    style: float = 1.0,
+    return_unreliable: bool = False,
+) -> SkeletonSet | tuple[SkeletonSet, list[np.ndarray]]:
+    """``n_clips`` clips of each of ``n_classes`` actions, of 30 to 90 frames (T, 1, 20, 3), joints as in "kinect20".
+
+    Clips of a class differ in speed, in warps of time, in the size of every movement, in the person (eight bodies) and
+    in the direction in which it faces, all in proportion to ``style``; then comes the `Sensor`. Beyond the sixteen
+    named actions new ones are invented from the seed. The same ``random_state`` gives the same set, and a clip does not
+    depend on how many others are made. With ``return_unreliable`` also a list of (T, 20) masks: the joints in a burst.
+    """
+    if n_clips < 1:
+        raise OptionError(f"n_clips must be at least 1; got {n_clips}.")
+    if not 0 <= style < np.inf:
+        raise OptionError(f"style must be a number from 0 on; got {style}.")
+    sensor = sensor or Sensor()
+    chosen = actions(n_classes, seed=random_state)
+    bodies = [_body(np.random.default_rng([random_state, 1, subject]), style) for subject in range(N_SUBJECTS)]
+    clips, masks = [], []
+    for number in range(n_clips):
+        for label, (name, action) in enumerate(chosen.items()):
+            rng = np.random.default_rng([random_state, 2, label, number])
+            subject = int(rng.integers(N_SUBJECTS))
+            frames, unreliable = perform(action, bodies[subject], rng, sensor=sensor, style=style)
+            clips.append(Clip(frames, label, f"{name.replace(' ', '-')}-{number + 1:03d}", subject + 1))
+            masks.append(unreliable)
+    skeletons = SkeletonSet.from_clips(NAME, GRAPH, tuple(chosen), clips)
+    return (skeletons, masks) if return_unreliable else skeletons
+
+
+def perform(
+    action: Action, lengths: dict[str, float], rng: np.random.Generator, *, sensor: Sensor, style: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """One clip: frames (T, 1, 20, 3) float32 as the sensor saw them, and the mask (T, 20) of joints in a burst."""
+    n_frames = int(rng.integers(SHORTEST, LONGEST, endpoint=True))
+    u = _warped(n_frames, rng, style)
+    pose: dict[str, np.ndarray] = {}
+    for move in action:
+        size = move.size * np.exp(0.15 * style * rng.standard_normal())
+        shifted = replace(move, size=size, phase=move.phase + 0.03 * style * rng.standard_normal())
+        pose[move.angle] = pose.get(move.angle, 0.0) + shifted.at(u)
+    joints = positions(pose, n_frames, lengths)
+    facing = np.clip(0.35 * style * rng.standard_normal(), -0.8, 0.8)
+    c, s = np.cos(facing), np.sin(facing)
+    joints = joints @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]).T
+    joints += [0.2 * rng.standard_normal(), -1.0, DISTANCE + 0.2 * rng.standard_normal()]
+    unreliable = _observe(joints, rng, sensor)
+    return joints[:, None].astype(np.float32), unreliable
+
+
+def _observe(joints: np.ndarray, rng: np.random.Generator, sensor: Sensor) -> np.ndarray:
+    """Add the sensor's errors to ``joints`` (T, 20, 3) in place; the mask (T, 20) of what is in a burst comes back."""
+    n_frames = len(joints)
+    joints += sensor.noise * rng.standard_normal(joints.shape)
+    unreliable = np.zeros(joints.shape[:2], dtype=bool)
+    for _ in range(rng.poisson(sensor.bursts)):
+        limb = LIMBS[str(rng.choice(list(LIMBS)))]
+        length = int(rng.integers(6, 21))
+        start = int(rng.integers(0, max(n_frames - length, 1)))
+        where = (slice(start, start + length), slice(limb.start, limb.stop))
+        unreliable[where] = True
+        if rng.random() < sensor.missing:
+            joints[where] = np.nan
+        else:
+            joints[where] += sensor.burst_noise * rng.standard_normal(joints[where].shape)
+    return unreliable
+
+
+def _warped(n_frames: int, rng: np.random.Generator, style: float) -> np.ndarray:
+    """Shares (T,) of the action, rising from 0 to 1 at a speed that changes smoothly by up to a factor of about 2."""
+    t = np.linspace(0, 1, n_frames)
+    waves = sum(rng.standard_normal() / k * np.sin(np.pi * k * t + rng.uniform(0, 2 * np.pi)) for k in (1, 2, 3))
+    speed = np.exp(0.4 * style * waves)
+    u = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2)])
+    return u / u[-1]
+
+
+def _body(rng: np.random.Generator, style: float) -> dict[str, float]:
+    size = 1 + 0.1 * style * float(np.clip(rng.standard_normal(), -2, 2))
+    return {
+        bone: length * size * float(np.exp(0.04 * style * rng.standard_normal())) for bone, length in LENGTHS.items()
+    }

@@ -1,0 +1,210 @@
+"""The prepared form: what goes in comes out, an interrupted run goes on, and a damaged shard is never read silently."""
+
+import json
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("safetensors")
+
+from tests.skeleton.datasets.clips import clip, many, outcome, same, source
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
+from udtw.skeleton.datasets import open_prepared, prepare
+from udtw.skeleton.datasets.store import MANIFEST, OPEN_SHARDS
+
+CLIPS = many(10)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def shards(folder):
+    return sorted(folder.glob("shard-*"))
+
+
+@pytest.mark.parametrize("size", [1, 3, 256])
+def test_the_round_trip_is_exact(tmp_path, size):
+    done = prepare(source(CLIPS), tmp_path / "new" / "out", clips_per_shard=size)
+    skeletons = open_prepared(tmp_path / "new" / "out")
+    assert (done.clips, done.written, done.kept, done.skipped) == (10, -(-10 // size), 0, ())
+    assert (skeletons.name, skeletons.graph, skeletons.classes) == ("toy", "toy4", ("a", "b", "c"))
+    assert all(same(one, other) for one, other in zip(skeletons, CLIPS, strict=True))
+    assert same(skeletons.subset([7, 2])[0], CLIPS[7])
+
+
+def test_frames_are_not_read_before_they_are_asked_for(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=5)
+    skeletons = open_prepared(tmp_path)
+    shards(tmp_path)[1].unlink()
+    assert same(skeletons[4], CLIPS[4])
+    with pytest.raises(FileFormatError, match=r"shard-00001-.* is missing. Prepare the data set again"):
+        skeletons[5]
+
+
+def test_an_opened_set_can_be_sent_to_worker_processes(tmp_path):
+    prepare(source(CLIPS), tmp_path)
+    skeletons = open_prepared(tmp_path)
+    assert same(skeletons[1], CLIPS[1])
+    assert same(pickle.loads(pickle.dumps(skeletons))[1], CLIPS[1])
+
+
+def test_more_shards_than_may_be_open(tmp_path):
+    clips = [clip(str(i), seed=i) for i in range(OPEN_SHARDS + 5)]
+    prepare(source(clips), tmp_path, clips_per_shard=1)
+    skeletons = open_prepared(tmp_path)
+    for _ in range(2):
+        assert all(same(one, other) for one, other in zip(skeletons, clips, strict=True))
+    assert len(skeletons._read._open) == OPEN_SHARDS
+
+
+def test_the_second_call_does_nothing(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=4)
+    before = {path.name: path.stat().st_mtime_ns for path in shards(tmp_path)}
+    reads = []
+    done = prepare(source(CLIPS, reads=reads), tmp_path, clips_per_shard=4)
+    assert (done.written, done.kept, reads) == (0, 3, [])
+    assert {path.name: path.stat().st_mtime_ns for path in shards(tmp_path)} == before
+
+
+class Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("stop", range(10))
+def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
+    prepare(source(CLIPS), tmp_path / "whole", clips_per_shard=3)
+
+    def until(index):
+        if index == stop:
+            raise Stop
+        return CLIPS[index].frames
+
+    broken = source(CLIPS)
+    object.__setattr__(broken, "read", until)
+    with pytest.raises(Stop):
+        prepare(broken, tmp_path / "out", clips_per_shard=3)
+    with pytest.raises(FileFormatError, match=MANIFEST):
+        open_prepared(tmp_path / "out")
+    done = prepare(source(CLIPS), tmp_path / "out", clips_per_shard=3)
+    assert done.kept == stop // 3
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_half_a_shard_is_made_again(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=4)
+    whole = files(tmp_path)
+    victim = shards(tmp_path)[1]
+    victim.write_bytes(whole[victim.name][:-5])
+    assert prepare(source(CLIPS), tmp_path, clips_per_shard=4).written == 1
+    assert files(tmp_path) == whole
+
+
+def test_a_changed_file_renews_its_shard_alone(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=4)
+    changed = [*CLIPS[:5], clip("clip 5", label=1, frames=9), *CLIPS[6:]]
+    done = prepare(source(changed, stamps={5: "2"}), tmp_path, clips_per_shard=4)
+    assert (done.written, done.kept) == (1, 2)
+    assert all(same(one, other) for one, other in zip(open_prepared(tmp_path), changed, strict=True))
+    assert len(shards(tmp_path)) == 3
+
+
+def test_broken_files_are_refused_or_skipped(tmp_path):
+    with pytest.raises(DataError, match="file 4, line 1: nonsense"):
+        prepare(source(CLIPS, broken={4}), tmp_path, clips_per_shard=3)
+    assert len(shards(tmp_path)) == 1
+    done = prepare(source(CLIPS, broken={4, 3, 5, 9}), tmp_path, clips_per_shard=3, on_error="skip")
+    assert (done.clips, done.kept) == (6, 1)
+    skeletons = open_prepared(tmp_path)
+    assert [one.name for one in skeletons.skipped] == ["clip 3", "clip 4", "clip 5", "clip 9"]
+    assert all(same(one, other) for one, other in zip(skeletons, [CLIPS[i] for i in (0, 1, 2, 6, 7, 8)], strict=True))
+    with pytest.raises(DataError, match="file 3, line 1: nonsense"):
+        prepare(source(CLIPS, broken={3}), tmp_path, clips_per_shard=3)
+
+
+def test_nothing_but_broken_files_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"none of the 2 clips could be read. The first: file 0"):
+        prepare(source(CLIPS[:2], broken={0, 1}), tmp_path, on_error="skip")
+
+
+def test_every_altered_byte_of_a_shard_is_noticed(tmp_path):
+    prepare(source(CLIPS), tmp_path)
+    path = shards(tmp_path)[0]
+    whole = path.read_bytes()
+    rng = random.Random(0)
+    for _ in range(50):
+        content = bytearray(whole)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(bytes(content))
+        with pytest.raises(FileFormatError, match="is damaged: its checksum"):
+            open_prepared(tmp_path)[0]
+    for length in (0, 7, 100, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError, match="is damaged"):
+            open_prepared(tmp_path)[0]
+
+
+def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=4)
+    path = tmp_path / MANIFEST
+    whole = path.read_bytes()
+    rng = random.Random(0)
+    for _ in range(500):
+        content = bytearray(whole)
+        for _ in range(rng.randrange(1, 4)):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        path.write_bytes(bytes(content[: rng.choice([len(content)] * 5 + [rng.randrange(len(content))])]))
+        result = outcome(lambda: list(open_prepared(tmp_path)))
+        assert str(tmp_path) in str(result) if isinstance(result, UdtwError) else len(result) == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": "other"}, "is not the manifest"),
+        ({"version": 9}, "has version 9"),
+        ({"shards": [{"file": "../x", "clips": 10}]}, "not the name of a shard"),
+        ({"labels": [7] * 10}, "labels must index"),
+        ({"names": ["a"]}, "do not add up"),
+        ({"skipped": [3]}, "does not describe"),
+        ({"classes": 3}, "does not describe"),
+    ],
+)
+def test_a_foreign_manifest_is_refused(tmp_path, changes, said):
+    prepare(source(CLIPS), tmp_path)
+    path = tmp_path / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(FileFormatError, match=said):
+        open_prepared(tmp_path)
+
+
+def test_shards_that_were_swapped_are_noticed(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=4)
+    path = tmp_path / MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["shards"][0]["file"] = manifest["shards"][2]["file"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(FileFormatError, match=r"holds 2 clips; manifest.json says 4"):
+        open_prepared(tmp_path)[0]
+
+
+def test_another_set_is_not_overwritten(tmp_path):
+    prepare(source(CLIPS), tmp_path)
+    with pytest.raises(DataError, match=r"holds the prepared data set 'toy'. Choose another folder for 'other'"):
+        prepare(source(CLIPS, name="other"), tmp_path)
+
+
+def test_options_and_clips_that_do_not_fit(tmp_path):
+    with pytest.raises(OptionError, match="on_error must be one of"):
+        prepare(source(CLIPS), tmp_path, on_error="ignore")
+    with pytest.raises(OptionError, match="clips_per_shard"):
+        prepare(source(CLIPS), tmp_path, clips_per_shard=0)
+    with pytest.raises(ShapeError, match="must agree in joints"):
+        prepare(source([clip(joints=4), clip(joints=5)]), tmp_path)
+
+
+def test_missing_joints_stay_missing(tmp_path):
+    prepare(source(CLIPS), tmp_path)
+    assert np.isnan(open_prepared(tmp_path)[3].frames[0, :, 3]).all()
