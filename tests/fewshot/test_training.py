@@ -7,7 +7,7 @@ import torch
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw.errors import FileFormatError, OptionError
 from udtw.fewshot import Dictionary, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, loop
-from udtw.fewshot.evaluation import all_code_scores, all_scores, encode_all, evaluate_prototypes, evaluate_scores
+from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_prototypes, evaluate_scores, support_scores
 from udtw.fewshot.model import METRICS
 
 SOURCE = Waves()
@@ -43,7 +43,7 @@ def test_a_trained_model_recognises_classes_and_matching_by_prototypes_agrees_fo
     fresh = Waves(seed=1)
     tokens = encode_all(model, fresh)
     one_shot = EpisodeSampler(fresh.labels, 5, 1, 4, seed=9)
-    by_support = evaluate_scores(all_scores(model, tokens), one_shot, 60)
+    by_support = evaluate_scores(support_scores(model, tokens, tokens), one_shot, 60)
     assert by_support.mean > 0.8  # chance is 0.2
     more = evaluate_prototypes(model, tokens, EpisodeSampler(fresh.labels, 5, 3, 4, seed=9), 20)
     assert more.mean > by_support.mean - 0.05
@@ -111,7 +111,8 @@ def test_a_dictionary_learns_without_labels(metric):
     task = dictionary_task(model)
     losses = loop.run(task, 20)
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    scores = all_code_scores(model, task.dictionary, encode_all(model, SOURCE))
+    tokens = encode_all(model, SOURCE)
+    scores = code_scores(model, task.dictionary, tokens, tokens)
     assert evaluate_scores(scores, EpisodeSampler(SOURCE.labels, 3, 1, 2, seed=9), 60).mean > 0.5  # chance is 0.33
 
 

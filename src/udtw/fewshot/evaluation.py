@@ -33,24 +33,25 @@ def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None =
 
 
 @torch.no_grad()
-def all_scores(model: FewShotModel, tokens: Tokens) -> np.ndarray:
-    """(n, n): score of every sample as query against every sample as support; lower is closer."""
-    rows = [
-        model.objective.scores(model.comparator(tokens[i : i + BATCH], tokens)) for i in range(0, len(tokens), BATCH)
-    ]
+def support_scores(model: FewShotModel, queries: Tokens, supports: Tokens) -> np.ndarray:
+    """(Q, S): score of every query against every support; lower is closer."""
+    rows = [model.objective.scores(model.comparator(part, supports)) for part in _token_parts(queries)]
     return torch.cat(rows).cpu().numpy()
 
 
 @torch.no_grad()
-def all_code_scores(model: FewShotModel, dictionary: Dictionary, tokens: Tokens) -> np.ndarray:
-    """(n, n): minus the histogram intersection of the codes of all samples."""
-    codes = torch.cat([codes_of(model, dictionary, tokens[i : i + BATCH]) for i in range(0, len(tokens), BATCH)])
-    rows = [-histogram_intersection(codes[i : i + BATCH], codes) for i in range(0, len(codes), BATCH)]
+def code_scores(model: FewShotModel, dictionary: Dictionary, queries: Tokens, supports: Tokens) -> np.ndarray:
+    """(Q, S): minus the histogram intersection of the codes of queries and supports."""
+    codes = [
+        torch.cat([codes_of(model, dictionary, part) for part in _token_parts(tokens)])
+        for tokens in (queries, supports)
+    ]
+    rows = [-histogram_intersection(codes[0][i : i + BATCH], codes[1]) for i in range(0, len(queries), BATCH)]
     return torch.cat(rows).cpu().numpy()
 
 
 def episode_accuracy(episode: Episode, scores: np.ndarray) -> float:
-    """Share of queries whose nearest support has their class; ``scores`` (n, n) as from `all_scores`."""
+    """Share of queries whose nearest support has their class; ``scores`` (n, n) of every sample with every sample."""
     among = scores[np.ix_(episode.query.ravel(), episode.support.ravel())]
     return float((predict(among, episode.support_labels) == episode.query_labels).mean())
 
@@ -77,6 +78,11 @@ def evaluate_prototypes(model: FewShotModel, tokens: Tokens, sampler: EpisodeSam
         return float((found == episode.query_labels).mean())
 
     return evaluate(sampler, n_episodes, accuracy)
+
+
+def _token_parts(tokens: Tokens) -> Iterator[Tokens]:
+    for start in range(0, len(tokens), BATCH):
+        yield tokens[start : start + BATCH]
 
 
 def _parts(indices: np.ndarray) -> Iterator[np.ndarray]:

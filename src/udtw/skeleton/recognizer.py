@@ -1,0 +1,168 @@
+"""Few-shot action recognition from clips to scores: train, save, load, compare."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.fewshot import (
+    Dictionary,
+    DictionaryTask,
+    EpisodeSampler,
+    EpisodicTask,
+    FewShotModel,
+    Tokens,
+    checkpoint,
+    loop,
+)
+from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
+from udtw.skeleton.blocks import block_starts
+from udtw.skeleton.datasets import SkeletonSet
+from udtw.skeleton.encoder import SkeletonEncoder
+from udtw.skeleton.graphs import graph
+from udtw.skeleton.recipe import Recipe
+from udtw.skeleton.rendering import RenderedEncoder
+from udtw.skeleton.source import SkeletonSource
+
+
+class ActionRecognizer:
+    """A model of a `Recipe` for skeletons of one joint layout.
+
+    >>> recognizer = ActionRecognizer(Recipe(metric="udtw"), "kinect20")
+    >>> recognizer.fit(skeletons.of_classes(training_classes), checkpoint_path="run.safetensors")
+    >>> recognizer.scores(queries, supports)           # (Q, S), lower is closer
+    """
+
+    def __init__(self, recipe: Recipe, graph_name: str, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
+        self.recipe, self.graph_name, self.coordinates = recipe, graph_name, coordinates
+        self.graph = graph(graph_name)
+        self.losses: list[float] = []
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(recipe.seed)
+            self.model = self._make_model()
+        self.dictionary: Dictionary | None = None
+        if recipe.mode == "unsupervised":
+            self.dictionary = Dictionary(
+                recipe.n_atoms, dictionary_steps, recipe.dim, recipe.n_nearest, recipe.temperature
+            )
+
+    def _make_model(self) -> FewShotModel:
+        r = self.recipe
+        if r.encoder == "pictures":
+            encoder: torch.nn.Module = RenderedEncoder(self.coordinates, dim=r.dim, image_size=r.image_size)
+        else:
+            encoder = SkeletonEncoder(
+                self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
+                depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
+            )  # fmt: skip
+        return FewShotModel(
+            encoder, r.metric, r.objective, gamma=r.gamma, beta=r.beta, normalize=r.normalize,
+            sigma_range=(r.sigma_low, r.sigma_high), matching=r.matching,
+        )  # fmt: skip
+
+    def source(self, skeletons: SkeletonSet, *, augment: bool = False) -> SkeletonSource:
+        """Batches of these clips as the model's encoder takes them."""
+        if skeletons.graph != self.graph_name:
+            raise DataError(
+                f"The model was made for {self.graph_name} skeletons; {skeletons.name} has {skeletons.graph}."
+            )
+        r = self.recipe
+        extra = {"rotation": r.rotation, "stretch": r.stretch, "noise": r.noise} if augment else {}
+        return SkeletonSource(
+            skeletons, skeletons.labels, self.graph, block_size=r.block_size, stride=r.stride, scale=r.scale, **extra
+        )
+
+    def fit(
+        self,
+        skeletons: SkeletonSet,
+        *,
+        checkpoint_path: str | Path | None = None,
+        checkpoint_every: int = 100,
+        fabric: Any = None,
+        tick: Callable[[int, float], None] = lambda number, loss: None,
+    ) -> "ActionRecognizer":
+        """Train on clips of the training classes. Labels are read in supervised mode only.
+
+        With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
+        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
+        """
+        r, source = self.recipe, self.source(skeletons, augment=True)
+        task: EpisodicTask | DictionaryTask
+        if self.dictionary is None:
+            sampler = EpisodeSampler(source.labels, r.n_way, r.n_shot, r.n_query, r.seed)
+            task = EpisodicTask(
+                self.model, source, sampler, n_steps=r.n_steps, learning_rate=r.learning_rate,
+                weight_decay=r.weight_decay, episodes_per_step=r.episodes_per_step, fabric=fabric,
+            )  # fmt: skip
+        else:
+            self._start_dictionary(skeletons)
+            task = DictionaryTask(
+                self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
+                dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, seed=r.seed,
+            )  # fmt: skip
+        self.losses = loop.run(
+            task, r.n_steps, config=self.config, checkpoint_path=checkpoint_path, checkpoint_every=checkpoint_every,
+            tick=tick, writes=fabric is None or fabric.is_global_zero,
+        )  # fmt: skip
+        return self
+
+    def _start_dictionary(self, skeletons: SkeletonSet) -> None:
+        """Atoms of the mean block count begin as tokens of random clips under the untrained encoder."""
+        r = self.recipe
+        chosen = np.random.default_rng((r.seed, 0)).choice(
+            len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
+        )
+        tokens = encode_all(self.model, self.source(skeletons), chosen)
+        steps = max(1, round(float(tokens.lengths.float().mean())))
+        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature)
+        self.dictionary.start_from(tokens)
+
+    def tokens(self, skeletons: SkeletonSet) -> Tokens:
+        """The tokens of clips, with variances if the metric reads them."""
+        return encode_all(self.model, self.source(skeletons))
+
+    def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None) -> np.ndarray:
+        """(Q, S) of every query against every support (the queries themselves by default); lower is closer."""
+        x = self.tokens(queries)
+        y = x if supports is None else self.tokens(supports)
+        if self.dictionary is None:
+            return support_scores(self.model, x, y)
+        return code_scores(self.model, self.dictionary, x, y)
+
+    def n_blocks(self, skeletons: SkeletonSet) -> np.ndarray:
+        """(n,) blocks of every clip."""
+        size, stride = self.recipe.block_size, self.recipe.stride
+        return np.array([len(block_starts(len(clip), size, stride)) for clip in skeletons])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What `load` needs to make the same model again."""
+        steps = 1 if self.dictionary is None else self.dictionary.atoms.shape[1]
+        return {
+            "recipe": self.recipe.as_dict(), "graph": self.graph_name, "coordinates": self.coordinates,
+            "dictionary_steps": steps,
+        }  # fmt: skip
+
+    @property
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        return (
+            {"model": self.model} if self.dictionary is None else {"model": self.model, "dictionary": self.dictionary}
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ActionRecognizer":
+        """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
+        tensors, config = checkpoint.read(Path(path))
+        try:
+            recipe = Recipe.from_dict(config["recipe"])
+            found = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
+        except (KeyError, TypeError, UdtwError, RuntimeError) as error:
+            raise FileFormatError(f"{path} does not describe an action recogniser: {error!r}.") from error
+        checkpoint.load_modules(Path(path), tensors, found._modules)
+        found.losses = tensors["losses"].tolist()
+        for module in found._modules.values():
+            module.eval()
+        return found
