@@ -13,6 +13,7 @@ from udtw.cli.demo import demo
 from udtw.cli.forecast import forecast
 from udtw.cli.output import error_line
 from udtw.cli.reproduce import report, reproduce
+from udtw.cli.skeleton import app as skeleton
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
@@ -97,6 +98,7 @@ def _common(
 
 for command in (demo, align, barycenter, classify, forecast, reproduce, report):
     app.command()(command)
+app.add_typer(skeleton)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ than the memory; a shard is compared with its checksum when it is opened. Nothin
 
 import hashlib
 import json
+import time
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.data.atomic import write_atomically
+from udtw.data.atomic import leftovers, write_atomically
 from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.skeleton.datasets.progress import progress_bar
 from udtw.skeleton.datasets.shards import FILE, Contents, Shard, write_shard
@@ -25,6 +26,7 @@ FORMAT, VERSION = "udtw.SkeletonSet", 1
 MANIFEST = "manifest.json"
 CLIPS_PER_SHARD = 256
 OPEN_SHARDS = 32
+LEFTOVER_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,10 @@ def _write_manifest(
     write_atomically(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False).encode())
     for path in folder.glob("shard-*.safetensors"):
         if FILE.fullmatch(path.name) and path.name not in files:
+            path.unlink(missing_ok=True)
+    for path in leftovers(folder):
+        # A younger one may belong to a second run that is writing the same files.
+        if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
             path.unlink(missing_ok=True)
 
 

@@ -1,0 +1,82 @@
+"""``udtw skeleton prepare``: parse a data set of skeletons once, into a form that is fast and safe to read."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import note, show
+
+NAMES = "ntu60|ntu120|kinetics|kinetics-3d|utd-mhad|natops"
+LISTED = 5
+
+
+class OnError(StrEnum):
+    stop = "raise"
+    skip = "skip"
+
+
+def prepare(
+    name: Annotated[str, typer.Argument(metavar=NAMES, help="Which data set.")],
+    out: Annotated[Path, typer.Option(help="Folder for the prepared form, made if needed.")],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(envvar="UDTW_DATA", help="Folder of the original files, or one that holds it as NAME."),
+    ] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="A file that cannot be read stops the run, or is left out and listed.")
+    ] = OnError.stop,
+    ignore: Annotated[
+        Path | None,
+        typer.Option(
+            help="NTU: text file with samples to leave out, such as the published lists of missing skeletons."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Parse the original files of a data set once; training then starts at once and needs little memory.
+
+    Stop it at any time, and the same command goes on where it was; run it again when files were added or mended, and
+    only the shards with changed files are made anew. What it needs of each set:
+
+    - `ntu60`, `ntu120`: the `.skeleton` files, in any folders
+
+    - `kinetics`: kinetics_train_label.json, kinetics_val_label.json and their folders of JSON files; `kinetics-3d`: the
+    same with `.npz` files (array `frames`, T × people × 18 × 3)
+
+    - `utd-mhad`: the `.mat` files of the skeletons, or the zip file with them
+
+    - `natops`: NATOPS_TRAIN.ts and NATOPS_TEST.ts
+
+    Examples:
+
+    - `udtw skeleton prepare utd-mhad --data-dir ~/utd-mhad --out prepared/utd-mhad`
+
+    - `udtw skeleton prepare ntu120 --data-dir ~/ntu --ignore missing.txt --on-error skip --out prepared/ntu120`
+    """
+    from udtw.skeleton.datasets import find_source, prepare
+
+    begin = time.perf_counter()
+    source = find_source(name, data_dir, ignore=ignore)
+    done = prepare(source, out, on_error=str(on_error), progress=True)
+    for one in done.skipped[:LISTED]:
+        note(f"left out {one.name}: {one.reason}")
+    if len(done.skipped) > LISTED:
+        note(f"… and {len(done.skipped) - LISTED} more, all listed in {out / 'manifest.json'}")
+    result = {
+        "dataset": source.name,
+        "folder": str(out),
+        "clips": done.clips,
+        "left_out": len(done.skipped),
+        "classes": len(source.classes),
+        "joints": source.graph,
+        "shards_written": done.written,
+        "shards_kept": done.kept,
+        "seconds": time.perf_counter() - begin,
+    }
+    if json:
+        result["skipped"] = [{"name": one.name, "reason": one.reason} for one in done.skipped]
+    show(f"Prepared {source.name}", result, json)

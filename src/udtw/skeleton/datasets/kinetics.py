@@ -1,0 +1,153 @@
+"""Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in 400 kinds of videos, one JSON file a clip."""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udtw.errors import DataError
+from udtw.skeleton.datasets.kinetics_3d import read_lifted
+from udtw.skeleton.datasets.skeleton_set import Skipped
+from udtw.skeleton.datasets.source import Entry, Source
+
+GRAPH, JOINTS = "openpose18", 18
+PARTS = ("train", "val")
+MAX_CLASSES, MAX_FRAMES, MAX_PEOPLE, MAX_BYTES = 1000, 10_000, 200, 64 * 2**20
+LARGEST = 1e5  # pixels; coordinates are usually shares of the picture
+
+
+def kinetics_source(path: Path, lifted: bool = False) -> Source:
+    """``path``: a folder with kinetics_train_label.json, kinetics_val_label.json, or both, as published.
+
+    The clips of each are in kinetics_train/NAME.json and kinetics_val/NAME.json. With ``lifted`` they are 3D, in
+    NAME.npz in the same folders (see `kinetics_3d`). Clips that a list says to have no skeleton, or that are not there,
+    are in ``skipped``. Classes are numbered as in the lists.
+    """
+    lists = [(part, path / f"kinetics_{part}_label.json") for part in PARTS]
+    if not any(file.is_file() for _, file in lists):
+        raise DataError(f"{path} holds no Kinetics-skeleton: expected {lists[0][1].name} or {lists[1][1].name} in it.")
+    classes: dict[int, str] = {}
+    found: dict[str, tuple[Entry, Path]] = {}
+    skipped = []
+    for part, file in lists:
+        for name, known in _label_list(file).items() if file.is_file() else ():
+            label = _label(f"{file}, {name!r}", known, classes)
+            place = path / f"kinetics_{part}" / f"{name}{'.npz' if lifted else '.json'}"
+            if known.get("has_skeleton") is False:
+                skipped.append(Skipped(name, f"without skeleton, says {file.name}"))
+            elif not place.is_file():
+                skipped.append(Skipped(name, f"{place} is not there"))
+            else:
+                info = place.stat()
+                stamp = f"{info.st_size} {info.st_mtime_ns}"
+                found[name] = Entry(name, label, stamp=stamp, size=info.st_size), place
+    if not found:
+        raise DataError(f"{path} holds the lists of Kinetics-skeleton, but none of the {len(skipped)} clips in them.")
+    names = sorted(found)
+    readers = [partial(_read, place, entry.label, lifted) for entry, place in (found[name] for name in names)]
+    return Source(
+        "kinetics-3d" if lifted else "kinetics",
+        GRAPH,
+        tuple(classes.get(label, f"class {label}") for label in range(max(classes) + 1)),
+        tuple(found[name][0] for name in names),
+        lambda index: readers[index](),
+        tuple(skipped),
+    )
+
+
+def _read(path: Path, label: int, lifted: bool) -> np.ndarray:
+    content = _bytes(path)
+    return read_lifted(content, str(path)) if lifted else read_clip(content, str(path), label)
+
+
+def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarray:
+    """Frames (T, P, 18, 2) float32 of the text of a clip: x to the right and y down, NaN where the score is 0.
+
+    OpenPose does not follow people from frame to frame: the one or two with the highest mean score in a frame are
+    taken, the highest first, so that two people may change places. Frames in which nobody is seen are dropped.
+    """
+    clip = _json(content, where)
+    steps = clip.get("data") if isinstance(clip, dict) else None
+    if not isinstance(steps, list) or len(steps) > MAX_FRAMES:
+        raise DataError(f'{where}: expected {{"data": [...]}} with up to {MAX_FRAMES} frames. Get the file again.')
+    if label is not None and clip.get("label_index", label) != label:
+        raise DataError(f"{where}: label_index is {clip['label_index']!r}, but the list of labels says {label}.")
+    numbered: dict[int, list[np.ndarray]] = {}
+    for position, step in enumerate(steps):
+        here = f"{where}, frame {position + 1}"
+        index = step.get("frame_index") if isinstance(step, dict) else None
+        if type(index) is not int or index in numbered:
+            raise DataError(f"{here}: frame_index must be a whole number of its own; got {index!r:.40}.")
+        people = step.get("skeleton")
+        if not isinstance(people, list) or len(people) > MAX_PEOPLE:
+            raise DataError(f"{here}: skeleton must be a list of up to {MAX_PEOPLE} people. Get the file again.")
+        scored = sorted((_person(f"{here}, person {i + 1}", one) for i, one in enumerate(people)), key=lambda p: -p[0])
+        numbered[index] = [pose for score, pose in scored[:2] if score > 0]
+    seen = [numbered[index] for index in sorted(numbered) if numbered[index]]
+    if not seen:
+        raise DataError(f"{where}: nobody is seen in any of its {len(steps)} frames. Skip it.")
+    frames = np.full((len(seen), max(len(people) for people in seen), JOINTS, 2), np.nan, np.float32)
+    for position, poses in enumerate(seen):
+        frames[position, : len(poses)] = poses
+    return frames
+
+
+def _person(where: str, person: Any) -> tuple[float, np.ndarray]:
+    """Mean score and pose (18, 2)."""
+    if not isinstance(person, dict):
+        raise DataError(f"{where}: expected pose and score; got {type(person).__name__}. Get the file again.")
+    pose = _numbers(where, "pose", person.get("pose"), 2 * JOINTS).reshape(JOINTS, 2)
+    score = _numbers(where, "score", person.get("score"), JOINTS)
+    missing = ~(score > 0) | ~np.isfinite(pose).all(-1)
+    pose[missing] = np.nan
+    return float(np.where(missing, 0, score).mean()), pose
+
+
+def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:
+    if not isinstance(values, list) or len(values) != count or not all(type(v) in (int, float) for v in values):
+        raise DataError(f"{where}: {what} must be a list of {count} numbers. Get the file again.")
+    bad = next((value for value in values if LARGEST < abs(value) != math.inf), None)
+    if bad is not None:
+        raise DataError(f"{where}: {what} holds {str(bad)[:40]}, which is no place in a picture. Get the file again.")
+    return np.array(values, dtype=np.float64)
+
+
+def _label_list(path: Path) -> dict[str, dict[str, Any]]:
+    labels = _json(_bytes(path), str(path))
+    if not isinstance(labels, dict) or not all(isinstance(known, dict) for known in labels.values()):
+        raise DataError(f'{path}: expected {{"NAME": {{"label": ..., "label_index": ...}}, ...}}. Get the file again.')
+    for name in labels:
+        # A name becomes part of a path: it must not lead out of the folder.
+        if not name or "/" in name or "\\" in name or "\0" in name or len(name) > 200:
+            raise DataError(f"{path}: {name!r:.60} is not the name of a clip. Get the file again.")
+    return labels
+
+
+def _label(where: str, known: dict[str, Any], classes: dict[int, str]) -> int:
+    label, text = known.get("label_index"), known.get("label")
+    if type(label) is not int or not 0 <= label < MAX_CLASSES or not isinstance(text, str):
+        raise DataError(f"{where}: expected a label and a label_index from 0 to {MAX_CLASSES - 1}. Get the file again.")
+    if classes.setdefault(label, text) != text:
+        raise DataError(f"{where}: class {label} is called {text!r} here and {classes[label]!r} before.")
+    return label
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(content) > MAX_BYTES:
+        raise DataError(f"{path} has more than {MAX_BYTES} bytes, more than a file of this set. Get it again.")
+    return content
+
+
+def _json(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not JSON: {error}. Get the file again, or skip it.") from error

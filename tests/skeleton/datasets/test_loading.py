@@ -1,0 +1,67 @@
+"""Data sets by name: found where users put them, in the form that is there."""
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from tests.skeleton.datasets.clips import mat_bytes, same
+from udtw.errors import DataError, OptionError, SizeError
+from udtw.skeleton.datasets import find_source, load_skeletons, loading, prepare
+
+FILE = "a1_s1_t1_skeleton.mat"
+
+
+@pytest.mark.parametrize("below", [".", "utd-mhad", "skeleton/utd-mhad"])
+def test_the_folder_or_one_above_it(tmp_path, below, monkeypatch):
+    (tmp_path / below).mkdir(parents=True, exist_ok=True)
+    (tmp_path / below / FILE).write_bytes(mat_bytes())
+    assert len(load_skeletons("utd-mhad", tmp_path)) == 1
+    monkeypatch.setenv("UDTW_DATA", str(tmp_path))
+    assert len(load_skeletons("utd-mhad")) == 1
+
+
+def test_the_prepared_form_comes_first(tmp_path):
+    (tmp_path / FILE).write_bytes(mat_bytes())
+    original = load_skeletons("utd-mhad", tmp_path)
+    prepare(find_source("utd-mhad", tmp_path), tmp_path / "utd-mhad")
+    (tmp_path / FILE).unlink()
+    assert same(load_skeletons("utd-mhad", tmp_path)[0], original[0])
+    with pytest.raises(DataError, match="holds the prepared data set 'utd-mhad', not 'ntu60'"):
+        load_skeletons("ntu60", tmp_path / "utd-mhad")
+
+
+def test_originals_that_are_too_large_must_be_prepared(tmp_path, monkeypatch):
+    (tmp_path / FILE).write_bytes(mat_bytes())
+    monkeypatch.setattr(loading, "MAX_IN_MEMORY", 10)
+    with pytest.raises(SizeError, match="udtw skeleton prepare utd-mhad --data-dir DATA --out DIR"):
+        load_skeletons("utd-mhad", tmp_path)
+
+
+def test_wrong_names_and_options(tmp_path, monkeypatch):
+    monkeypatch.delenv("UDTW_DATA", raising=False)
+    with pytest.raises(OptionError, match=r"no skeleton data set 'ntu'; choose one of ntu60"):
+        load_skeletons("ntu", tmp_path)
+    with pytest.raises(OptionError, match="on_error must be one of"):
+        load_skeletons("utd-mhad", tmp_path, on_error="warn")
+    with pytest.raises(OptionError, match="ignore is a list of samples of NTU"):
+        load_skeletons("utd-mhad", tmp_path, ignore="x.txt")
+    with pytest.raises(OptionError, match="is generated"):
+        find_source("synthetic", tmp_path)
+    with pytest.raises(DataError, match="UDTW_DATA"):
+        load_skeletons("utd-mhad")
+    with pytest.raises(DataError, match="does not exist"):
+        load_skeletons("utd-mhad", tmp_path / "none")
+
+
+def test_nothing_but_broken_files_is_an_error(tmp_path):
+    (tmp_path / FILE).write_bytes(b"")
+    with pytest.raises(DataError, match=r"none of the 1 clips could be read. The first: .*a1_s1_t1"):
+        load_skeletons("utd-mhad", tmp_path, on_error="skip")
+
+
+def test_a_progress_bar_goes_to_standard_error(tmp_path, capsys):
+    (tmp_path / FILE).write_bytes(mat_bytes())
+    load_skeletons("utd-mhad", tmp_path, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "reading utd-mhad" in shown.err
