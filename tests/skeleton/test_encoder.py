@@ -71,6 +71,16 @@ def test_unit_tokens_have_unit_length():
     torch.testing.assert_close(tokens.features.square().sum(2)[tokens.inside], torch.ones(22), rtol=1e-3, atol=1e-3)
 
 
+def test_standardised_tokens_have_mean_zero_and_unit_deviation():
+    data = source()
+    network = encoder(data, unit_tokens=False)
+    network.standardize(data.batch(EVERY))
+    tokens = network(data.batch(EVERY))
+    values = tokens.features[tokens.inside]
+    torch.testing.assert_close(values.mean(0), torch.zeros(16), rtol=0, atol=1e-4)
+    torch.testing.assert_close(values.std(0), torch.ones(16), rtol=1e-3, atol=1e-3)
+
+
 def test_without_a_transformer_a_token_depends_on_its_block_only():
     data = source()
     blocks, lengths, people = data.batch(EVERY)

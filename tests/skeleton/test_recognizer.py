@@ -12,11 +12,11 @@ from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
 
-ACTIONS = make_actions(6, 8, random_state=0)
+ACTIONS = make_actions(6, 10, random_state=0)
 TRAIN, NOVEL = ACTIONS.of_classes([0, 1, 2]), ACTIONS.of_classes([3, 4, 5])
 SMALL = Recipe(
-    dim=16, joint_dim=8, width=32, depth=1, heads=2, dropout=0.0, n_way=3, n_query=2, n_steps=25, n_atoms=12,
-    n_nearest=3, dict_iter=2, batch_size=8, block_size=8, stride=8, learning_rate=3e-3,
+    dim=16, joint_dim=8, width=32, depth=0, heads=2, dropout=0.0, n_way=3, n_query=2, n_steps=25, n_atoms=24,
+    n_nearest=12, dict_iter=2, batch_size=8, block_size=8, stride=8, learning_rate=3e-3,
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_novel_actions_are_recognised_and_a_loaded_model_agrees(mode, tmp_path):
 
 
 def test_training_does_not_read_labels_without_supervision():
-    mixed = make_actions(6, 8, random_state=0).of_classes([0, 1, 2])
+    mixed = make_actions(6, 10, random_state=0).of_classes([0, 1, 2])
     shuffled = np.random.default_rng(0).permutation(mixed.labels)
     mixed.labels = shuffled
     one, other = recognizer(mode="unsupervised").fit(TRAIN), recognizer(mode="unsupervised").fit(mixed)
@@ -81,6 +81,17 @@ def test_every_metric_trains_by_a_flag(metric):
 def test_pictures_of_blocks_serve_as_an_encoder():
     found = recognizer(metric="protonet", encoder="pictures", image_size=32, n_steps=15).fit(TRAIN)
     assert np.mean(found.losses[-5:]) < np.mean(found.losses[:5])
+
+
+def test_inference_by_codes_needs_a_dictionary_and_by_alignment_does_not():
+    found = recognizer(mode="unsupervised", n_steps=2).fit(TRAIN)
+    by_codes = found.scores(NOVEL)
+    assert by_codes.min() >= -1.001
+    assert by_codes.max() <= 0
+    assert found.scores(NOVEL, inference="alignment").max() > 0
+    np.testing.assert_array_equal(found.scores(NOVEL, inference="codes"), by_codes)
+    with pytest.raises(OptionError, match="codes need a dictionary"):
+        recognizer().scores(NOVEL, inference="codes")
 
 
 def test_skeletons_of_another_layout_are_refused():

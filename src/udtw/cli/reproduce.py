@@ -1,6 +1,5 @@
 """``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that may be stopped at any time."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,9 @@ from udtw.cli.output import messages, note
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="ucr|ecg5000|barycenters", help="Which experiment.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ucr|ecg5000|barycenters|utd-mhad|ntu60|ntu120|kinetics", help="Which experiment.")
+    ],
     data_dir: options.DataDir = None,
     out: Annotated[Path, typer.Option(help="Folder of results; those of experiment NAME go to OUT/NAME.")] = Path(
         "runs"
@@ -35,9 +36,11 @@ def reproduce(
     - `udtw reproduce ecg5000 --data-dir ~/ucr --seeds 0-4`
 
     - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
+
+    - `udtw reproduce utd-mhad --data-dir ~/skeletons --jobs 2`
     """
     from udtw.experiments import Store, run
-    from udtw.experiments.registry import experiment, seeds_of, write_report
+    from udtw.experiments.registry import experiment, seeds_of, work_of, write_report
 
     module = experiment(name)
     folder = out / (f"{name}-quick" if quick else name)
@@ -49,7 +52,7 @@ def reproduce(
         data_dir=where,
     )
     store = Store(folder / "units")
-    summary = run(units, partial(module.work, data_dir=where), store, n_jobs=jobs, console=messages())
+    summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
     results = store.results()
     if results:
         note(f"Open {write_report(name, results, folder)}")

@@ -1,7 +1,8 @@
 """The experiments by name, and what each of their modules offers."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,10 @@ EXPERIMENTS: dict[str, str] = {
     "ucr": "udtw.experiments.ucr",
     "ecg5000": "udtw.experiments.ecg5000",
     "barycenters": "udtw.experiments.barycenters",
+    "utd-mhad": "udtw.experiments.utd_mhad",
+    "ntu60": "udtw.experiments.ntu60",
+    "ntu120": "udtw.experiments.ntu120",
+    "kinetics": "udtw.experiments.kinetics",
 }
 """Name to module. The units of an experiment carry its name, alone or followed by "-" and a part."""
 
@@ -21,7 +26,11 @@ SEEDS = [0, 1, 2]
 
 
 class Experiment(Protocol):
-    """What a module of `EXPERIMENTS` offers; it may also have ``SEEDS``, the seeds of a full run."""
+    """What a module of `EXPERIMENTS` offers.
+
+    It may also have ``SEEDS``, the seeds of a full run, and ``CHECKPOINTS = True``: then ``work`` takes a further
+    argument ``checkpoint_dir``, where a long unit keeps what it needs to go on after an interruption.
+    """
 
     TITLE: str
 
@@ -41,6 +50,13 @@ def experiment(name: str) -> Experiment:
 
 def seeds_of(module: Experiment) -> list[int]:
     return list(getattr(module, "SEEDS", SEEDS))
+
+
+def work_of(module: Experiment, data_dir: str | None, folder: Path) -> Callable[[Unit], dict[str, Any]]:
+    """The module's ``work`` with all arguments but the unit; ``folder`` is that of the experiment's results."""
+    if getattr(module, "CHECKPOINTS", False):
+        return partial(module.work, data_dir=data_dir, checkpoint_dir=str(folder / "checkpoints"))  # type: ignore[call-arg]
+    return partial(module.work, data_dir=data_dir)
 
 
 def name_of(unit: Unit, known: Mapping[str, str] = EXPERIMENTS) -> str | None:

@@ -10,8 +10,8 @@ from udtw.fewshot.tokens import Tokens
 class Dictionary(nn.Module):
     """K atoms ``M_k``, sequences of τ' tokens, (K, τ', d).
 
-    The code of a sequence is its locality-constrained soft assignment (LCSA) ``α_k ∝ exp(−d²(Ψ, M_k)/γ')`` over its K'
-    nearest atoms, zero elsewhere.
+    The code of a sequence is its locality-constrained soft assignment (LCSA) ``α_k ∝ exp(−τ'd²(Ψ, M_k)/γ')`` over its
+    K' nearest atoms, zero elsewhere. Comparators give d² per step, hence τ': γ' is on the scale of sums along a path.
 
     Parameters
     ----------
@@ -49,11 +49,9 @@ class Dictionary(nn.Module):
 
     def codes(self, distance: Tensor) -> Tensor:
         """``α`` (B, K), rows that add up to one, from the distances (B, K) to the atoms."""
-        nearest = distance.topk(self.n_nearest, 1, largest=False).indices
-        kept = torch.full_like(distance, -torch.inf).scatter(
-            1, nearest, -distance.gather(1, nearest) / self.temperature
-        )
-        return kept.softmax(1)
+        score = distance * (-self.atoms.shape[1] / self.temperature)
+        nearest = score.topk(self.n_nearest, 1).indices
+        return torch.full_like(score, -torch.inf).scatter(1, nearest, score.gather(1, nearest)).softmax(1)
 
     def reconstruct(self, codes: Tensor) -> Tokens:
         """``Σ_k α_k M_k`` of every code, (B, τ', d)."""

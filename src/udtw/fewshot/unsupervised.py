@@ -20,14 +20,19 @@ class DictionaryTask:
     A step draws ``batch_size`` samples, makes ``dict_iter`` gradient steps on the atoms (rate ``dictionary_rate``) with
     the encoder fixed, then one on encoder and SigmaNet (``encoder_rate``) with the atoms and codes fixed. All distances
     are those of the model's comparator.
+
+    The objective is least where all samples have the same tokens. Against that, the encoder's step also minimises
+    ``spread · mean over features of max(0, 1 − √d·std)``, the standard deviation being that of the batch's tokens.
     """
 
     def __init__(
         self, model: FewShotModel, dictionary: Dictionary, source: Source, *, batch_size: int = 32, dict_iter: int = 10,
-        dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, seed: int = 0,
+        dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, spread: float = 1.0,
+        seed: int = 0,
     ) -> None:  # fmt: skip
         self.model, self.dictionary, self.source = model, dictionary, source
         self.batch_size, self.dict_iter, self.beta, self.seed = batch_size, dict_iter, beta, seed
+        self.spread = spread
         self.modules: Mapping[str, nn.Module] = {"model": model, "dictionary": dictionary}
         self.optimizers: Mapping[str, Optimizer] = {
             "dictionary": torch.optim.Adam(dictionary.parameters(), lr=dictionary_rate),
@@ -54,6 +59,8 @@ class DictionaryTask:
         if name == "model":
             target = Tokens(target.features.detach(), target.lengths)
         loss = self.model.comparator.paired(tokens, self.model.with_variance(target)).loss(self.beta).mean()
+        if name == "model":
+            loss = loss + self.spread * narrowness(tokens)
         optimizer.zero_grad(set_to_none=True)
         loss.backward(inputs=[p for group in optimizer.param_groups for p in group["params"]])
         optimizer.step()
@@ -62,6 +69,13 @@ class DictionaryTask:
     @torch.no_grad()
     def _codes(self, tokens: Tokens) -> Tensor:
         return codes_of(self.model, self.dictionary, tokens)
+
+
+def narrowness(tokens: Tokens) -> Tensor:
+    """``mean over features of max(0, 1 − √d·std)``: 0 where features vary as those of unit tokens may, 1 at worst."""
+    values = tokens.features[tokens.inside]
+    std = (values.var(0, correction=0) + 1e-8).sqrt()
+    return torch.relu(1 - values.shape[1] ** 0.5 * std).mean()
 
 
 def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens) -> Tensor:

@@ -14,7 +14,9 @@ class SkeletonEncoder(nn.Module):
     """MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
 
     ``X̂ = MLP(block)`` (d̂ for each joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalised adjacency of the joint graph,
-    flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. Two people: their mean.
+    flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. Two people: their mean. The
+    Transformer sees a set of blocks, not their order: that is the business of the alignment, and a code of the position
+    would make all clips alike.
 
     Parameters
     ----------
@@ -64,12 +66,32 @@ class SkeletonEncoder(nn.Module):
         self.transformer = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False) if depth else None
         self.out = nn.Linear(width, dim)
 
+    @torch.no_grad()
+    def standardize(self, batch: tuple[Tensor, Tensor, Tensor]) -> None:
+        """Rescale the last FC so that every feature of these clips' tokens has mean 0 and standard deviation 1.
+
+        Before any training all tokens point the same way, because what clips have in common outweighs what tells them
+        apart; without labels nothing would change that.
+        """
+        tokens = self._raw(batch)
+        values = tokens.features[tokens.inside]
+        std = values.std(0).clamp_min(1e-6)
+        self.out.weight /= std[:, None]
+        self.out.bias.copy_((self.out.bias - values.mean(0)) / std)
+
     def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
         """Tokens (B, τ, d') of ``(blocks, lengths, people)``.
 
         ``blocks`` (B, τ, P, J, M·C) are padded to the longest; ``lengths`` (B,) count them; ``people`` (B, P) says who
         is there.
         """
+        raw = self._raw(batch)
+        if not self.unit_tokens:
+            return raw
+        unit = nn.functional.layer_norm(raw.features, raw.features.shape[-1:]) / math.sqrt(self.dim)
+        return Tokens(unit, raw.lengths)
+
+    def _raw(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
         blocks, lengths, people = batch
         if blocks.ndim != 5 or tuple(blocks.shape[3:]) != self.inputs:
             joints, size = self.inputs
@@ -81,11 +103,8 @@ class SkeletonEncoder(nn.Module):
         tokens = (each * present).sum(2) / present.sum(2)
         if self.transformer is not None:
             outside = torch.arange(blocks.shape[1], device=blocks.device) >= lengths[:, None]
-            tokens = self.transformer(tokens + _positions(tokens), src_key_padding_mask=outside)
-        tokens = self.out(tokens)
-        if self.unit_tokens:
-            tokens = nn.functional.layer_norm(tokens, tokens.shape[-1:]) / math.sqrt(self.dim)
-        return Tokens(tokens, lengths)
+            tokens = self.transformer(tokens, src_key_padding_mask=outside)
+        return Tokens(self.out(tokens), lengths)
 
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
@@ -98,12 +117,3 @@ def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
         power = power @ step
         total = total + power
     return (alpha * torch.eye(len(step)) + (1 - alpha) / hops * total).float()
-
-
-def _positions(tokens: Tensor) -> Tensor:
-    """(τ, width) sines and cosines of the block number at geometric frequencies."""
-    steps, width = tokens.shape[1:]
-    position = torch.arange(steps, device=tokens.device, dtype=tokens.dtype)[:, None]
-    half = (width + 1) // 2
-    rate = torch.exp(torch.arange(half, device=tokens.device, dtype=tokens.dtype) * (-math.log(10_000.0) / half))
-    return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], 1)[:, :width]

@@ -59,6 +59,7 @@ class Recipe:
     dict_iter: int = 10
     dictionary_rate: float = 1e-3
     encoder_rate: float = 1e-3
+    spread: float = 1.0
     batch_size: int = 32
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.fewshot import (
     Dictionary,
     DictionaryTask,
@@ -19,13 +19,14 @@ from udtw.fewshot import (
     loop,
 )
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
-from udtw.skeleton.blocks import block_starts
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import graph
 from udtw.skeleton.recipe import Recipe
 from udtw.skeleton.rendering import RenderedEncoder
 from udtw.skeleton.source import SkeletonSource
+
+INFERENCE = ("auto", "alignment", "codes")
 
 
 class ActionRecognizer:
@@ -101,7 +102,8 @@ class ActionRecognizer:
             self._start_dictionary(skeletons)
             task = DictionaryTask(
                 self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
-                dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, seed=r.seed,
+                dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread,
+                seed=r.seed,
             )  # fmt: skip
         self.losses = loop.run(
             task, r.n_steps, config=self.config, checkpoint_path=checkpoint_path, checkpoint_every=checkpoint_every,
@@ -115,7 +117,11 @@ class ActionRecognizer:
         chosen = np.random.default_rng((r.seed, 0)).choice(
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
         )
-        tokens = encode_all(self.model, self.source(skeletons), chosen)
+        source = self.source(skeletons)
+        if isinstance(self.model.encoder, SkeletonEncoder):
+            self.model.eval()
+            self.model.encoder.standardize(source.batch(chosen))
+        tokens = encode_all(self.model, source, chosen)
         steps = max(1, round(float(tokens.lengths.float().mean())))
         self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature)
         self.dictionary.start_from(tokens)
@@ -124,18 +130,22 @@ class ActionRecognizer:
         """The tokens of clips, with variances if the metric reads them."""
         return encode_all(self.model, self.source(skeletons))
 
-    def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None) -> np.ndarray:
-        """(Q, S) of every query against every support (the queries themselves by default); lower is closer."""
+    def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None, inference: str = "auto") -> np.ndarray:
+        """(Q, S) of every query against every support (the queries themselves by default); lower is closer.
+
+        ``inference``: "alignment" compares tokens by the recipe's metric; "codes" compares dictionary codes by
+        histogram intersection; "auto" is codes where there is a dictionary.
+        """
+        if inference not in INFERENCE or (inference == "codes" and self.dictionary is None):
+            raise OptionError(
+                f"inference must be one of {INFERENCE}, and codes need a dictionary (mode='unsupervised'); "
+                f"got {inference!r} with mode={self.recipe.mode!r}."
+            )
         x = self.tokens(queries)
         y = x if supports is None else self.tokens(supports)
-        if self.dictionary is None:
+        if self.dictionary is None or inference == "alignment":
             return support_scores(self.model, x, y)
         return code_scores(self.model, self.dictionary, x, y)
-
-    def n_blocks(self, skeletons: SkeletonSet) -> np.ndarray:
-        """(n,) blocks of every clip."""
-        size, stride = self.recipe.block_size, self.recipe.stride
-        return np.array([len(block_starts(len(clip), size, stride)) for clip in skeletons])
 
     @property
     def config(self) -> dict[str, Any]:

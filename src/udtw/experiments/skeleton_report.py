@@ -1,0 +1,79 @@
+"""Tables of the skeleton experiments, beside the paper's own numbers."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from udtw.experiments.document import Document
+from udtw.experiments.skeleton_runs import METHODS
+from udtw.experiments.units import Unit
+
+Results = list[tuple[Unit, dict[str, Any]]]
+Paper = Mapping[str, Mapping[str, Iterable[float]]]
+"""Mode, then method, to the numbers of the columns."""
+
+WAYS = {
+    ("supervised", "alignment"): "Supervised",
+    ("unsupervised", "codes"): "Unsupervised, by codes",
+    ("unsupervised", "alignment"): "Unsupervised, by alignment",
+}
+T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+"""97.5 % quantile of Student's t by the number of seeds."""
+
+
+def over_seeds(values: list[float]) -> str:
+    """``mean ± 95 % interval`` in per cent; the interval is that of the mean over training seeds (Student's t)."""
+    mean = 100 * float(np.mean(values))
+    if len(values) not in T_975:
+        return f"{mean:.1f}"
+    return f"{mean:.1f} ± {100 * T_975[len(values)] * float(np.std(values, ddof=1)) / len(values) ** 0.5:.1f}"
+
+
+def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], list[float]]:
+    """(method, n_train) to the accuracies of the seeds, in their order."""
+    found: dict[tuple[str, Any], list[float]] = {}
+    for unit, result in sorted(results, key=lambda pair: pair[0].seed):
+        if unit.options["mode"] == mode and way in result:
+            found.setdefault((unit.method, unit.options.get("n_train")), []).append(result[way]["mean"])
+    return found
+
+
+def one_table(document: Document, title: str, results: Results, note: str) -> None:
+    """Methods down; supervised and unsupervised accuracies across."""
+    columns = {name: accuracies(results, *key) for key, name in WAYS.items()}
+    rows = [
+        [METHODS[m], *(over_seeds(c[m, None]) if (m, None) in c else None for c in columns.values())]
+        for m in METHODS
+        if any((m, None) in c for c in columns.values())
+    ]
+    document.table(title, ["comparator", *columns], rows, note)
+
+
+def tables_by_size(document: Document, results: Results, paper: Paper, sizes: Iterable[Any], what: str) -> None:
+    """A table for each kind of training: methods down, numbers of training classes across, "ours (paper)"."""
+    sizes = list(sizes)
+    for (mode, way), name in WAYS.items():
+        found = accuracies(results, mode, way)
+        printed = paper.get(mode, {}) if way != "alignment" or mode == "supervised" else {}
+        rows = []
+        for method, label in METHODS.items():
+            base = method.partition("-")[0]
+            theirs: list[float | None] = [*printed.get(base, [])] or [None] * len(sizes)
+            if any((method, size) in found for size in sizes) or printed.get(method):
+                ours = [over_seeds(found[method, size]) if (method, size) in found else "–" for size in sizes]
+                rows.append([label, *(o if t is None else f"{o} ({t})" for o, t in zip(ours, theirs, strict=True))])
+        document.table(f"{name}: accuracy in % with {what}; the paper's in brackets", ["", *map(str, sizes)], rows)
+
+
+def against(
+    results: Results, method: str = "udtw", way: tuple[str, str] = ("supervised", "alignment")
+) -> list[list[Any]]:
+    """Rows ``[other, mean difference, its 95 % interval]`` of ``method`` minus every other, paired by seed."""
+    found = accuracies(results, *way)
+    rows = []
+    for other, label in METHODS.items():
+        pair = found.get((method, None), []), found.get((other, None), [])
+        if other != method and len(pair[0]) == len(pair[1]) and len(pair[0]) in T_975:
+            rows.append([label, over_seeds([a - b for a, b in zip(*pair, strict=True)])])
+    return rows
