@@ -1,8 +1,10 @@
 """The prepared form: what goes in comes out, an interrupted run goes on, and a damaged shard is never read silently."""
 
 import json
+import os
 import pickle
 import random
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ pytest.importorskip("safetensors")
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets import open_prepared, prepare
-from udtw.skeleton.datasets.store import MANIFEST, OPEN_SHARDS
+from udtw.skeleton.datasets.store import MANIFEST
 
 CLIPS = many(10)
 
@@ -51,15 +53,6 @@ def test_an_opened_set_can_be_sent_to_worker_processes(tmp_path):
     assert same(pickle.loads(pickle.dumps(skeletons))[1], CLIPS[1])
 
 
-def test_more_shards_than_may_be_open(tmp_path):
-    clips = [clip(str(i), seed=i) for i in range(OPEN_SHARDS + 5)]
-    prepare(source(clips), tmp_path, clips_per_shard=1)
-    skeletons = open_prepared(tmp_path)
-    for _ in range(2):
-        assert all(same(one, other) for one, other in zip(skeletons, clips, strict=True))
-    assert len(skeletons._read._open) == OPEN_SHARDS
-
-
 def test_the_second_call_does_nothing(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     before = {path.name: path.stat().st_mtime_ns for path in shards(tmp_path)}
@@ -91,6 +84,22 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
     done = prepare(source(CLIPS), tmp_path / "out", clips_per_shard=3)
     assert done.kept == stop // 3
     assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_until_the_new_set_is_whole_the_old_one_is_there(tmp_path):
+    prepare(source(CLIPS), tmp_path, clips_per_shard=3)
+    changed = source(CLIPS, broken={8}, stamps={0: "2", 8: "2"})
+    with pytest.raises(DataError, match="file 8"):
+        prepare(changed, tmp_path, clips_per_shard=3)
+    assert all(same(one, other) for one, other in zip(open_prepared(tmp_path), CLIPS, strict=True))
+
+
+def test_old_temporaries_are_removed_and_young_ones_left_alone(tmp_path):
+    for name, age in (("old", 7200), ("young", 60)):
+        (tmp_path / f".shard-{name}.tmp").touch()
+        os.utime(tmp_path / f".shard-{name}.tmp", times=(time.time() - age,) * 2)
+    prepare(source(CLIPS), tmp_path)
+    assert [path.name for path in tmp_path.glob(".*")] == [".shard-young.tmp"]
 
 
 def test_half_a_shard_is_made_again(tmp_path):

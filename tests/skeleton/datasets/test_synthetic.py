@@ -84,3 +84,5 @@ def test_impossible_sizes_are_refused(args, said):
         make_actions(*args)
     with pytest.raises(OptionError, match="style"):
         make_actions(1, 1, style=float("nan"))
+    with pytest.raises(OptionError, match="bursts of the sensor"):
+        Sensor(bursts=-1)

@@ -28,7 +28,7 @@ def natops_source(path: Path) -> Source:
                 raise DataError(f"{path}: NATOPS must have {3 * len(JOINTS)} channels; got shape {np.shape(steps)}.")
             if data.train.y.dtype.kind != "i" or not 1 <= label <= len(CLASSES):
                 raise DataError(f"{path}: labels of NATOPS must be from 1 to {len(CLASSES)}; got {label}.")
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 frames = np.asarray(steps, np.float32).reshape(-1, 1, len(JOINTS), 3)
             frames = np.where(np.isfinite(frames).all(-1, keepdims=True), frames, np.float32(np.nan))
             stamp = hashlib.sha256(frames.tobytes()).hexdigest()

@@ -7,8 +7,8 @@ than the memory; a shard is compared with its checksum when it is opened. Nothin
 
 import hashlib
 import json
+import os
 import time
-from collections import OrderedDict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from udtw.skeleton.datasets.source import Source, check_on_error, read_clips
 FORMAT, VERSION = "udtw.SkeletonSet", 1
 MANIFEST = "manifest.json"
 CLIPS_PER_SHARD = 256
-OPEN_SHARDS = 32
 LEFTOVER_SECONDS = 3600
 
 
@@ -42,7 +41,7 @@ class Prepared:
 
 def prepare(
     source: Source,
-    folder: Path,
+    folder: str | os.PathLike,
     *,
     on_error: str = "raise",
     clips_per_shard: int = CLIPS_PER_SHARD,
@@ -56,6 +55,7 @@ def prepare(
     check_on_error(on_error)
     if clips_per_shard < 1:
         raise OptionError(f"clips_per_shard must be at least 1; got {clips_per_shard}.")
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _refuse_other_sets(folder, source.name)
     starts = range(0, len(source), clips_per_shard)
@@ -90,8 +90,9 @@ def is_prepared(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def open_prepared(folder: Path) -> SkeletonSet:
+def open_prepared(folder: str | os.PathLike) -> SkeletonSet:
     """The set that `prepare` wrote into ``folder``; frames stay on the disk until they are asked for."""
+    folder = Path(folder)
     manifest = _read_manifest(folder / MANIFEST)
     try:
         shards = [(str(shard["file"]), int(shard["clips"])) for shard in manifest["shards"]]
@@ -122,7 +123,7 @@ class _Reader:
         self.folder = folder
         self.files = [name for name, _ in shards]
         self.ends = np.cumsum([count for _, count in shards])
-        self._open: OrderedDict[int, Shard] = OrderedDict()
+        self._open: dict[int, Shard] = {}
 
     def __call__(self, index: int) -> np.ndarray:
         number = int(np.searchsorted(self.ends, index, side="right"))
@@ -130,20 +131,17 @@ class _Reader:
         return shard.frames(index - (int(self.ends[number - 1]) if number else 0))
 
     def _shard(self, number: int) -> Shard:
+        # Once opened they stay so: a mapped file costs address space, and its checksum would be computed again.
         if number not in self._open:
             shard = Shard(self.folder / self.files[number])
             expected = int(self.ends[number] - (self.ends[number - 1] if number else 0))
             if len(shard) != expected:
                 raise FileFormatError(f"{shard.path} holds {len(shard)} clips; {MANIFEST} says {expected}.")
             self._open[number] = shard
-            # A process may only have so many files open.
-            while len(self._open) > OPEN_SHARDS:
-                self._open.popitem(last=False)
-        self._open.move_to_end(number)
         return self._open[number]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_open": OrderedDict()}
+        return {**vars(self), "_open": {}}
 
 
 def _plan(source: Source, indices: range) -> str:
@@ -153,15 +151,14 @@ def _plan(source: Source, indices: range) -> str:
 
 
 def _finished(folder: Path, number: int, plan: str) -> tuple[str, Contents] | None:
-    """A whole shard that was made by this plan; others with its number are removed."""
+    """A whole shard that was made by this plan."""
     for path in sorted(folder.glob(f"shard-{number:05d}-*.safetensors")):
         try:
             contents = Shard(path).contents()
         except UdtwError:
-            contents = None
-        if contents is not None and contents.plan == plan:
+            continue  # a damaged one is made again
+        if contents.plan == plan:
             return path.name, contents
-        path.unlink(missing_ok=True)
     return None
 
 
@@ -191,6 +188,7 @@ def _write_manifest(
         "skipped": [asdict(one) for one in skipped],
     }
     write_atomically(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False).encode())
+    # Not before: until here the folder held the old set as a whole.
     for path in folder.glob("shard-*.safetensors"):
         if FILE.fullmatch(path.name) and path.name not in files:
             path.unlink(missing_ok=True)

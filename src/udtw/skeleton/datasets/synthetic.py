@@ -29,6 +29,11 @@ class Sensor:
     burst_noise: float = 0.2
     missing: float = 0.2
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 <= value < np.inf:
+                raise OptionError(f"{name} of the sensor must be a number from 0 on; got {value}.")
+
 
 @overload
 def make_actions(

@@ -1,9 +1,7 @@
 """UTD-MHAD (Chen et al. 2015): 27 actions, 8 subjects, 4 trials, 20 joints of a Kinect: `aA_sS_tT_skeleton.mat`."""
 
-import io
 import re
 import zipfile
-import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -11,6 +9,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from udtw.errors import DataError
+from udtw.skeleton.datasets.archives import ArchiveError, open_zip, read_member
+from udtw.skeleton.datasets.mat5 import read_array
 from udtw.skeleton.datasets.source import Entry, Source
 
 NAME, GRAPH = "utd-mhad", "kinect20"
@@ -49,24 +49,12 @@ def utd_mhad_source(path: Path) -> Source:
 def read_mat(content: bytes, where: str) -> np.ndarray:
     """Frames (T, 1, 20, 3) float32 of a `.mat` file with an array ``d_skel`` (20, 3, T)."""
     try:
-        from scipy.io import loadmat
-    except ModuleNotFoundError as error:
-        if error.name != "scipy":
-            raise
-        raise ImportError("udtw reads .mat files with SciPy; install it with: pip install 'udtw[skeleton]'") from error
-    try:
-        arrays = loadmat(io.BytesIO(content), variable_names=["d_skel"])
-    except MemoryError:
-        raise DataError(f"{where} claims arrays that do not fit into memory. Get it again.") from None
-    # SciPy's reader of a damaged file fails with errors of any kind, struct's and its own among them.
-    except Exception as error:
-        raise DataError(f"{where} is not a .mat file that SciPy can read ({error}). Get it again.") from error
-    joints = arrays.get("d_skel")
-    if not isinstance(joints, np.ndarray) or joints.dtype.kind not in "fiu":
-        raise DataError(f"{where} holds no numbers called d_skel. Is it a file of UTD-MHAD?")
+        joints = read_array(content, "d_skel", MAX_BYTES)
+    except ValueError as error:
+        raise DataError(f"{where} is not a .mat file with an array d_skel: {error}. Get it again.") from error
     if joints.ndim != 3 or joints.shape[:2] != (20, 3) or not joints.shape[2]:
         raise DataError(f"{where}: d_skel must be (20, 3, T); got {joints.shape}. Get the file again.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         frames = np.ascontiguousarray(joints.transpose(2, 0, 1)[:, None], dtype=np.float32)
     frames[~np.isfinite(frames).all(-1)] = np.nan
     return frames
@@ -102,21 +90,18 @@ def _read_file(file: Path) -> np.ndarray:
     return read_mat(content, str(file))
 
 
-def _open(archive: Path) -> zipfile.ZipFile:
-    # As bytes: one directory is read once, and no file stays open while clips are asked for.
+def _in_zip(archive: Path) -> list[Found]:
+    found: dict[str, Found] = {}
     try:
         size = archive.stat().st_size
-        if size > MAX_ARCHIVE:
-            raise DataError(f"{archive} has {size} bytes, more than this data set has. Unpack it into a folder first.")
-        return zipfile.ZipFile(io.BytesIO(archive.read_bytes()))
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        # As bytes: the directory is read once, and no file stays open while clips are asked for.
+        members = open_zip(archive.read_bytes()) if size <= MAX_ARCHIVE else None
+    except OSError as error:
+        raise DataError(f"{archive} cannot be read: {error.strerror}.") from error
+    except ArchiveError as error:
         raise DataError(f"{archive} is not a whole zip file ({error}). Get it again.") from error
-
-
-def _in_zip(archive: Path) -> list[Found]:
-    # Members are read into memory by their own names and never unpacked: a name cannot lead out of any folder.
-    members = _open(archive)
-    found: dict[str, Found] = {}
+    if members is None:
+        raise DataError(f"{archive} has {size} bytes, more than this data set has. Unpack it into a folder first.")
     for info in members.infolist():
         name = PurePosixPath(info.filename).name
         if entry := _entry(name, f"{info.file_size} {info.CRC:08x}", info.file_size):
@@ -126,11 +111,7 @@ def _in_zip(archive: Path) -> list[Found]:
 
 def _read_member(members: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> np.ndarray:
     try:
-        # The size in the directory may be a lie, so that one more byte than allowed is asked for, and no more.
-        with members.open(info) as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{where} is damaged ({error}). Get the file again.") from error
-    if len(content) > MAX_BYTES:
-        raise DataError(f"{where} has more than {MAX_BYTES} bytes, more than a clip can have. Get the file again.")
+        content = read_member(members, info, MAX_BYTES)
+    except ArchiveError as error:
+        raise DataError(f"{where} is damaged: {error}. Get the file again.") from error
     return read_mat(content, where)
