@@ -1,0 +1,66 @@
+"""``udtw skeleton eval``: how well a trained recogniser knows actions that it was not trained on."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import show
+
+
+class Inference(StrEnum):
+    auto = "auto"
+    alignment = "alignment"
+    codes = "codes"
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="What `udtw skeleton train` wrote.")],
+    name: Annotated[str, typer.Argument(help="The data set.")],
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
+    n_way: Annotated[int, typer.Option(help="Classes an episode.")] = 5,
+    n_shot: Annotated[int, typer.Option(help="Labelled clips a class.")] = 1,
+    n_query: Annotated[int, typer.Option(help="Queries a class.")] = 10,
+    inference: Annotated[
+        Inference, typer.Option(help="By alignment with the supports, or by dictionary codes (unsupervised models).")
+    ] = Inference.auto,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Accuracy on the novel classes of the data set's protocol, with its 95 % confidence interval.
+
+    Where the protocol names one exemplar a class (NTU), all other clips of the novel classes are compared with these;
+    otherwise episodes are drawn.
+
+    Examples:
+
+    - `udtw skeleton eval model.safetensors synthetic`
+
+    - `udtw skeleton eval udtw.safetensors utd-mhad --data-dir ~/skeletons --episodes 2000 --json`
+    """
+    from udtw.fewshot import EpisodeSampler, accuracy_of
+    from udtw.fewshot.evaluation import evaluate_scores
+    from udtw.fewshot.model import predict
+    from udtw.skeleton import ActionRecognizer
+    from udtw.skeleton.datasets import load_skeletons, protocol
+
+    recognizer = ActionRecognizer.load(model)
+    skeletons = load_skeletons(name, data_dir, progress=True)
+    parts = protocol(skeletons)
+    novel = skeletons.subset(parts.novel)
+    if parts.exemplars is None:
+        sampler = EpisodeSampler(novel.labels, n_way, n_shot, n_query, seed)
+        accuracy = evaluate_scores(recognizer.scores(novel, inference=str(inference)), sampler, episodes)
+        what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes}
+    else:
+        known = skeletons.subset(parts.exemplars)
+        found = predict(recognizer.scores(novel, known, inference=str(inference)), known.labels)
+        accuracy = accuracy_of((found == novel.labels).astype(float))
+        what = {"n_way": len(known), "n_shot": 1, "test_clips": len(novel)}
+    result = {"accuracy": accuracy.mean, "half_width_95": accuracy.half_width, **what, "model": str(model)}
+    show(f"{name}, novel classes: {accuracy}", result, json)

@@ -1,0 +1,58 @@
+"""Train and evaluate on generated actions, as a user would type it."""
+
+import pytest
+
+from tests.cli.helpers import fails, run_json, run_ok
+from udtw.cli.skeleton_train import parse_setting
+from udtw.errors import OptionError
+
+SMALL = ["--setting", "dim=16", "--setting", "joint_dim=8", "--setting", "width=16", "--setting", "depth=0"]
+SMALL += ["--setting", "n_way=3", "--setting", "stride=8", "--setting", "n_atoms=16", "--setting", "n_nearest=4"]
+
+
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+def test_train_and_evaluate(mode, tmp_path):
+    model = tmp_path / "model.safetensors"
+    done = run_json("skeleton", "train", "synthetic", "--out", model, "--mode", mode, "--steps", 6, *SMALL)
+    assert done["steps"] == 6
+    found = run_json("skeleton", "eval", model, "synthetic", "--episodes", 50, "--n-query", 3)
+    assert 0.2 < found["accuracy"] <= 1
+    assert found["half_width_95"] > 0
+    assert found["episodes"] == 50
+
+
+def test_training_goes_on_where_it_was(tmp_path):
+    model = tmp_path / "model.safetensors"
+    command = ["skeleton", "train", "synthetic", "--out", model, "--steps", 3, *SMALL]
+    first = run_json(*command)
+    written = model.read_bytes()
+    assert run_json(*command) == first
+    assert model.read_bytes() == written
+
+
+def test_other_settings_on_the_same_file_are_refused(tmp_path):
+    model = tmp_path / "model.safetensors"
+    command = ["skeleton", "train", "synthetic", "--out", model, "--steps", 2, *SMALL]
+    run_ok(*command)
+    assert "other settings" in fails(2, *command, "--gamma", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("width=64", ("width", 64)),
+        ("beta=0.5", ("beta", 0.5)),
+        ("scale=axis", ("scale", "axis")),
+        ("a=none", ("a", None)),
+    ],
+)
+def test_settings_are_read_as_numbers_where_they_are(text, found):
+    assert parse_setting(text) == found
+
+
+def test_wrong_usage_is_one_line(tmp_path):
+    with pytest.raises(OptionError, match="NAME=VALUE"):
+        parse_setting("width")
+    out = tmp_path / "m.safetensors"
+    assert "no setting colour" in fails(2, "skeleton", "train", "synthetic", "--out", out, "--setting", "colour=red")
+    assert "no checkpoint" in fails(1, "skeleton", "eval", out, "synthetic")
