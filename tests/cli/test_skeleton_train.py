@@ -15,10 +15,10 @@ def test_train_and_evaluate(mode, tmp_path):
     model = tmp_path / "model.safetensors"
     done = run_json("skeleton", "train", "synthetic", "--out", model, "--mode", mode, "--steps", 6, *SMALL)
     assert done["steps"] == 6
-    found = run_json("skeleton", "eval", model, "synthetic", "--episodes", 50, "--n-query", 3)
+    found = run_json("skeleton", "eval", model, "synthetic", "--episodes", 50)
     assert 0.2 < found["accuracy"] <= 1
     assert found["half_width_95"] > 0
-    assert found["episodes"] == 50
+    assert (found["episodes"], found["n_query"]) == (50, 9)
 
 
 def test_training_goes_on_where_it_was(tmp_path):

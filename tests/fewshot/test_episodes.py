@@ -3,6 +3,7 @@ import pytest
 
 from udtw.errors import DataError, OptionError
 from udtw.fewshot import EpisodeSampler
+from udtw.fewshot.episodes import queries_for
 
 LABELS = np.repeat([3, 5, 7, 9], [6, 7, 8, 9])
 
@@ -43,6 +44,12 @@ def test_classes_are_drawn_evenly():
     counts = np.array([(drawn == c).sum() for c in (3, 5, 7, 9)])
     # Each count is binomial(2000, 3/4): five standard deviations are 97.
     assert np.abs(counts - 1500).max() < 97
+
+
+def test_queries_are_as_many_as_the_smallest_class_allows():
+    assert queries_for(LABELS, 2) == 4
+    assert queries_for(LABELS, 2, at_most=3) == 3
+    assert queries_for(LABELS, 9) == 1
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
     n_way: Annotated[int, typer.Option(help="Classes an episode.")] = 5,
     n_shot: Annotated[int, typer.Option(help="Labelled clips a class.")] = 1,
-    n_query: Annotated[int, typer.Option(help="Queries a class.")] = 10,
+    n_query: Annotated[
+        int | None, typer.Option(help="Queries a class; by default 10, or what the classes allow.")
+    ] = None,
     inference: Annotated[
         Inference, typer.Option(help="By alignment with the supports, or by dictionary codes (unsupervised models).")
     ] = Inference.auto,
@@ -44,6 +46,7 @@ def evaluate(
     - `udtw skeleton eval udtw.safetensors utd-mhad --data-dir ~/skeletons --episodes 2000 --json`
     """
     from udtw.fewshot import EpisodeSampler, accuracy_of
+    from udtw.fewshot.episodes import queries_for
     from udtw.fewshot.evaluation import evaluate_scores
     from udtw.fewshot.model import predict
     from udtw.skeleton import ActionRecognizer
@@ -54,6 +57,7 @@ def evaluate(
     parts = protocol(skeletons)
     novel = skeletons.subset(parts.novel)
     if parts.exemplars is None:
+        n_query = queries_for(novel.labels, n_shot) if n_query is None else n_query
         sampler = EpisodeSampler(novel.labels, n_way, n_shot, n_query, seed)
         accuracy = evaluate_scores(recognizer.scores(novel, inference=str(inference)), sampler, episodes)
         what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes}

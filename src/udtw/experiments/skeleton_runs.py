@@ -15,6 +15,7 @@ import numpy as np
 from udtw.errors import OptionError
 from udtw.experiments.units import Unit
 from udtw.fewshot import EpisodeSampler, accuracy_of
+from udtw.fewshot.episodes import queries_for
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.fewshot.model import predict
 from udtw.skeleton import ActionRecognizer, Recipe
@@ -105,7 +106,8 @@ def work(unit: Unit, data_dir: str | None = None, checkpoint_dir: str | None = N
         if parts.exemplars is None:
             scores = recognizer.scores(novel, inference=way)
             n_way = min(5, len(np.unique(novel.labels)))
-            accuracy = evaluate_scores(scores, EpisodeSampler(novel.labels, n_way, 1, 10, NOVEL_SEED), EPISODES)
+            sampler = EpisodeSampler(novel.labels, n_way, 1, queries_for(novel.labels, 1), NOVEL_SEED)
+            accuracy = evaluate_scores(scores, sampler, EPISODES)
         else:
             known = skeletons.subset(parts.exemplars)
             found = predict(recognizer.scores(novel, known, inference=way), known.labels)

@@ -22,6 +22,7 @@ CHECKPOINTS = True
 COMMON: dict[str, Any] = {"width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300}
 MODES: dict[str, dict[str, Any]] = {"unsupervised": {"n_steps": 100}}
 METHODS: dict[str, dict[str, Any]] = {}
+SHARED_BY_MODE = ("gamma", "beta")
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:

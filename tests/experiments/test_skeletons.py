@@ -1,0 +1,90 @@
+"""The skeleton experiments: their units, one quick run from start to report, and tables that add up."""
+
+import numpy as np
+import pytest
+import torch
+
+from udtw.errors import OptionError
+from udtw.experiments import Document, Store, kinetics, ntu60, ntu120, run, utd_mhad
+from udtw.experiments.registry import work_of
+from udtw.experiments.skeleton_report import against, over_seeds
+from udtw.experiments.skeleton_runs import METHODS, UNSUPERVISED, recipe_of
+from udtw.experiments.units import Unit
+
+EVERY = {"datasets": None, "seeds": [0], "quick": False, "data_dir": None}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("module", "columns"), [(utd_mhad, 1), (ntu60, 5), (ntu120, 5), (kinetics, 2)])
+def test_every_method_has_its_unit_and_a_recipe(module, columns):
+    units = module.units(**EVERY)
+    assert len(units) == len(set(units)) == columns * (len(METHODS) + len(UNSUPERVISED))
+    for unit in units:
+        recipe = recipe_of(unit)
+        assert unit.method.startswith(recipe.metric)
+        assert recipe.mode == unit.options["mode"]
+
+
+def test_all_methods_share_everything_but_the_comparison():
+    differing = {"metric", "encoder", "mode", "n_steps", "seed", *utd_mhad.SHARED_BY_MODE}
+    for mode in ("supervised", "unsupervised"):
+        recipes = [recipe_of(u).as_dict() for u in utd_mhad.units(**EVERY) if u.options["mode"] == mode]
+        same = [{k: v for k, v in recipe.items() if k not in differing} for recipe in recipes]
+        assert all(recipe == same[0] for recipe in same)
+
+
+def test_a_quick_run_from_start_to_report(tmp_path):
+    units = utd_mhad.units(datasets=["synthetic"], seeds=[0, 1], quick=True, data_dir=None)
+    chosen = [unit for unit in units if unit.method in ("udtw", "euclidean", "protonet-pictures")]
+    store = Store(tmp_path / "units")
+    summary = run(chosen, work_of(utd_mhad, None, tmp_path), store)
+    assert summary.computed == len(chosen) == 10
+    assert not list((tmp_path / "checkpoints").glob("*"))
+    for unit, result in store.results():
+        assert ("codes" in result) == (unit.options["mode"] == "unsupervised")
+        assert 0.15 < result["alignment"]["mean"] < 1
+    document = Document("test")
+    utd_mhad.report(store.results(), document)
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "Unsupervised, by codes" in text
+    assert text.count("| uDTW |") == 1
+
+
+def result(method: str, seed: int, accuracy: float, **params) -> tuple[Unit, dict]:
+    unit = Unit("ntu60", "ntu60", method, seed, {"mode": "supervised", **params})
+    return unit, {"alignment": {"mean": accuracy, "half_width": 0.01, "n": 100}}
+
+
+def test_the_interval_over_seeds_by_hand():
+    assert over_seeds([0.5, 0.6]) == "55.0 ± 63.5"
+    assert over_seeds([0.5]) == "50.0"
+
+
+def test_differences_are_paired_by_seed():
+    results = [result("udtw", s, 0.5 + 0.1 * s) for s in range(3)] + [result("tap", s, 0.4 + 0.1 * s) for s in range(3)]
+    assert against(results) == [["TAP", "10.0 ± 0.0"]]
+
+
+@pytest.mark.parametrize("module", [ntu60, ntu120])
+def test_the_paper_stands_beside_our_numbers(module, tmp_path):
+    results = [result("udtw", 0, 0.567, n_train=module.SIZES[0])]
+    document = Document("test")
+    module.report(results, document)
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert f"| uDTW | 56.7 ({module.PAPER['supervised']['udtw'][0]}) | – (" in text
+    for mode, rows in module.PAPER.items():
+        assert all(len(row) == 5 and list(row) == sorted(row) for row in rows.values()), mode
+        assert np.all(np.array(rows["udtw"]) > np.array(rows["soft_dtw"]))
+
+
+def test_unknown_data_sets_are_refused():
+    for module in (utd_mhad, kinetics):
+        with pytest.raises(OptionError, match="runs on"):
+            module.units(datasets=["mnist"], seeds=[0], quick=True, data_dir=None)
