@@ -1,6 +1,7 @@
 """The picture: ratios against what is required, and growth of time and memory with length."""
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def _ratios(axes: Axes, rows: Sequence[Faster]) -> None:
     places = range(len(rows))
     colors = ["#2a7f62" if row.met else "#b5443a" for row in rows]
     axes.barh(places, [row.ratio for row in rows], color=colors)
-    axes.scatter([row.bound for row in rows], places, marker="|", s=300, color="black", label="required", zorder=3)
+    required = [math.nan if row.bound is None else row.bound for row in rows]
+    axes.scatter(required, places, marker="|", s=300, color="black", label="required", zorder=3)
     axes.set_yticks(places, [f"{row.work}\nagainst {row.peer_name}" for row in rows], fontsize=7)
     axes.set(xscale="log", xlabel="times faster")
     axes.invert_yaxis()

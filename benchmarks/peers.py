@@ -4,12 +4,13 @@ A step is a closure without arguments, ready for `timing.interleave`. All steps 
 """
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 import udtw
-from benchmarks import plain_torch
+from benchmarks import plain_torch, plain_torch_tables
 from benchmarks.data import Batch
 from benchmarks.machine import CORES
 from benchmarks.timing import Call, fastest
@@ -20,6 +21,11 @@ warnings.filterwarnings("ignore", message="unsafe cast from uint64 to int64")
 OURS = "udtw"
 TSLEARN = "tslearn"
 PLAIN = "plain torch"
+PLAIN_VARIANTS: dict[str, Callable[..., plain_torch.Sums]] = {
+    "plain torch, tables (as torchwarp)": plain_torch_tables.udtw,
+    "plain torch, skewed: the fastest plain variant we found": plain_torch.udtw,
+}
+TABLES, SKEWED = PLAIN_VARIANTS
 
 
 def train_ours(batch: Batch) -> Call:
@@ -45,25 +51,27 @@ def train_tslearn(batch: Batch) -> Call:
     return step
 
 
-def train_plain(batch: Batch, threads: int | None = None) -> Call:
+def train_plain(batch: Batch, threads: int | None = None, variant: str = SKEWED) -> Call:
     """Plain-torch uDTW forward and backward, on ``threads`` torch threads (None leaves the number as it is)."""
+    udtw_plain = PLAIN_VARIANTS[variant]
 
     def step() -> None:
         batch.clear()
         before = torch.get_num_threads()
         torch.set_num_threads(threads or before)
         try:
-            plain_torch.udtw(*batch.leaves).loss.sum().backward()
+            udtw_plain(*batch.leaves).loss.sum().backward()
         finally:
             torch.set_num_threads(before)
 
     return step
 
 
-def train_plain_best(batch: Batch) -> tuple[str, Call]:
+def train_plain_best(batch: Batch, variant: str = SKEWED) -> tuple[str, Call]:
     """Plain torch with one thread or two, whichever is faster here: on small diagonals the second one can hurt."""
     calls = {
-        f"{PLAIN}, {n} thread{'s' * (n > 1)}": train_plain(batch, n) for n in range(1, torch.get_num_threads() + 1)
+        f"{variant}, {n} thread{'s' * (n > 1)}": train_plain(batch, n, variant)
+        for n in range(1, torch.get_num_threads() + 1)
     }
     name = fastest(calls)
     return name, calls[name]

@@ -13,7 +13,7 @@ class Comparison:
     ours: Timing
     peer: Timing
     peer_name: str
-    bound: float
+    bound: float | None
 
     def _cells(self, *texts: str) -> list[str]:
         return [self.work, duration(self.ours.median), duration(self.peer.median), self.peer_name, *texts]
@@ -21,7 +21,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Faster(Comparison):
-    """Ours must be ``bound`` times faster than the peer."""
+    """Ours must be ``bound`` times faster than the peer; None: shown without a requirement."""
 
     @property
     def ratio(self) -> float:
@@ -33,15 +33,18 @@ class Faster(Comparison):
 
     @property
     def met(self) -> bool:
-        return self.ratio >= self.bound
+        return self.bound is None or self.ratio >= self.bound
 
     def cells(self) -> list[str]:
-        return self._cells(f"{self.ratio:.1f}×", f"{self.best_ratio:.1f}×", f"≥ {self.bound:g}×")
+        required = "" if self.bound is None else f"≥ {self.bound:g}×"
+        return self._cells(f"{self.ratio:.1f}×", f"{self.best_ratio:.1f}×", required)
 
 
 @dataclass(frozen=True)
 class AtMostTimes(Comparison):
     """Ours may take ``bound`` times what the peer takes."""
+
+    bound: float
 
     @property
     def ratio(self) -> float:
@@ -100,4 +103,4 @@ def duration(seconds: float) -> str:
 
 def cells(row: Row) -> list[str]:
     """The row's cells under `HEADINGS`."""
-    return [*row.cells(), "yes" if row.met else "no"]
+    return [*row.cells(), "" if row.bound is None else "yes" if row.met else "no"]

@@ -1,5 +1,7 @@
 """The tools on top of the engine against the same tools of others: means, nearest neighbours, a forecaster's step."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import nn
@@ -71,7 +73,7 @@ def forecast_step(setting: Setting) -> Found:
     data = torch.randn(50, 140, generator=generator).cumsum(1)
     observed, future = data[:, :84], data[:, 84:, None]
 
-    def step(plain: bool) -> Call:
+    def step(plain: Callable[..., plain_torch.Sums] | None = None) -> Call:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = nn.Sequential(nn.Linear(84, 256), nn.ReLU(), nn.Linear(256, 56))
@@ -82,11 +84,11 @@ def forecast_step(setting: Setting) -> Found:
 
         def run() -> torch.Tensor:
             guess = model(observed)[..., None]
-            if plain:
-                found = plain_torch.udtw(guess, future, sigma(guess), sigma(future))
-                value = (found.distance + 0.1 * found.regularizer).mean()
-            else:
+            if plain is None:
                 value = loss(guess, future)
+            else:
+                found = plain(guess, future, sigma(guess), sigma(future))
+                value = (found.distance + 0.1 * found.regularizer).mean()
             optimizer.zero_grad()
             value.backward()
             optimizer.step()
@@ -94,14 +96,18 @@ def forecast_step(setting: Setting) -> Found:
 
         return run
 
-    ours, theirs = step(plain=False), step(plain=True)
+    ours = step()
+    theirs = {name: step(plain) for name, plain in peers.PLAIN_VARIANTS.items()}
     for number in range(3):
-        a, b = float(ours()), float(theirs())
-        if not abs(a - b) <= 1e-3 * abs(b):
-            raise Mismatch(f"Forecaster: the losses of step {number} are {a} and {b}.")
-    t = interleave({peers.OURS: ours, peers.PLAIN: theirs}, setting.effort)
+        a = float(ours())
+        for name, call in theirs.items():
+            b = float(call())
+            if not abs(a - b) <= 1e-3 * abs(b):
+                raise Mismatch(f"Forecaster: the losses of step {number} are {a} and, by {name}, {b}.")
+    t = interleave({peers.OURS: ours} | theirs, setting.effort)
     work = "uDTW training step of a forecaster, 50 × 56 × 56"
-    return Found([Faster(work, t[peers.OURS], t[peers.PLAIN], "plain-torch uDTW", 20)], raw(t))
+    bounds = {peers.TABLES: 20, peers.SKEWED: None}
+    return Found([Faster(work, t[peers.OURS], t[name], name, bound) for name, bound in bounds.items()], raw(t))
 
 
 CASES = {"mean": mean_of_ten, "nearest": nearest_of_500, "forecast": forecast_step}

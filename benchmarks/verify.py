@@ -5,6 +5,8 @@ dtaidistance's DTW are roots of the summed squared cost, aeon's is the sum; aeon
 plain DTW for equal series, so its diagonal is left out.
 """
 
+import itertools
+
 import numpy as np
 import torch
 
@@ -37,11 +39,11 @@ def _gradients(loss: torch.Tensor, *leaves: torch.Tensor) -> tuple[torch.Tensor,
 def against_plain_torch(seed: int) -> list[str]:
     """uDTW distance, regulariser, soft-min and all gradients, float64, and float32 within its floor."""
     report = []
-    for dim in (1, 3, 64):
+    for (variant, plain_udtw), dim in itertools.product(peers.PLAIN_VARIANTS.items(), (1, 3, 64)):
         batch = Batch.make(4, 40, seed, dim, torch.float64)
-        ours, plain = udtw.align(*batch.leaves), plain_torch.udtw(*batch.leaves)
+        ours, plain = udtw.align(*batch.leaves), plain_udtw(*batch.leaves)
         expected = _gradients(plain.loss, *batch.leaves)
-        name = f"plain torch, d={dim}"
+        name = f"{variant}, d={dim}"
         report += [
             _same(f"{name}, distance", ours.distance, plain.distance, EXACT),
             _same(f"{name}, regulariser", ours.regularizer, plain.regularizer, EXACT),

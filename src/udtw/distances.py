@@ -151,25 +151,28 @@ def align(
         first = 1 if distance == "expected" else 0
         usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
 
-        def terms(p: Problem) -> dict[int, Tensor]:
-            p = for_kernels(p)
+        def terms(p: Problem) -> tuple[dict[int, Tensor], Tensor | None]:
+            """Expectations by field, and their sum where the kernel has made it already."""
+            p, loss = for_kernels(p), None
             if backend == "numba" and wanted == usual and engine.expects_usual_gradient(p, beta):
-                columns = engine.loss_terms(p, float(beta) if p.uncertain else None).unbind(1)[: 1 + len(wanted)]
+                loss, *means = engine.loss_terms(p, float(beta))
+                found = dict(zip(wanted, means, strict=False))
             else:
                 columns = engine.sums(p, wanted, backend).unbind(1)
-            found = dict(zip(wanted, columns[1:], strict=True))
-            found[COST] = columns[first]
+                found = dict(zip(wanted, columns[1:], strict=True))
+                found[COST] = columns[first]
             if normalize is not None:
                 size = found[ONE] if normalize == "path" else p.lengths.amax(0)
-                found = {which: value / size for which, value in found.items()}
-            return found
+                found, loss = {which: value / size for which, value in found.items()}, None
+            return found, loss
 
-        found = terms(problem)
+        found, loss = terms(problem)
         total = found[COST]
         if debias:
-            total = total - 0.5 * sum(terms(self_pair(problem, side))[COST] for side in ("x", "y"))
+            total = total - 0.5 * sum(terms(self_pair(problem, side))[0][COST] for side in ("x", "y"))
         omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
-        loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
+        if loss is None or debias or isinstance(beta, Tensor):
+            loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
         if DEVIATION in found:
             loss = loss + lam * found[DEVIATION]
     return Alignment(form.restore(total), form.restore(omega), form.restore(loss), problem, form, backend)

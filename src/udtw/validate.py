@@ -63,6 +63,9 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
 
 def common(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     """The same tensors in the widest of their dtypes; all must be on one device."""
+    first, *others = [t for t in tensors.values() if t is not None]
+    if all(t.dtype == first.dtype and t.device == first.device for t in others):
+        return tensors
     given = {name: t for name, t in tensors.items() if t is not None}
     devices = {name: t.device for name, t in given.items()}
     if len(set(devices.values())) > 1:

@@ -103,18 +103,33 @@ def test_opcheck_cost_operators():
     torch.library.opcheck(numba_ops.path_least, (X, Y, None, VAR_X, VAR_Y, None, GAMMA, lengths, *band))
 
 
-def test_opcheck_sums_and_slopes():
+def test_opcheck_loss_and_slopes():
     arguments = _arguments()
     constant_gamma = (*arguments[:6], GAMMA, *arguments[7:])
-    torch.library.opcheck(numba_ops.path_sums_and_slopes, (*constant_gamma, [0.0, 1.0, 0.5]))
+    torch.library.opcheck(numba_ops.path_loss_and_slopes, (*constant_gamma, 0.5))
 
 
-@pytest.mark.parametrize("usual", [True, False])
-def test_opcheck_pullback(usual):
-    inputs = _arguments(False)
-    _, *slopes = numba_ops.path_sums_and_slopes(*inputs, [0.0, 1.0, 0.5])
-    grad = torch.tensor([[0.0, 2.0, 1.0], [0.0, 3.0, 1.5 if usual else 9.0]], dtype=torch.float64)
-    torch.library.opcheck(numba_ops.path_pullback, (grad, *slopes, *inputs, [0.0, 1.0, 0.5]))
+USED_RESULTS = {
+    "loss": (torch.tensor([2.0, 3.0]), None, None),
+    "mean loss": (torch.tensor(0.5).expand(2), None, None),
+    "the loss's parts": (None, torch.tensor([2.0, 3.0]), torch.tensor([1.0, 1.5])),
+    "other combination": (torch.tensor([2.0, 3.0]), None, torch.tensor([1.0, 9.0])),
+    "distance": (None, torch.tensor([2.0, 3.0]), None),
+}
+
+
+@pytest.mark.parametrize("used", USED_RESULTS)
+def test_pullback(used):
+    """Whatever the loss was made from, its gradients are those of `path_gradients`."""
+    inputs, beta = _arguments(False), 0.5
+    _, _, _, *slopes = numba_ops.path_loss_and_slopes(*inputs, beta)
+    derivatives = tuple(None if d is None else d.double() for d in USED_RESULTS[used])
+    torch.library.opcheck(numba_ops.path_pullback, (*derivatives, *slopes, *inputs, beta))
+    found = numba_ops.path_pullback(*derivatives, *slopes, *inputs, beta)
+    factors = numba_ops.loss_factors(*derivatives, beta)
+    expected = numba_ops.path_gradients(factors, None, *inputs, False, False)[:6]
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 def test_opcheck_gradients():
@@ -167,6 +182,16 @@ def test_torch_func_grad_and_vmap():
         assert torch.allclose(other, truth, rtol=1e-12)
 
 
+def test_vmap_over_the_gradient_of_the_usual_loss():
+    def loss(x, y, a, b):
+        return udtw.align(x, y, a, b, beta=0.5).loss
+
+    expected = torch.autograd.grad(loss(*(inputs := leaves((X, Y, VAR_X, VAR_Y)))).sum(), inputs)
+    found = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2, 3)))(X, Y, VAR_X, VAR_Y)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-12)
+
+
 def test_vmap_over_coupling_and_expectations_with_a_shared_mask():
     mask = torch.ones(4, 3, dtype=torch.bool).tril(1)
 
@@ -197,6 +222,17 @@ def test_autocast_computes_in_float32():
         found = udtw.align(x, y).loss
     assert found.dtype == torch.float32
     assert torch.equal(found, expected)
+
+
+def test_only_wanted_gradients_come_back_and_every_scale_gives_the_same_bits():
+    leaf, fixed = X.clone().requires_grad_(), (Y, VAR_X, VAR_Y)
+    (alike,) = torch.autograd.grad(udtw.align(leaf, *fixed).loss.mean(), leaf)
+    each = torch.full((2,), 0.5, dtype=torch.float64, requires_grad=True)
+    (apart,) = torch.autograd.grad(udtw.align(leaf, *fixed).loss, leaf, each)
+    assert torch.equal(alike, apart)
+    udtw.align(leaf, *fixed).loss.mean().backward()
+    assert torch.equal(leaf.grad, alike)
+    assert all(t.grad is None for t in fixed)
 
 
 def test_a_gradient_that_is_not_finite_stays_with_its_pair():

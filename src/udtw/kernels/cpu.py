@@ -6,22 +6,22 @@ arithmetic is in `cpu_rows` and `cpu_gradient_rows`, the sweeps in `cpu_forward`
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Literal
+from functools import cache, lru_cache
 
 import numpy as np
+from numba import njit
 
 from udtw.kernels.cpu_backward import backward
 from udtw.kernels.cpu_forward import BAD_VALUE, forward
 from udtw.kernels.cpu_forward import transitions as forward_transitions
 from udtw.kernels.cpu_hard import hard, mark_paths
-from udtw.kernels.cpu_layout import FACTORS, Gradients
+from udtw.kernels.cpu_layout import BY_COST, BY_LOG, FACTORS, Gradients
 from udtw.kernels.cpu_pack import Pairs
 from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
-LAYOUT: tuple[Literal["C"], Literal["W"]] = ("C", "W")
-"""Contiguous and writeable: the only kind of array that the kernels are compiled for."""
+INTEGER, DOUBLE, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 SERIAL_CELLS = 150_000
 """Below this many cells a second thread costs more than it saves."""
 PIECE_CELLS = 50_000
@@ -55,26 +55,52 @@ def make_pairs(
     mask: np.ndarray | None = None,
 ) -> Pairs:
     """`Pairs` with empty arrays for what is absent, each of the memory layout that the kernels are compiled for."""
-    dtype = np.dtype((x if x is not None else cost).dtype)  # type: ignore[union-attr]
-    count = gamma.shape[0]
-
-    def floats(array: np.ndarray | None, absent: tuple[int, ...]) -> np.ndarray:
-        return np.zeros(absent, dtype) if array is None else np.require(array, dtype, LAYOUT)
-
+    dtype = (x if x is not None else cost).dtype  # type: ignore[union-attr]
+    matrix, steps = _absent((0, 0, 0), dtype), _absent((0, 0, 1), dtype)
     return Pairs(
-        x=floats(x, (0, 0, 0)),
-        y=floats(y, (0, 0, 0)),
-        cost=floats(cost, (0, 0, 0)),
-        var_x=floats(None if var_x is None else var_x[..., None], (0, 0, 1)),
-        var_y=floats(None if var_y is None else var_y[..., None], (0, 0, 1)),
-        variance=floats(variance, (0, 0, 0)),
-        fields=floats(fields, (0, 0, 0, 0)),
-        index=np.arange(2 * count).reshape(2, count) % count if index is None else np.require(index, np.int64, LAYOUT),
-        length=np.require(length, np.int64, LAYOUT),
-        gamma=np.require(gamma, np.float64, LAYOUT),
-        band=np.zeros((2, 0, 0), np.int64) if band is None else np.require(band, np.int64, LAYOUT),
-        mask=np.zeros((0, 0, 0), np.bool_) if mask is None else np.require(mask, np.bool_, LAYOUT),
+        x=matrix if x is None else _laid_out(x, dtype),
+        y=matrix if y is None else _laid_out(y, dtype),
+        cost=matrix if cost is None else _laid_out(cost, dtype),
+        var_x=steps if var_x is None else _laid_out(var_x[..., None], dtype),
+        var_y=steps if var_y is None else _laid_out(var_y[..., None], dtype),
+        variance=matrix if variance is None else _laid_out(variance, dtype),
+        fields=_absent((0, 0, 0, 0), dtype) if fields is None else _laid_out(fields, dtype),
+        index=_every_pair(gamma.shape[0]) if index is None else _laid_out(index, INTEGER),
+        length=_laid_out(length, INTEGER),
+        gamma=_laid_out(gamma, DOUBLE),
+        band=_absent((2, 0, 0), INTEGER) if band is None else _laid_out(band, INTEGER),
+        mask=_absent((0, 0, 0), BOOL) if mask is None else _laid_out(mask, BOOL),
     )
+
+
+@njit(nogil=True, cache=True)
+def usable(length: np.ndarray, gamma: np.ndarray, rows: int, columns: int) -> bool:
+    """Whether all lengths (2, B) lie between one and the padded sizes and every γ is a positive finite number."""
+    good = True
+    for b in range(length.shape[1]):
+        good &= 1 <= length[0, b] <= rows and 1 <= length[1, b] <= columns
+    for b in range(gamma.shape[0]):
+        good &= 0 < gamma[b] < np.inf
+    return good
+
+
+def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The array, or if need be a copy, contiguous and writeable: the only kind that the kernels are compiled for."""
+    if array.dtype == dtype and array.flags.carray:
+        return array
+    return np.require(array, dtype, ("C", "W"))
+
+
+@cache
+def _absent(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of size zero; as nothing can be written to it, all may share one."""
+    return np.zeros(shape, dtype)
+
+
+@lru_cache(maxsize=8)
+def _every_pair(count: int) -> np.ndarray:
+    """(2, B) index of a batch in which pair b compares sequence b with sequence b. Kernels do not write to it."""
+    return np.tile(np.arange(count), (2, 1))
 
 
 def _shape(pairs: Pairs) -> tuple[int, int, int]:
@@ -134,13 +160,14 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
     parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
 
 
-def sums_and_slopes(pairs: Pairs, direction: Sequence[float], n_threads: int) -> tuple[np.ndarray, Gradients]:
-    """soft_min, E[C] and E[log Σ], and the gradients of ``Σ direction·(these)``, from one sweep each way."""
+def sums_and_slopes(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
+    """(3, B) soft_min, E[C] and E[log Σ], and the gradients of ``E[C] + β E[log Σ]``, from one sweep each way."""
     dtype = pairs.x.dtype
-    out = np.zeros((pairs.gamma.shape[0], 3), dtype)
+    out = np.zeros((3, pairs.gamma.shape[0]), dtype)
     factors = np.zeros((FACTORS, pairs.gamma.shape[0]), dtype)
-    factors[: len(direction)] = np.array(direction, dtype)[:, None]
-    return out, gradients(pairs, factors, want_gamma=False, want_coupling=False, n_threads=n_threads, sums=out)
+    factors[BY_COST] = 1
+    factors[BY_LOG] = beta
+    return out, _sweep_back(pairs, factors, want_gamma=False, want_coupling=False, n_threads=n_threads, sums=out)
 
 
 def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
@@ -157,21 +184,13 @@ def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
     return out
 
 
-def gradients(
-    pairs: Pairs,
-    factors: np.ndarray,
-    want_gamma: bool,
-    want_coupling: bool,
-    n_threads: int,
-    sums: np.ndarray | None = None,
-) -> Gradients:
+def gradients(pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int) -> Gradients:
     """Gradients of the loss whose derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²], E[1] are ``factors`` (5, B).
 
     ``pairs.fields`` may hold one more field with factor one. Where a factor is not finite, that pair's gradients are
-    NaN. ``sums`` (B, 3), if given, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
+    NaN.
     """
-    count, rows, columns = _shape(pairs)
-    dtype = pairs.x.dtype
+    count, dtype = pairs.gamma.shape[0], pairs.x.dtype
     broken = ~np.isfinite(factors).all(axis=0)
     used_fields = pairs.fields
     if used_fields.size:
@@ -179,41 +198,54 @@ def gradients(
         if unusable.any():
             used_fields = np.where(unusable[None, :, None, None], 0, used_fields).astype(dtype)
             broken |= unusable
-    factors = np.require(np.where(broken, 0, factors), dtype, LAYOUT)
-    pairs = pairs._replace(fields=used_fields)
+    factors = _laid_out(np.where(broken, 0, factors), dtype)
+    found = _sweep_back(
+        pairs._replace(fields=used_fields), factors, want_gamma, want_coupling, n_threads, _absent((0, 0), dtype)
+    )
+    if broken.any():
+        for array in found[:-1]:
+            if array.shape[0] == count:
+                array[broken] = np.nan
+    return found
+
+
+def _sweep_back(
+    pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int, sums: np.ndarray
+) -> Gradients:
+    """`gradients` for finite factors and fields.
+
+    ``sums`` (3, B), if not empty, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
+    """
+    count, rows, columns = _shape(pairs)
+    dtype = pairs.x.dtype
     by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
     wanted = Gradients(
-        x=np.zeros_like(pairs.x),
-        y=np.zeros_like(pairs.y),
+        x=np.zeros(pairs.x.shape, dtype),
+        y=np.zeros(pairs.y.shape, dtype),
         cost=np.zeros((0, 0, 0) if by_sequence else by_matrix, dtype),
-        var_x=np.zeros_like(pairs.var_x),
-        var_y=np.zeros_like(pairs.var_y),
-        variance=np.zeros_like(pairs.variance),
+        var_x=np.zeros(pairs.var_x.shape, dtype),
+        var_y=np.zeros(pairs.var_y.shape, dtype),
+        variance=np.zeros(pairs.variance.shape, dtype),
         gamma=np.zeros(count if want_gamma else 0, np.float64),
         coupling=np.zeros(by_matrix if want_coupling else (0, 0, 0), dtype),
     )
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
-    out = np.zeros((0, 0), dtype) if sums is None else sums
 
     def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
         segment = rows + columns - 1
         if pack * rows * columns > TABLE_CELLS:
             segment = max(32, int(1.5 * segment**0.5))
-        return backward(pairs, begin, end, pack, segment, factors, unreachable, largest, work, limits, wanted, out)
+        return backward(pairs, begin, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
 
     _run(pairs, n_threads, call)
-    if broken.any():
-        for array in wanted[:-1]:
-            if array.shape[0] == count:
-                array[broken] = np.nan
     return wanted
 
 
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): π*."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
-    checked = np.zeros((pairs.gamma.shape[0], 3), pairs.x.dtype)  # asking for sums makes the kernel check values
-    return gradients(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads, sums=checked).coupling
+    checked = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
+    return _sweep_back(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads, sums=checked).coupling
 
 
 def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:

@@ -241,7 +241,7 @@ def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min
 def backward(pairs, begin, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
     """Fill ``grads`` for pairs [begin, end), given the loss's derivatives ``factors`` (5, B); see `FACTORS`.
 
-    If ``sums`` (B, 3) is not empty it receives soft_min and, where gradients are computed, E[C] and, if that is all
+    If ``sums`` (3, B) is not empty it receives soft_min and, where gradients are computed, E[C] and, if that is all
     that counts beside C, E[log Σ]; values are then checked as in `forward`. Otherwise they are not: `forward` has.
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
@@ -326,11 +326,11 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                         position = pairs.length[0, b] * pack + p
                         soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[b])
                         if checking:
-                            sums[b, 0] = soft_min[p]
-                            sums[b, 1] = mean_cost_at(w, at.state, at.theta, row, k, position, pairs.gamma[b])
+                            sums[0, b] = soft_min[p]
+                            sums[1, b] = mean_cost_at(w, at.state, at.theta, row, k, position, pairs.gamma[b])
                             if used[BY_LOG]:
                                 rest = w[at.state + (9 + k % 3) * row + position]
-                                sums[b, 2] = rest * pairs.gamma[b] / factors[BY_LOG, b]
+                                sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
             if checking and alarmed(w, at.alarm):
                 return BAD_VALUE
             for k in range(stop - 1, start - 1, -1):

@@ -124,16 +124,15 @@ def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
     return _check_result(problem, torch.stack([soft_min, *means], 1))
 
 
-def loss_terms(problem: Problem, beta: float | None) -> Tensor:
-    """(B, 3) soft_min, E[C], E[log Σ] on the Numba backend, prepared for the gradient of ``E[C] + β E[log Σ]``.
+def loss_terms(problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor]:
+    """``E[C] + β E[log Σ]``, E[C] and E[log Σ], (B,) each, on the Numba backend, prepared for the first one's gradient.
 
-    Any other gradient is as exact, but is computed when it is asked for. ``beta`` is None without variances.
+    Any other gradient is as exact, but is computed when it is asked for. Without variances the last is zero.
     """
     p = problem
-    direction = [0.0, 1.0, 0.0 if beta is None else beta]
-    return _autograd().sums_and_slopes(
-        p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), direction
-    )[0]
+    return _autograd().loss_terms(
+        p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), beta if p.uncertain else 0.0
+    )[:3]
 
 
 def expects_usual_gradient(problem: Problem, beta: float) -> bool:

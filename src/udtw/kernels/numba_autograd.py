@@ -1,6 +1,6 @@
 """Derivatives of the operators in `numba_ops`: first ones by the backward kernel, higher ones by the portable backend.
 
-Call `sums`, `sums_and_slopes`, `expectations` and `coupling` from here, not the bare operators.
+Call `sums`, `loss_terms`, `expectations` and `coupling` from here, not the bare operators.
 """
 
 from typing import Any
@@ -12,23 +12,26 @@ from torch.nn import Parameter
 from udtw.kernels import generic
 from udtw.kernels.bands import Band
 from udtw.kernels.numba_ops import (
+    common_amount,
     implementations,
+    loss_and_slopes,
+    loss_factors,
     path_coupling,
     path_expectations,
     path_gradients,
+    path_loss_and_slopes,
     path_pullback,
     path_sums,
-    path_sums_and_slopes,
+    scaled_slopes,
+    slope_tensors,
 )
 from udtw.kernels.problem import Problem
 
-
-def _plain(value) -> bool:
-    """Whether nobody but autograd watches what happens to the value."""
-    return not isinstance(value, Tensor) or type(value) in (Tensor, Parameter)
+_WATCHED_BY_AUTOGRAD_ALONE = {Tensor, Parameter, type(None), bool, int, float, list}
+"""Types of arguments for which torch's dispatcher would find the CPU implementation and nothing else."""
 
 
-def _differentiable(operator, setup_context, backward):
+def _differentiable(operator, setup_context, backward, direct=None):
     """Give the operator its derivative; returns what to call.
 
     Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
@@ -48,14 +51,15 @@ def _differentiable(operator, setup_context, backward):
         return type(operator._opname, (torch.autograd.Function,), members | {"generate_vmap_rule": True})
 
     transformed = function(forward=operator, setup_context=setup_context, backward=backward)
-    direct = function(forward=forward, backward=backward)  # without setup_context, which makes torch inspect signatures
+    # Without setup_context, which makes torch inspect signatures.
+    direct = direct or function(forward=forward, backward=backward)
 
     def call(*args):
         if torch.compiler.is_compiling():
             return operator(*args)
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return transformed.apply(*args)
-        if torch._C._len_torch_dispatch_stack() == 0 and all(_plain(arg) for arg in args):
+        if torch._C._len_torch_dispatch_stack() == 0 and _WATCHED_BY_AUTOGRAD_ALONE.issuperset(map(type, args)):
             return direct.apply(*args) if torch.is_grad_enabled() else implementation(*args)
         return operator(*args)
 
@@ -82,24 +86,53 @@ def _sums_backward(ctx, grad):
 sums = _differentiable(path_sums, _save_sums, _sums_backward)
 
 
-def _save_sums_and_slopes(ctx, inputs, output):
-    *tensors, kind, value, mask, direction = inputs
-    ctx.mark_non_differentiable(*output[1:])
+def _save_loss_and_slopes(ctx, inputs, output):
+    *tensors, kind, value, mask, beta = inputs
+    slopes = output[3:]
+    ctx.mark_non_differentiable(*slopes)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*output[1:], *tensors, mask)
-    ctx.band, ctx.direction = (kind, value), direction
+    ctx.save_for_backward(*slopes, *tensors, mask)
+    ctx.band, ctx.beta = (kind, value), beta
 
 
-def _sums_and_slopes_backward(ctx, grad, *_):
-    if grad is None:
+def _loss_and_slopes_backward(ctx, by_loss, by_cost, by_log, *_):
+    if by_loss is None and by_cost is None and by_log is None:
         return (None,) * 12
     *tensors, mask = ctx.saved_tensors
-    grads = _pullback(grad, *tensors, *ctx.band, mask, ctx.direction)
+    grads = _pullback(by_loss, by_cost, by_log, *tensors, *ctx.band, mask, ctx.beta)
     kept = [g if need else None for g, need in zip(grads, ctx.needs_input_grad, strict=False)]
     return *kept, None, None, None, None, None, None
 
 
-sums_and_slopes = _differentiable(path_sums_and_slopes, _save_sums_and_slopes, _sums_and_slopes_backward)
+class _Loss(torch.autograd.Function):
+    """`path_loss_and_slopes` on plain tensors. Slopes stay NumPy arrays: every tensor costs autograd its time."""
+
+    @staticmethod
+    def forward(ctx, *args):
+        *tensors, kind, value, mask, beta = args
+        *results, ctx.slopes = loss_and_slopes(*args)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, mask)
+        ctx.band, ctx.beta = (kind, value), beta
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, by_loss, by_cost, by_log):
+        if by_loss is None and by_cost is None and by_log is None:
+            return (None,) * 12
+        amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, ctx.beta)
+        if amount is None:  # higher derivatives, or another combination of the results
+            *tensors, mask = ctx.saved_tensors
+            slopes = slope_tensors(ctx.slopes)
+            found = _pullback(by_loss, by_cost, by_log, *slopes, *tensors, *ctx.band, mask, ctx.beta)
+            found = [g if need else None for g, need in zip(found, ctx.needs_input_grad, strict=False)]
+        else:
+            found = scaled_slopes(ctx.slopes, amount, ctx.needs_input_grad)
+        return *found, None, None, None, None, None, None
+
+
+loss_terms = _differentiable(path_loss_and_slopes, _save_loss_and_slopes, _loss_and_slopes_backward, _Loss)
+"""``E[C] + β E[log Σ]``, E[C] and E[log Σ]; on other than plain tensors the slopes too."""
 
 
 def _field_gradients(ctx, field, cost, gamma, lengths, mask, want_gamma, want_coupling):
@@ -207,16 +240,19 @@ _gradients = _differentiable(path_gradients, _save_gradients, _gradients_backwar
 
 
 def _save_pullback(ctx, inputs, output):
-    grad, *rest = inputs
-    *tensors, kind, value, mask, _ = rest[6:]
-    ctx.save_for_backward(torch.cat([grad.T, grad.new_zeros((2, grad.shape[0]))]), None, *tensors, mask)
-    ctx.band, ctx.wants = (kind, value), (False, False)
+    by_loss, by_cost, by_log, *rest = inputs
+    *tensors, kind, value, mask, beta = rest[6:]
+    ctx.save_for_backward(loss_factors(by_loss, by_cost, by_log, beta), None, *tensors, mask)
+    ctx.band, ctx.wants, ctx.beta = (kind, value), (False, False), beta
+    ctx.given = tuple(g is not None for g in (by_loss, by_cost, by_log))
 
 
 def _pullback_backward(ctx, *cotangents):
     empty = cotangents[0].new_zeros(0)
-    by_factors, _, *by_tensors = _gradients_backward(ctx, *cotangents, empty, empty)
-    return by_factors[:3].T, *[None] * 6, *by_tensors[:7], *[None] * 5
+    (_, by_cost, by_log, _, _), _, *by_tensors = _gradients_backward(ctx, *cotangents, empty, empty)
+    by_sums = (torch.add(by_cost, by_log, alpha=ctx.beta), by_cost, by_log)
+    kept = [by if given else None for by, given in zip(by_sums, ctx.given, strict=True)]
+    return *kept, *[None] * 6, *by_tensors[:7], *[None] * 5
 
 
 _pullback = _differentiable(path_pullback, _save_pullback, _pullback_backward)

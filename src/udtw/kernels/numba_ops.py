@@ -1,6 +1,6 @@
 """The Numba kernels as torch operators, opaque to torch.compile, with their shapes for tracing.
 
-`path_sums` (soft_min and expectations of the built-in fields), `path_sums_and_slopes` (with the usual gradient too),
+`path_sums` (soft_min and expectations of the built-in fields), `path_loss_and_slopes` (with the usual gradient too),
 `path_expectations` (of the user's fields), `path_coupling`, `path_least`, `path_least_mask`, and the derivatives
 `path_gradients` and `path_pullback`. Derivatives are attached in `numba_autograd`, rules
 for vmap in `numba_vmap`.
@@ -8,7 +8,7 @@ for vmap in `numba_vmap`.
 They are defined with `torch.library.define`, not `custom_op`, whose first call imports the whole compiler.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,14 +64,16 @@ def _array(tensor: OptionalTensor) -> np.ndarray | None:
 
 
 def _pairs(problem: Problem, fields: OptionalTensor = None) -> cpu.Pairs:
-    validate.check_lengths(problem.lengths, *problem.shape[1:])
-    validate.check_gamma(problem.gamma)
-    lengths = problem.lengths.numpy()
+    lengths, gamma = problem.lengths.numpy(), problem.gamma.detach().numpy()
+    rows, columns = problem.shape[1:]
+    if not cpu.usable(lengths, gamma, rows, columns):
+        validate.check_lengths(problem.lengths, rows, columns)
+        validate.check_gamma(problem.gamma)
     band = problem.band
     if band.kind == MASK and band.mask is not None:
         check_mask(band.mask.numpy(), lengths)
     return cpu.make_pairs(
-        gamma=problem.gamma.detach().numpy(),
+        gamma=gamma,
         length=lengths,
         x=_array(problem.x),
         y=_array(problem.y),
@@ -80,7 +82,7 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> cpu.Pairs:
         var_y=_array(problem.var_y),
         variance=_array(problem.variance),
         fields=_array(fields),
-        band=_array(intervals(band.kind, band.value, problem.lengths, problem.shape[1])),
+        band=_array(intervals(band.kind, band.value, problem.lengths, rows)),
         mask=_array(band.mask),
     )
 
@@ -94,7 +96,7 @@ def run(problem: Problem, fields: OptionalTensor, kernel, *args):
         raise validate.range_error(problem.main.dtype) from None
 
 
-def _tensors(gradients: cpu.Gradients) -> tuple[Tensor, ...]:
+def slope_tensors(gradients: cpu.Gradients) -> tuple[Tensor, ...]:
     """Gradients in x, y, cost, var_x, var_y and variance; empty where absent."""
     x, y, cost, var_x, var_y, variance = (torch.from_numpy(array) for array in gradients[:6])
     return x, y, cost, var_x.squeeze(2), var_y.squeeze(2), variance
@@ -151,38 +153,79 @@ def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tenso
         field = None if field is None else field.double()
     fields = None if field is None else field[None]
     result = run(problem, fields, cpu.gradients, _array(factors), want_gamma, want_coupling)
-    found = (*_tensors(result), torch.from_numpy(result.gamma), torch.from_numpy(result.coupling))
+    found = (*slope_tensors(result), torch.from_numpy(result.gamma), torch.from_numpy(result.coupling))
     return tuple(tensor.to(narrow) for tensor in found)
 
 
-@_operator(f"({PROBLEM}, float[] direction) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
-def path_sums_and_slopes(*args) -> tuple[Tensor, ...]:
-    """(B, 3) soft_min, E[C], E[log Σ], and the gradients of ``Σ direction·(these)`` in x, y, cost and the variances.
+@_operator(f"({PROBLEM}, float beta) -> ({', '.join(['Tensor'] * 9)})")
+def path_loss_and_slopes(*args) -> tuple[Tensor, ...]:
+    """``E[C] + β E[log Σ]``, E[C], E[log Σ], all (B,), and the loss's gradients in x, y, cost and the variances.
 
     Whoever asks for a gradient will nearly always ask for this one, and both together cost one sweep each way.
     """
-    *described, direction = args
-    sums, slopes = run(_problem(*described), None, cpu.sums_and_slopes, list(direction))
-    return torch.from_numpy(sums), *_tensors(slopes)
+    *results, slopes = loss_and_slopes(*args)
+    return *results, *slope_tensors(slopes)
 
 
-@_operator(f"(Tensor grad, {SLOPES}, {PROBLEM}, float[] direction) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
-def path_pullback(grad: Tensor, *args) -> tuple[Tensor, ...]:
-    """Derivative of `path_sums_and_slopes`: the slopes times a number a pair if ``grad`` (B, 3) has their direction.
+def loss_and_slopes(*args) -> tuple[Tensor, Tensor, Tensor, cpu.Gradients]:
+    """`path_loss_and_slopes` with slopes as the kernel makes them."""
+    *described, beta = args
+    (_, *sums), slopes = run(_problem(*described), None, cpu.sums_and_slopes, beta)
+    mean_cost, mean_log = torch.from_numpy(sums[0]), torch.from_numpy(sums[1])
+    return torch.add(mean_cost, mean_log, alpha=beta), mean_cost, mean_log, slopes
 
-    Otherwise (the user built another loss from the parts) the gradients are computed afresh.
+
+def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float) -> Tensor:
+    """(5, B): the factors of `path_gradients` from the derivatives in the results of `path_loss_and_slopes`."""
+    given = next(g for g in (by_loss, by_cost, by_log) if g is not None)
+    none = torch.zeros_like(given)
+    loss, cost, log_variance = (none if g is None else g for g in (by_loss, by_cost, by_log))
+    return torch.stack([none, cost + loss, torch.add(log_variance, loss, alpha=beta), none, none])
+
+
+def common_amount(
+    by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float
+) -> OptionalTensor:
+    """What the slopes are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
+    if by_loss is not None and by_cost is None and by_log is None:
+        same = by_loss.stride(0) == 0 and by_loss.shape[0] > 0  # the gradient of a mean or a sum
+        amount = by_loss[0] if same else by_loss
+    else:
+        _, amount, other, _, _ = loss_factors(by_loss, by_cost, by_log, beta)
+        expected = amount * beta
+        if not bool(((other - expected).abs() <= 8 * torch.finfo(amount.dtype).eps * expected.abs()).all()):
+            return None
+    return amount if np.isfinite(amount.detach().numpy()).all() else None
+
+
+def scaled_slopes(slopes: cpu.Gradients, amount: Tensor, wanted: Sequence[bool]) -> list[OptionalTensor]:
+    """The ``wanted`` of the gradients in x, y, cost, var_x, var_y and variance, times ``amount`` (B,) or ()."""
+    factor = amount.detach().numpy()
+    factor = factor[:, None, None] if factor.ndim else factor[()]
+    x, y, cost, var_x, var_y, variance = (
+        torch.from_numpy(slope * factor) if want else None for slope, want in zip(slopes[:6], wanted, strict=False)
+    )
+    return [x, y, cost, *(None if v is None else v.squeeze(2) for v in (var_x, var_y)), variance]
+
+
+@_operator(
+    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {SLOPES}, {PROBLEM}, float beta)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+def path_pullback(
+    by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
+) -> tuple[Tensor, ...]:
+    """Derivative of `path_loss_and_slopes`: the slopes times a number a pair, where the loss alone was used.
+
+    Where the user built another loss from the parts, the gradients are computed afresh.
     """
-    slopes, described, direction = args[:6], args[6:-1], args[-1]
-    found = grad.detach().numpy()  # NumPy is faster than torch on a handful of numbers
-    with np.errstate(all="ignore"):  # a gradient may be infinite; it then has no direction
-        expected = found[:, 1:2] * np.array(direction, found.dtype)
-        usual = np.abs(found - expected) <= 8 * np.finfo(found.dtype).eps * np.abs(expected)
-    if usual.all():
-        amount = grad[:, 1]
-        shaped = {2: amount[:, None], 3: amount[:, None, None]}
-        return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in slopes)
-    factors = torch.cat([grad.T, grad.new_zeros((2, grad.shape[0]))])
-    return path_gradients(factors, None, *described, False, False)[:6]
+    slopes, described, beta = args[:6], args[6:-1], args[-1]
+    amount = common_amount(by_loss, by_cost, by_log, beta)
+    if amount is None:
+        factors = loss_factors(by_loss, by_cost, by_log, beta)
+        return path_gradients(factors, None, *described, False, False)[:6]
+    shaped = {2: amount, 3: amount} if amount.ndim == 0 else {2: amount[:, None], 3: amount[:, None, None]}
+    return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in slopes)
 
 
 @_fake("path_sums")
@@ -226,12 +269,13 @@ def _(factors, field, x, y, cost, var_x, var_y, variance, gamma, lengths, kind, 
     )
 
 
-@_fake("path_sums_and_slopes")
-def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, direction):
+@_fake("path_loss_and_slopes")
+def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, beta):
     main = x if x is not None else cost
-    return main.new_empty((main.shape[0], 3)), *_fake_slopes(x, y, cost, var_x, var_y, variance)
+    sums = (main.new_empty(main.shape[:1]) for _ in range(3))
+    return *sums, *_fake_slopes(x, y, cost, var_x, var_y, variance)
 
 
 @_fake("path_pullback")
-def _(grad, *args):
+def _(by_loss, by_cost, by_log, *args):
     return _fake_slopes(*args[6:12])
