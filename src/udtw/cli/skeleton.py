@@ -3,6 +3,7 @@
 import typer
 
 from udtw.cli.skeleton_prepare import prepare
+from udtw.cli.skeleton_show import show
 
 app = typer.Typer(name="skeleton", rich_markup_mode="markdown")
 
@@ -14,5 +15,5 @@ def _group(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-for command in (prepare,):
+for command in (prepare, show):
     app.command()(command)

@@ -160,12 +160,11 @@ def bare(axes: Axes, along: Along = "across") -> None:
     axes.set_ylim(0, 1) if along == "across" else axes.set_xlim(0, 1)
 
 
-def check_std(std: Any, blocks: int | None = None) -> Floats:
+def check_std(std: Any) -> Floats:
     """(τ,) positive, finite σ."""
-    values = np.array(std.detach().cpu() if isinstance(std, Tensor) else std, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or (blocks is not None and len(values) != blocks):
-        wanted = "(τ,), one a block" if blocks is None else f"({blocks},), one a block"
-        raise ShapeError(f"std must have shape {wanted}; got {values.shape}.")
+    values = np.asarray(std.detach().cpu() if isinstance(std, Tensor) else std, dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ShapeError(f"std must have shape (τ,), one a block; got {values.shape}.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise VarianceError("std must be positive and finite in every block.")
     return values
