@@ -188,9 +188,11 @@ def test_wrong_input_is_named(error, said, options):
         plot_clip(**({"frames": walk(10), "graph": KINECT} | options))
 
 
-def test_leaves_pyplot_alone():
+def test_needs_matplotlib_alone_and_leaves_pyplot_alone():
     code = """
 import io, sys, numpy as np
+for extra in ("scipy", "safetensors", "aeon", "rich"):
+    sys.modules[extra] = None  # the extra "plots" brings matplotlib alone
 from udtw.plots import plot_clip
 plot_clip(np.random.rand(9, 20, 3), "kinect20", std=[1, 2]).savefig(io.BytesIO(), format="png")
 assert "matplotlib.pyplot" not in sys.modules
