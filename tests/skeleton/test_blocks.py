@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from udtw.errors import LengthError, OptionError
-from udtw.skeleton.blocks import block_starts, cut_blocks
+from udtw.skeleton.blocks import block_spans, block_starts, cut_blocks
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,11 @@ def test_blocks_hold_consecutive_frames_and_short_clips_repeat_their_last():
     blocks = cut_blocks(frames, 4, 3)
     assert blocks[:, :, 0, 0, 0].tolist() == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
     assert cut_blocks(frames[:2], 4, 3)[:, :, 0, 0, 0].tolist() == [[0, 1, 1, 1]]
+
+
+def test_spans_stay_within_the_clip():
+    assert block_spans(10, 4, 4).tolist() == [[0, 4], [4, 8], [6, 10]]
+    assert block_spans(3, 4, 4).tolist() == [[0, 3]]
 
 
 def test_nonsense_is_refused():

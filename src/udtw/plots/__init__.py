@@ -1,4 +1,4 @@
-"""Pictures of alignments and forecasts, as matplotlib figures.
+"""Pictures of alignments, means, forecasts and skeletons, as matplotlib figures.
 
 The only part of udtw that imports matplotlib (extra ``plots``).
 """
@@ -14,5 +14,7 @@ from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
+from udtw.plots.skeleton import plot_clip
+from udtw.plots.skeleton_match import plot_match
 
-__all__ = ["plot_alignment", "plot_barycenter", "plot_forecast", "plot_gamma_sweep"]
+__all__ = ["plot_alignment", "plot_barycenter", "plot_clip", "plot_forecast", "plot_gamma_sweep", "plot_match"]

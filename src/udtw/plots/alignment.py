@@ -20,6 +20,7 @@ from torch import Tensor
 from udtw import validate
 from udtw.distances import Alignment
 from udtw.errors import OptionError, ShapeError
+from udtw.plots.ticks import number, power_ticks
 from udtw.validate import ArrayLike
 
 # The Okabe-Ito palette, told apart by all common kinds of colour vision.
@@ -222,8 +223,8 @@ def _draw_coupling(figure: Figure, axes: Axes, pair: _Pair, power: float) -> Non
     _draw_mode(axes, pair)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
     bar.set_label("coupling π* (probability of the match)")
-    ticks = _power_ticks(power)
-    bar.set_ticks(ticks, labels=[_number(tick) for tick in ticks])
+    ticks = power_ticks(power)
+    bar.set_ticks(ticks, labels=[number(tick) for tick in ticks])
     bar.minorticks_off()
 
 
@@ -234,20 +235,6 @@ def _draw_mode(axes: Axes, pair: _Pair) -> None:
     axes.plot(columns, rows, color=MODE_COLOR, linewidth=MODE_WIDTH)
     axes.set_xlabel("step of y")
     axes.tick_params(left=False, labelleft=False)
-
-
-def _power_ticks(power: float) -> list[float]:
-    """Probabilities of one digit, about evenly spaced after the power."""
-    return sorted({float(f"{share ** (1 / power):.1g}") for share in (0, 0.25, 0.5, 0.75, 1)})
-
-
-def _number(value: float) -> str:
-    """0.001 as it is, 1e-06 as a power of ten."""
-    if value == 0 or 1e-3 <= value < 1e4:
-        return f"{value:g}"
-    digit, exponent = f"{value:.0e}".split("e")
-    factor = "" if digit == "1" else digit + r"\cdot "
-    return rf"${factor}10^{{{int(exponent)}}}$"
 
 
 def _draw_variance(figure: Figure, axes: Axes, pair: _Pair) -> None:
@@ -279,7 +266,7 @@ def _plain_log_ticks(axis: Axis, low: float, high: float) -> None:
             break
     ticks = ticks[:: math.ceil(len(ticks) / 5)]
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([_number(tick) for tick in ticks]))
+    axis.set_major_formatter(FixedFormatter([number(tick) for tick in ticks]))
     axis.set_minor_locator(NullLocator())
 
 

@@ -20,3 +20,9 @@ def cut_blocks(frames: np.ndarray, size: int, stride: int) -> np.ndarray:
     """(τ, M, …) from frames (T, …). A clip shorter than a block is continued with its last frame."""
     starts = block_starts(len(frames), size, stride)
     return frames[np.minimum(starts[:, None] + np.arange(size), len(frames) - 1)]
+
+
+def block_spans(n_frames: int, size: int, stride: int) -> np.ndarray:
+    """(τ, 2) first frame and frame after the last of every block, within the clip."""
+    starts = block_starts(n_frames, size, stride)
+    return np.stack([starts, np.minimum(starts + size, n_frames)], 1)
