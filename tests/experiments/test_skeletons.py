@@ -33,7 +33,7 @@ def test_every_method_has_its_unit_and_a_recipe(module, columns):
 
 
 def test_all_methods_share_everything_but_the_comparison():
-    differing = {"metric", "encoder", "mode", "n_steps", "seed", *utd_mhad.SHARED_BY_MODE}
+    differing = {"metric", "encoder"}
     for mode in ("supervised", "unsupervised"):
         recipes = [recipe_of(u).as_dict() for u in utd_mhad.units(**EVERY) if u.options["mode"] == mode]
         same = [{k: v for k, v in recipe.items() if k not in differing} for recipe in recipes]

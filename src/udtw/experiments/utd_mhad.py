@@ -19,10 +19,14 @@ TITLE = "UTD-MHAD: few-shot action recognition"
 NAME = "utd-mhad"
 SEEDS = [0, 1, 2, 3, 4]
 CHECKPOINTS = True
-COMMON: dict[str, Any] = {"width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300}
-MODES: dict[str, dict[str, Any]] = {"unsupervised": {"n_steps": 100}}
-METHODS: dict[str, dict[str, Any]] = {}
-SHARED_BY_MODE = ("gamma", "beta")
+COMMON: dict[str, Any] = {
+    "width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300, "rotation": 30.0, "stretch": 0.1, "noise": 0.02,
+}  # fmt: skip
+MODES: dict[str, dict[str, Any]] = {
+    "unsupervised": {
+        "n_steps": 50, "dropout": 0.0, "encoder_rate": 1e-4, "n_atoms": 128, "n_nearest": 64, "temperature": 5.0,
+    }
+}  # fmt: skip
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
@@ -32,7 +36,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
         raise OptionError(f"This experiment runs on {NAME} or synthetic; got {datasets}.")
     common = COMMON | QUICK if quick else COMMON
     modes = {} if quick else MODES
-    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes, METHODS)]
+    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes, {})]
 
 
 def report(results: Results, document: Document) -> None:
