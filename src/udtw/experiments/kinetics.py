@@ -5,7 +5,7 @@ from typing import Any
 from udtw.errors import OptionError
 from udtw.experiments.document import Document
 from udtw.experiments.skeleton_report import Results, one_table
-from udtw.experiments.skeleton_runs import METHODS, QUICK, make_units, work
+from udtw.experiments.skeleton_runs import QUICK, make_units, work
 from udtw.experiments.units import Unit
 
 __all__ = ["SEEDS", "TITLE", "report", "units", "work"]
@@ -32,7 +32,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
     if not set(chosen) <= set(DATASETS):
         raise OptionError(f"This experiment runs on {' and '.join(DATASETS)}; got {datasets}.")
     common, modes = (COMMON | QUICK, {}) if quick else (COMMON, MODES)
-    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes, {}, methods=METHODS)]
+    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes)]
 
 
 def report(results: Results, document: Document) -> None:

@@ -38,7 +38,7 @@ PAPER = {
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
     """One unit a method, mode, seed and number of training classes."""
     common, modes = (COMMON | QUICK, {}) if quick else (COMMON, MODES)
-    return make_units(NAME, NAME, seeds, common, modes, {}, sizes=SIZES[:1] if quick else SIZES)
+    return make_units(NAME, NAME, seeds, common, modes, sizes=SIZES[:1] if quick else SIZES)
 
 
 def report(results: Results, document: Document) -> None:

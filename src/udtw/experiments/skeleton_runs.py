@@ -5,7 +5,7 @@ of training classes, if not all are used. The result holds the accuracy by align
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -56,24 +56,22 @@ Settings = dict[str, Any]
 def make_units(
     experiment: str,
     dataset: str,
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     common: Settings,
     of_mode: dict[str, Settings],
-    of_method: dict[str, Settings],
     *,
-    sizes: Iterable[int | None] = (None,),
+    sizes: Sequence[int | None] = (None,),
     methods: Iterable[str] = METHODS,
 ) -> list[Unit]:
-    """A unit for each seed, number of training classes, mode and method, with the settings of each put together."""
+    """A unit for each method, mode, number of training classes and seed, with the settings of each put together."""
     found = []
-    for seed in seeds:
-        for size in sizes:
-            for mode in ("supervised", "unsupervised"):
-                for method in methods if mode == "supervised" else [m for m in methods if m in UNSUPERVISED]:
-                    params = common | of_mode.get(mode, {}) | of_method.get(method, {}) | {"mode": mode}
-                    if size is not None:
-                        params["n_train"] = size
-                    found.append(Unit(experiment, dataset, method, seed, params))
+    for method in methods:  # outermost, so that the slowest methods come last
+        for mode in ("supervised", "unsupervised") if method in UNSUPERVISED else ("supervised",):
+            for size in sizes:
+                params = common | of_mode.get(mode, {}) | {"mode": mode}
+                if size is not None:
+                    params["n_train"] = size
+                found += [Unit(experiment, dataset, method, seed, params) for seed in seeds]
     return found
 
 

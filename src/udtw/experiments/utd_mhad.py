@@ -36,7 +36,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
         raise OptionError(f"This experiment runs on {NAME} or synthetic; got {datasets}.")
     common = COMMON | QUICK if quick else COMMON
     modes = {} if quick else MODES
-    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes, {})]
+    return [unit for name in chosen for unit in make_units(NAME, name, seeds, common, modes)]
 
 
 def report(results: Results, document: Document) -> None:

@@ -8,10 +8,10 @@ from udtw.fewshot.tokens import Tokens
 
 
 class PrototypeComparator(Comparator):
-    """Prototypical Networks: ``‖x̄ − ȳ‖²`` of the mean tokens, divided by their number of features."""
+    """Prototypical Networks: ``‖x̄ − ȳ‖²`` of the mean tokens."""
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
-        distance = squared_distances(queries.mean(), supports.mean()) / queries.features.shape[2]
+        distance = squared_distances(queries.mean(), supports.mean())
         return Comparison(distance, torch.zeros_like(distance))
 
 

@@ -22,10 +22,14 @@ class Sizes:
     epochs: int = 60
     forecast_train: int = 25
     """Training series a class for forecasting; test series as many as ``test``."""
+    clips: int = 12
+    """Clips an action."""
+    action_steps: int = 80
 
 
 FULL = Sizes()
 QUICK = Sizes(
     seeds=1, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4, sigma_iterations=4,
     epochs=3, forecast_train=4,
+    clips=5, action_steps=3,
 )  # fmt: skip
