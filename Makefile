@@ -20,11 +20,11 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.installed           ## train, average, classify and forecast in two minutes, write a report
+demo: $(VENV)/.installed           ## average, classify, forecast and recognise in about two minutes, write a report
 	$(BIN)/udtw demo
 
 test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
 
 lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .

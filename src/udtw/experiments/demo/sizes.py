@@ -24,7 +24,7 @@ class Sizes:
     """Training series a class for forecasting; test series as many as ``test``."""
     clips: int = 12
     """Clips an action."""
-    action_steps: int = 80
+    action_steps: int = 60
 
 
 FULL = Sizes()
