@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from udtw.experiments.document import Document
+from udtw.experiments.ucr_settings import GRIDS, Grids
 from udtw.experiments.units import Unit
 
 METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
@@ -30,15 +31,23 @@ Scores = dict[tuple[str, str], dict[str, float]]
 """(metric, column) -> data set -> test accuracy in %, the mean over seeds."""
 
 
-def chosen_scores(results: list[tuple[Unit, dict[str, Any]]]) -> tuple[Scores, dict[str, dict[str, int]]]:
-    """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen."""
-    grouped: dict[tuple[str, str, str, int], list[tuple[Unit, dict[str, Any]]]] = defaultdict(list)
+def chosen_scores(
+    results: list[tuple[Unit, dict[str, Any]]], grids: Grids = GRIDS
+) -> tuple[Scores, dict[str, dict[str, int]]]:
+    """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen.
+
+    The first of a grid wins ties. Results of settings that the grid does not have, or no longer, take no part.
+    """
+    grouped: dict[tuple[str, str, str, int], dict[int, tuple[Unit, dict[str, Any]]]] = defaultdict(dict)
     for unit, result in results:
         kind, metric = unit.method.split(" ")
-        grouped[kind, metric, unit.dataset, unit.seed].append((unit, result))
+        grid = grids[kind][metric]
+        if unit.options in grid:
+            grouped[kind, metric, unit.dataset, unit.seed][grid.index(unit.options)] = unit, result
     by_seed: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for (kind, metric, dataset, _), runs in grouped.items():
+    for (kind, metric, dataset, _), found in grouped.items():
+        runs = [found[place] for place in sorted(found)]
         for column, (wanted, key) in COLUMNS.items():
             if wanted == kind:
                 unit, best = max(runs, key=lambda run: run[1]["validation"][key])
