@@ -179,7 +179,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         the forecast itself (1 for other losses), one number a series and step, and both ``s`` and p are fitted to the
         errors on the validation series: ``s`` (``std_scale_``), for every step and feature, is the root of the mean of
         ``(error/σᵖ)²``; p (``std_power_``), one of a few, has the greatest Gaussian likelihood (see
-        `udtw.timeseries.calibration`). It widens a σ that was trained in narrow bounds, and is 0 if σ says nothing about
+        `udtw.timeseries.calibration`). It widens a σ that was trained in narrow bounds, and is 0 if σ says nothing of
         the errors. The result is the deviation of the truth from the forecast at the same step, errors in time
         included, for series like those of validation.
         """
