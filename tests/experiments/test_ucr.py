@@ -74,8 +74,19 @@ def test_settings_are_chosen_by_validation_and_seeds_averaged():
     assert used["K = 3"] == {"sigma None": 2}
 
 
+def test_ties_go_to_what_is_better_on_the_validation_of_all_data_sets():
+    results = [
+        fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.6),
+        fake("knn udtw", "A", 0, {"sigma": "context"}, 0.9, 0.4),
+        fake("knn udtw", "B", 0, {"sigma": None}, 0.5, 0.1),
+        fake("knn udtw", "B", 0, {"sigma": "context"}, 0.6, 0.2),
+    ]
+    scores, _ = ucr_report.chosen_scores(results, GRID)
+    assert scores["udtw", "K = 1"] == {"A": pytest.approx(40.0), "B": pytest.approx(20.0)}
+
+
 @pytest.mark.parametrize("order", [1, -1])
-def test_ties_go_to_the_first_of_the_grid_whatever_the_order_of_the_results(order):
+def test_other_ties_go_to_the_first_of_the_grid_whatever_the_order_of_the_results(order):
     results = [
         fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.6),
         fake("knn udtw", "A", 0, {"sigma": "context"}, 0.9, 0.4),

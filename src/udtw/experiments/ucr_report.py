@@ -36,7 +36,9 @@ def chosen_scores(
 ) -> tuple[Scores, dict[str, dict[str, int]]]:
     """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen.
 
-    The first of a grid wins ties. Results of settings that the grid does not have, or no longer, take no part.
+    Of settings that are equally good on the validation part of a data set, the one with the best mean validation
+    accuracy over all data sets wins, then the first of the grid. Results of settings that the grid does not have (any
+    more) take no part.
     """
     grouped: dict[tuple[str, str, str, int], dict[int, tuple[Unit, dict[str, Any]]]] = defaultdict(dict)
     for unit, result in results:
@@ -44,18 +46,29 @@ def chosen_scores(
         grid = grids[kind][metric]
         if unit.options in grid:
             grouped[kind, metric, unit.dataset, unit.seed][grid.index(unit.options)] = unit, result
+    overall = _mean_validation(results)
     by_seed: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (kind, metric, dataset, _), found in grouped.items():
         runs = [found[place] for place in sorted(found)]
         for column, (wanted, key) in COLUMNS.items():
             if wanted == kind:
-                unit, best = max(runs, key=lambda run: run[1]["validation"][key])
+                unit, best = max(
+                    runs, key=lambda run: (run[1]["validation"][key], overall[run[0].method, run[0].params][key])
+                )
                 by_seed[metric, column][dataset].append(100 * best["test"][key])
                 if metric == "udtw":
                     used[column][", ".join(f"{k} {v}" for k, v in unit.options.items())] += 1
     scores = {which: {name: float(np.mean(v)) for name, v in sets.items()} for which, sets in by_seed.items()}
     return scores, used
+
+
+def _mean_validation(results: list[tuple[Unit, dict[str, Any]]]) -> dict[tuple[str, Any], dict[str, float]]:
+    """(method, setting) -> mean validation accuracy by K, or "centroid"."""
+    found: dict[tuple[str, Any], list[dict[str, float]]] = defaultdict(list)
+    for unit, result in results:
+        found[unit.method, unit.params].append(result["validation"])
+    return {which: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]} for which, runs in found.items()}
 
 
 def complete_sets(scores: Scores) -> list[str]:

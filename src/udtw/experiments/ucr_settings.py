@@ -2,36 +2,38 @@
 
 from typing import Any
 
+Grids = dict[str, dict[str, list[dict[str, Any]]]]
+"""Kind of classifier -> metric -> settings."""
+
 GAMMAS = (0.1, 0.01, 1.0)
 
-# The same number of settings for all soft metrics; the first wins ties. uDTW begins with Σ = 1, so that uncertainty is
-# used only where validation says that it helps.
+# The same number of settings for all soft metrics.
 _SOFT: dict[str, list[dict[str, Any]]] = {
     "euclidean": [{}],
     "soft_dtw": [{"gamma": gamma} for gamma in GAMMAS],
     "soft_dtw_divergence": [{"gamma": gamma} for gamma in GAMMAS],
 }
-Grids = dict[str, dict[str, list[dict[str, Any]]]]
-"""Kind of classifier -> metric -> settings."""
+
+
+def _udtw(*settings: tuple[float, str | None]) -> list[dict[str, Any]]:
+    """From γ and kind of σ."""
+    return [{"gamma": gamma, "beta": 0.1, "sigma": sigma} for gamma, sigma in settings]
+
 
 GRIDS: Grids = {
     "knn": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "context", "series")],
+        "udtw": _udtw((0.1, None), (0.1, "series"), (1.0, None)),
     },
     "frechet": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": [
-            {"gamma": 0.1, "beta": 0.1, "sigma": None},
-            {"gamma": 0.1, "beta": 0.1, "sigma": "free"},
-            {"gamma": 0.01, "beta": 0.1, "sigma": "free"},
-        ],
+        "udtw": _udtw((0.1, None), (0.1, "free"), (0.01, "free")),
     },
     "discriminative": _SOFT
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "free", "context")],
+        "udtw": _udtw((1.0, "free"), (0.1, "free"), (0.1, "context")),
     },
 }

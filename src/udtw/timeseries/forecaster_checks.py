@@ -35,9 +35,9 @@ def check_options(forecaster: "SequenceForecaster") -> None:
 def hidden_widths(hidden: Any) -> tuple[int, ...]:
     """The widths of the hidden layers, from one number or several."""
     widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
-    if not all(isinstance(width, Integral) and width > 0 for width in widths):
+    if not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
         raise OptionError(f"hidden must be one or several positive whole numbers; got {hidden!r}.")
-    return widths
+    return tuple(int(width) for width in widths)
 
 
 def with_features(name: str, array: NDArray[np.floating]) -> NDArray[np.floating]:
