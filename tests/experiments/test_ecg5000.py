@@ -103,6 +103,21 @@ def test_the_choice_is_the_least_mean_validation_measure():
     assert ecg5000.choose(results) == {"soft_dtw": {"gamma": 0.3}}
 
 
+def test_udtw_is_compared_with_every_other_loss(results, tmp_path):
+    from scipy.stats import ttest_rel
+
+    document = Document("test")
+    report(results, document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    of = {
+        loss: [result["test"]["dtw"] for unit, result in results if unit.method == loss]
+        for loss in ("udtw", "soft_dtw")
+    }
+    change = 100 * (np.mean(of["udtw"]) / np.mean(of["soft_dtw"]) - 1)
+    p = ttest_rel(of["udtw"], of["soft_dtw"]).pvalue
+    assert f"| sDTW | {change:+.1f} % | {p:.3f} |" in text
+
+
 def test_significance_needs_more_than_noise():
     assert significance([1.0, 1.1, 0.9], [2.0, 2.1, 2.0]) == " ▼"
     assert significance([2.0, 2.1, 2.0], [1.0, 1.1, 0.9]) == " ▲"

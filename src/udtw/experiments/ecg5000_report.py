@@ -104,20 +104,36 @@ def _seconds(runs: dict[int, dict[str, Any]]) -> str:
 
 
 def _compare(document: Document, by_loss: dict[str, dict[int, dict[str, Any]]]) -> None:
-    """The question of the experiment in one sentence."""
+    """The question of the experiment in one sentence, and uDTW against every other loss."""
     if not {"euclidean", "udtw"} <= set(by_loss):
         return
-    mean = {
-        (loss, m): float(np.mean(list(_values(by_loss[loss], m).values())))
-        for loss in ("euclidean", "udtw")
-        for m in ("dtw", "mse")
-    }
-    changes = {m: 100 * (mean["udtw", m] / mean["euclidean", m] - 1) for m in ("dtw", "mse")}
+    dtw, mse = (_change(by_loss, "euclidean", measure)[0] for measure in ("dtw", "mse"))
     document.text(
-        f"Trained with uDTW, the test DTW is {abs(changes['dtw']):.1f} % "
-        f"{'lower' if changes['dtw'] < 0 else 'higher'} than trained with the Euclidean loss, and the MSE "
-        f"{abs(changes['mse']):.1f} % {'lower' if changes['mse'] < 0 else 'higher'}."
+        f"Trained with uDTW, the test DTW is {abs(dtw):.1f} % {'lower' if dtw < 0 else 'higher'} than trained with the "
+        f"Euclidean loss, and the MSE {abs(mse):.1f} % {'lower' if mse < 0 else 'higher'}."
     )
+    rows = []
+    for loss, name in NAMES.items():
+        if loss in by_loss and loss != "udtw":
+            changes = [_change(by_loss, loss, measure) for measure in ("dtw", "mse")]
+            rows.append([name, *(text for change, p in changes for text in (f"{change:+.1f} %", f"{p:.3f}"))])
+    document.table(
+        "Trained with uDTW, compared with another loss",
+        ["against", "DTW", "p", "MSE", "p"],
+        rows,
+        note="Change of the mean over the seeds that both have, and p of Student's paired t-test over them.",
+    )
+
+
+def _change(by_loss: dict[str, dict[int, dict[str, Any]]], loss: str, measure: str) -> tuple[float, float]:
+    """Of uDTW against ``loss``: change of the mean in %, and p of the paired t-test (NaN if it cannot be had)."""
+    from scipy.stats import ttest_rel
+
+    own, base = _values(by_loss["udtw"], measure), _values(by_loss[loss], measure)
+    shared = sorted(set(own) & set(base))
+    mine, theirs = [own[s] for s in shared], [base[s] for s in shared]
+    p = float(ttest_rel(mine, theirs).pvalue) if len(shared) > 1 and np.ptp(np.subtract(mine, theirs)) > 0 else np.nan
+    return 100 * (float(np.mean(mine)) / float(np.mean(theirs)) - 1), p
 
 
 def _tuning(document: Document, results: list[tuple[Unit, dict[str, Any]]]) -> None:
