@@ -95,6 +95,24 @@ def test_other_ties_go_to_the_first_of_the_grid_whatever_the_order_of_the_result
     assert scores["udtw", "K = 1"] == {"A": pytest.approx(60.0)}
 
 
+def test_a_seed_that_is_not_finished_takes_no_part():
+    results = [
+        fake(f"knn {metric}", name, seed, setting, 0.5, 0.5)
+        for seed in (0, 1)
+        for metric in ("dtw", "udtw")
+        for setting in ucr.GRIDS["knn"][metric]
+        for name in ("A", "B")
+    ]
+    kept, seeds = ucr_report.whole_seeds(results)
+    assert seeds == {"knn": [0, 1]}
+    assert kept == results
+    kept, seeds = ucr_report.whole_seeds(results[:-1])
+    assert seeds == {"knn": [0]}
+    assert {unit.seed for unit, _ in kept} == {0}
+    old = fake("knn udtw", "A", 0, {"sigma": "of old"}, 0.5, 0.5)
+    assert ucr_report.whole_seeds([*results, old])[1] == {"knn": [0, 1]}, "settings that are gone need no result"
+
+
 def test_results_of_other_settings_take_no_part():
     results = [
         fake("knn udtw", "A", 0, {"sigma": "context"}, 0.5, 0.6),

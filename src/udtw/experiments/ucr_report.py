@@ -71,6 +71,26 @@ def _mean_validation(results: list[tuple[Unit, dict[str, Any]]]) -> dict[tuple[s
     return {which: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]} for which, runs in found.items()}
 
 
+def whole_seeds(
+    results: list[tuple[Unit, dict[str, Any]]], grids: Grids = GRIDS
+) -> tuple[list[tuple[Unit, dict[str, Any]]], dict[str, list[int]]]:
+    """Results of seeds that a kind of classifier has finished, as far as any seed has; and these seeds by kind.
+
+    An interrupted run would otherwise compare means over different seeds. Where no seed has all, all are kept.
+    """
+    done: dict[str, dict[int, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for unit, _ in results:
+        kind, metric = unit.method.split(" ")
+        if unit.options in grids[kind][metric]:
+            done[kind][unit.seed].add((unit.dataset, unit.method, unit.params))
+    seeds = {}
+    for kind, found in done.items():
+        every = set.union(*found.values())
+        seeds[kind] = sorted(seed for seed in found if found[seed] == every) or sorted(found)
+    kept = [(unit, result) for unit, result in results if unit.seed in seeds.get(unit.method.split(" ")[0], ())]
+    return kept, seeds
+
+
 def complete_sets(scores: Scores) -> list[str]:
     """Data sets that every method has results for; only they can be compared."""
     found = [set(sets) for sets in scores.values()]
@@ -78,19 +98,22 @@ def complete_sets(scores: Scores) -> list[str]:
 
 
 def report_tables(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> None:
+    results, seeds = whole_seeds(results)
     scores, used = chosen_scores(results)
     names = complete_sets(scores)
     if not names:
         document.text("No data set has results of every method yet.")
         return
-    seeds = sorted({unit.seed for unit, _ in results})
     columns = [column for column in COLUMNS if any(which[1] == column for which in scores)]
     metrics = [metric for metric in METRICS if any(which[0] == metric for which in scores)]
     table = {(m, c): np.array([scores[m, c][name] for name in names]) for m in metrics for c in columns}
     document.table(
-        f"Mean ± standard deviation over {len(names)} data sets (seeds {seeds})",
+        f"Mean ± standard deviation over {len(names)} data sets",
         ["", *columns],
-        [[LABELS[m], *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)] for m in metrics],
+        [
+            *([LABELS[m], *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)] for m in metrics),
+            ["seeds", *(", ".join(map(str, seeds[COLUMNS[c][0]])) for c in columns)],
+        ],
         note="The spread is that between data sets, of the mean over seeds.",
     )
     document.table(
