@@ -30,9 +30,9 @@ def test_barycenter_of_a_file(tmp_path):
     series = np.random.default_rng(0).standard_normal((4, 10)).cumsum(1)
     np.savetxt(tmp_path / "set.csv", series, delimiter=",")
     out, picture = tmp_path / "mean.csv", tmp_path / "mean.png"
-    words = ["barycenter", tmp_path / "set.csv", "--max-iter", 5, "--length", 8, "--weights", "1,1,1,2"]
+    words = ["barycenter", tmp_path / "set.csv", "--max-iter", 5, "--length", 8, "--weights", "1,1,1,2", "--noise", 0.5]
     said = run_json(*words, "--out", out, "--plot", picture)
-    wanted = barycenter(series, max_iter=5, length=8, weights=[1, 1, 1, 2])
+    wanted = barycenter(series, max_iter=5, length=8, weights=[1, 1, 1, 2], noise=0.5)
     assert said["objective"] == pytest.approx(wanted.objective)
     np.testing.assert_allclose(said["mean"], wanted.mean)
     np.testing.assert_allclose(read_series(out), np.column_stack([wanted.mean, np.sqrt(wanted.variance)]))

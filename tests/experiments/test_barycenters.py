@@ -43,4 +43,4 @@ def test_units_are_computed_and_reported_with_pictures(data_dir, tmp_path, monke
     text = document.write(tmp_path / "out").with_suffix(".md").read_text()
     assert "uDTW, γ 0.1" in text
     assert "1.000 ± 0.000" in text  # the Euclidean mean against itself
-    assert len(list((tmp_path / "out").glob("*.png"))) == 2
+    assert len(list((tmp_path / "out").glob("*.png"))) == 1

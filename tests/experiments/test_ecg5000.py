@@ -37,14 +37,22 @@ def results(folder):
 
 
 def test_every_loss_is_trained_with_every_seed():
-    units = ecg5000.units(range(3))
+    everything = ecg5000.units(range(3))
+    units = [unit for unit in everything if unit.experiment == ecg5000.EXPERIMENT]
     assert len(set(units)) == len(units) == 4 * 3
+    assert set(everything) - set(units) == set(ecg5000.tuning_units()), "one command tunes and judges"
+    assert len(ecg5000.units(range(3), quick=True)) == 4 * 3
     assert {unit.method for unit in units} == {"euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"}
 
 
 def test_all_losses_are_tuned_with_the_same_budget():
     units = ecg5000.tuning_units(range(2))
     assert len({sum(unit.method == loss for unit in units) for loss in ecg5000.CANDIDATES}) == 1
+    rates = {
+        tuple(sorted(candidate["learning_rate"] for candidate in candidates))
+        for candidates in ecg5000.CANDIDATES.values()
+    }
+    assert len(rates) == 1, "a better rate must not pass for a better loss"
     assert all(recipe in ecg5000.CANDIDATES[loss] for loss, recipe in ecg5000.RECIPES.items())
 
 
@@ -95,6 +103,21 @@ def test_the_choice_is_the_least_mean_validation_measure():
     assert ecg5000.choose(results) == {"soft_dtw": {"gamma": 0.3}}
 
 
+def test_udtw_is_compared_with_every_other_loss(results, tmp_path):
+    from scipy.stats import ttest_rel
+
+    document = Document("test")
+    report(results, document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    of = {
+        loss: [result["test"]["dtw"] for unit, result in results if unit.method == loss]
+        for loss in ("udtw", "soft_dtw")
+    }
+    change = 100 * (np.mean(of["udtw"]) / np.mean(of["soft_dtw"]) - 1)
+    p = ttest_rel(of["udtw"], of["soft_dtw"]).pvalue
+    assert f"| sDTW | {change:+.1f} % | {p:.3f} |" in text
+
+
 def test_significance_needs_more_than_noise():
     assert significance([1.0, 1.1, 0.9], [2.0, 2.1, 2.0]) == " ▼"
     assert significance([2.0, 2.1, 2.0], [1.0, 1.1, 0.9]) == " ▲"
@@ -112,6 +135,21 @@ def test_the_report_has_the_tables_the_paper_and_a_figure(results, tmp_path):
         assert expected in text
     mean = np.mean([result["test"]["dtw"] for unit, result in results if unit.method == "euclidean"])
     assert f"{mean:.3f}" in text
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_the_report_shows_every_candidate_and_whether_the_choice_was_used(results, tmp_path, agrees):
+    tuning = []
+    for unit in ecg5000.tuning_units(range(1)):
+        best = unit.options == ecg5000.COMMON | ecg5000.RECIPES[unit.method]
+        tuning.append((unit, {"valid": {"mse": 0.123, "dtw": 1.5 if best == agrees else 2.5}}))
+    document = Document("test")
+    report([*results, *tuning], document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    assert text.count("| 0.123 | 1.500 |") + text.count("| 0.123 | 2.500 |") == len(tuning)
+    assert text.count("| yes |") == 4
+    assert ("trained with this choice" in text) == agrees
+    assert ("NOT the choice" in text) != agrees
 
 
 def test_a_report_of_nothing_says_so(tmp_path):

@@ -60,24 +60,81 @@ def fake(method, dataset, seed, setting, validation, test):
     return Unit("ucr", dataset, method, seed, setting), result
 
 
+GRID = {"knn": {"udtw": [{"sigma": None}, {"sigma": "context"}]}}
+
+
 def test_settings_are_chosen_by_validation_and_seeds_averaged():
     results = [
-        fake("knn dtw", "A", 0, {"band": 1}, 0.9, 0.5),
-        fake("knn dtw", "A", 0, {"band": 2}, 0.8, 1.0),
-        fake("knn dtw", "A", 1, {"band": 1}, 0.9, 0.7),
+        fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.5),
+        fake("knn udtw", "A", 0, {"sigma": "context"}, 0.8, 1.0),
+        fake("knn udtw", "A", 1, {"sigma": None}, 0.9, 0.7),
     ]
-    scores, _ = ucr_report.chosen_scores(results)
-    assert scores["dtw", "K = 3"] == {"A": pytest.approx(60.0)}
+    scores, used = ucr_report.chosen_scores(results, GRID)
+    assert scores["udtw", "K = 3"] == {"A": pytest.approx(60.0)}
+    assert used["K = 3"] == {"sigma None": 2}
+
+
+def test_ties_go_to_what_is_better_on_the_validation_of_all_data_sets():
+    results = [
+        fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.6),
+        fake("knn udtw", "A", 0, {"sigma": "context"}, 0.9, 0.4),
+        fake("knn udtw", "B", 0, {"sigma": None}, 0.5, 0.1),
+        fake("knn udtw", "B", 0, {"sigma": "context"}, 0.6, 0.2),
+    ]
+    scores, _ = ucr_report.chosen_scores(results, GRID)
+    assert scores["udtw", "K = 1"] == {"A": pytest.approx(40.0), "B": pytest.approx(20.0)}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_other_ties_go_to_the_first_of_the_grid_whatever_the_order_of_the_results(order):
+    results = [
+        fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.6),
+        fake("knn udtw", "A", 0, {"sigma": "context"}, 0.9, 0.4),
+    ]
+    scores, _ = ucr_report.chosen_scores(results[::order], GRID)
+    assert scores["udtw", "K = 1"] == {"A": pytest.approx(60.0)}
+
+
+def test_a_seed_that_is_not_finished_takes_no_part():
+    results = [
+        fake(f"knn {metric}", name, seed, setting, 0.5, 0.5)
+        for seed in (0, 1)
+        for metric in ("dtw", "udtw")
+        for setting in ucr.GRIDS["knn"][metric]
+        for name in ("A", "B")
+    ]
+    kept, seeds = ucr_report.whole_seeds(results)
+    assert seeds == {"knn": [0, 1]}
+    assert kept == results
+    kept, seeds = ucr_report.whole_seeds(results[:-1])
+    assert seeds == {"knn": [0]}
+    assert {unit.seed for unit, _ in kept} == {0}
+    old = fake("knn udtw", "A", 0, {"sigma": "of old"}, 0.5, 0.5)
+    assert ucr_report.whole_seeds([*results, old])[1] == {"knn": [0, 1]}, "settings that are gone need no result"
+
+
+def test_results_of_other_settings_take_no_part():
+    results = [
+        fake("knn udtw", "A", 0, {"sigma": "context"}, 0.5, 0.6),
+        fake("knn udtw", "A", 0, {"sigma": "step"}, 0.9, 1.0),
+    ]
+    scores, _ = ucr_report.chosen_scores(results, GRID)
+    assert scores["udtw", "K = 1"] == {"A": pytest.approx(60.0)}
+
+
+def test_soft_metrics_have_the_same_number_of_settings():
+    for grids in ucr.GRIDS.values():
+        assert len({len(grids[metric]) for metric in ("soft_dtw", "soft_dtw_divergence", "udtw")}) == 1
 
 
 def test_the_report_compares_only_data_sets_that_every_method_has(tmp_path):
     results = [
-        fake(f"{kind} {metric}", name, 0, {}, 0.5, 0.5 + 0.1 * (metric == "udtw"))
+        fake(f"{kind} {metric}", name, 0, ucr.GRIDS[kind][metric][0], 0.5, 0.5 + 0.1 * (metric == "udtw"))
         for kind in ("knn", "frechet", "discriminative")
         for metric in ucr_report.METRICS
         for name in ("A", "B")
     ]
-    results.append(fake("knn dtw", "C", 0, {}, 0.5, 0.5))
+    results.append(fake("knn dtw", "C", 0, ucr.GRIDS["knn"]["dtw"][0], 0.5, 0.5))
     document = Document("UCR")
     ucr.report(results, document)
     text = document.write(tmp_path).with_suffix(".md").read_text()

@@ -82,6 +82,28 @@ def test_uncertainty_is_learned_where_the_series_disagree():
     assert inside > 5 * outside
 
 
+def test_noise_is_a_unit_of_the_series():
+    """Σ/noise is all that counts: series and noise in other units give the same mean in those units."""
+    rng = np.random.default_rng(0)
+    series = np.sin(np.arange(20) / 3) + 0.3 * rng.standard_normal((6, 20))
+    one = barycenter(series, noise=0.04, max_iter=20)
+    ten = barycenter(10 * series, noise=4.0, max_iter=20)
+    np.testing.assert_allclose(ten.mean, 10 * one.mean, rtol=1e-6)
+    np.testing.assert_allclose(ten.variance, 100 * one.variance, rtol=1e-6)
+    same = barycenter(series / 0.2, max_iter=20)
+    np.testing.assert_allclose(same.mean, one.mean / 0.2, rtol=1e-6)
+    assert same.objective == pytest.approx(one.objective)
+
+
+def test_uncertainty_is_the_deviation_of_the_series_in_their_own_units():
+    rng = np.random.default_rng(1)
+    series = 0.5 * rng.standard_normal((200, 12))
+    found = barycenter(series, noise=0.01, beta=1.0, gamma=1.0, band=0)  # no warping: the truth is known
+    np.testing.assert_allclose(0.01 + found.variance, series.var(0), rtol=0.02)
+    paper = barycenter(series, gamma=1.0, band=0)
+    assert paper.variance.max() < 0.01, "below Σ = 1 nothing is uncertain"
+
+
 def test_a_large_beta_forbids_uncertainty_and_lam_pulls_to_unit_variance():
     wide = 4 * SERIES
     assert barycenter(wide, beta=50.0).variance.max() < 0.01
@@ -143,6 +165,7 @@ def test_stopping_early_says_so():
         (lambda: barycenter(SERIES, init=np.zeros((5, 3))), ShapeError),
         (lambda: barycenter(SERIES, init=np.full(5, np.nan)), NonFiniteError),
         (lambda: barycenter(SERIES, sigma="wide"), OptionError),
+        (lambda: barycenter(SERIES, noise=0.0), OptionError),
         (lambda: barycenter([[1.0, np.nan]], "dtw"), NonFiniteError),
     ],
 )

@@ -86,6 +86,14 @@ def test_sigma_can_come_from_a_network_a_classifier_or_the_centroid_task():
     assert trained.score(X_NEW, Y_NEW) > 0.7
 
 
+@pytest.mark.parametrize("sigma", ["free", None])
+def test_a_classifier_without_a_network_cannot_give_one(sigma):
+    centroid = NearestCentroidTimeSeriesClassifier(sigma=sigma, max_iter=2, random_state=0)
+    for given in (centroid, clone(centroid).fit(X, Y)):
+        with pytest.raises(OptionError, match="without a SigmaNet"):
+            KNN(sigma=given).fit(X, Y)
+
+
 @pytest.mark.parametrize("metric", METRICS[1:])
 def test_ragged_lists_and_features(metric):
     rng = np.random.default_rng(0)
@@ -121,6 +129,8 @@ def test_missing_values_are_refused_or_left_out():
     [
         (lambda: KNN(0).fit(X, Y), OptionError),
         (lambda: KNN(17, metric="dtw").fit(X, Y), OptionError),
+        (lambda: KNN(metric="dtw").fit(X, Y).search(X_NEW, 0), OptionError),
+        (lambda: KNN(metric="dtw").fit(X, Y).search(X_NEW, len(X) + 1), OptionError),
         (lambda: KNN(vote="loud").fit(X, Y), OptionError),
         (lambda: KNN(metric="cosine").fit(X, Y), OptionError),
         (lambda: KNN(sigma="deep").fit(X, Y), OptionError),

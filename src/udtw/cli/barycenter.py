@@ -22,6 +22,9 @@ def barycenter(
     metric: options.Metric = options.MetricName.udtw,
     gamma: options.Gamma = 1.0,
     beta: options.Beta = 1.0,
+    noise: Annotated[
+        float, typer.Option(help="Variance of the series' own steps (udtw); σ_μ is what differs beyond it.")
+    ] = 1.0,
     weights: Annotated[str | None, typer.Option(help="One number a series, as in `0.25,0.75`.")] = None,
     length: Annotated[int | None, typer.Option(help="Steps of the mean; by default the average length.")] = None,
     max_iter: Annotated[int, typer.Option(help="Iterations at most.")] = 100,
@@ -39,7 +42,7 @@ def barycenter(
 
     Examples:
 
-    - `udtw barycenter cbf --class 2 --plot mean.png`
+    - `udtw barycenter cbf --class 2 --noise 0.01 --plot mean.png`
 
     - `udtw barycenter series.csv --metric soft_dtw --gamma 0.1 --out mean.csv`
 
@@ -49,8 +52,9 @@ def barycenter(
 
     series, described = _series(source, label, znormalize, data_dir, seed)
     found = mean_of(
-        series, str(metric), gamma=gamma, beta=beta, weights=_weights(weights), length=length, max_iter=max_iter
-    )
+        series, str(metric), gamma=gamma, beta=beta, noise=noise, weights=_weights(weights), length=length,
+        max_iter=max_iter,
+    )  # fmt: skip
     uncertain = bool(found.variance.any())
     sigma = found.variance**0.5 if uncertain else None
     if out is not None:
@@ -63,6 +67,7 @@ def barycenter(
         "metric": str(metric),
         "gamma": gamma,
         "beta": beta,
+        "noise": noise,
         "length": len(found.mean),
         "objective": found.objective,
         "objective_at_start": found.trace[0],

@@ -1,8 +1,10 @@
 """Fréchet means of UCR classes: uDTW beside soft-DTW and the others, objective values and pictures.
 
 For every data set a class is drawn by seed and `MEMBERS` of its series; means by every metric and γ with at most
-`MAX_ITER` iterations of L-BFGS. The objective values of different metrics are on different scales, so every mean is
-also judged by the same yardstick: its average DTW to the class's other series, which it has not seen.
+`MAX_ITER` iterations of L-BFGS. uDTW takes differences below ``√NOISE`` for noise and β = 1, so that σ_μ is a standard
+deviation in the units of the series; its γ is in units of ``D / Σ``, that is of the noise where a step is certain. The
+objective values of different metrics are on different scales, so every mean is also judged by the same yardstick: its
+average DTW to the class's other series, which it has not seen.
 """
 
 from typing import Any
@@ -19,10 +21,12 @@ TITLE = "Barycenters of UCR classes"
 NAME = "barycenters"
 MEMBERS, MAX_UNSEEN, MAX_ITER, MAX_LENGTH = 10, 50, 100, 300
 GAMMAS = (0.1, 1.0, 10.0)
-BETA = 0.1
+BETA, NOISE = 1.0, 0.01
 METHODS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
 FIGURES = 6
 """Data sets whose means are drawn."""
+SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), ("udtw", 10.0))
+"""Metric and γ of the means that are drawn."""
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
@@ -32,8 +36,9 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
     for seed in seeds:
         for name in names[:3] if quick else names:
             for metric in METHODS:
-                gammas = GAMMAS if metric not in ("euclidean", "dtw") else (None,)
-                found += [Unit(NAME, name, metric, seed, {} if g is None else {"gamma": g}) for g in gammas]
+                gammas = [{}] if metric in ("euclidean", "dtw") else [{"gamma": gamma} for gamma in GAMMAS]
+                own = {"beta": BETA, "noise": NOISE} if metric == "udtw" else {}
+                found += [Unit(NAME, name, metric, seed, gamma | own) for gamma in gammas]
     return found
 
 
@@ -56,7 +61,7 @@ def members(name: str, seed: int, data_dir: str | None) -> tuple[np.ndarray, np.
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     """The mean, its uncertainty, the objective's trace, and the average DTW to unseen series of the class."""
     seen, unseen, label = members(unit.dataset, unit.seed, data_dir)
-    found = barycenter(seen, unit.method, beta=BETA, max_iter=MAX_ITER, **unit.options)
+    found = barycenter(seen, unit.method, max_iter=MAX_ITER, **unit.options)
     result = {
         "class": str(label),
         "mean": found.mean.tolist(),
@@ -80,8 +85,9 @@ def report(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> No
     cases = sorted({(unit.dataset, unit.seed) for unit, _ in results})
     whole = [c for c in cases if all("dtw" in table.get((*c, *key), {}) for key in keys)]
     document.text(
-        f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations, β = {BETA}. The yardstick is the "
-        "average DTW between the mean and series of the class that it has not seen."
+        f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations; uDTW with β = {BETA:g} and "
+        f"noise {NOISE:g}, its γ in units of that noise. The yardstick is the average DTW between the mean and series "
+        "of the class that it has not seen."
     )
     rows = []
     for key in keys:
@@ -115,12 +121,11 @@ def _figures(document: Document, table: dict, cases: list[tuple[str, int]]) -> N
     from udtw.plots import plot_barycenter
 
     for name, seed in cases[:: max(1, len(cases) // FIGURES)][:FIGURES]:
-        for gamma in GAMMAS[:2]:
-            means = {_label((m, gamma)): table[name, seed, m, gamma] for m in ("soft_dtw", "udtw")}
-            series = np.array(table[name, seed, "euclidean", 0.0]["series"])
-            figure = plot_barycenter(series, {label: _as_barycenter(r) for label, r in means.items()})
-            document.figure(figure, f"{name}, class {next(iter(means.values()))['class']}, seed {seed}")
-            plt.close(figure)
+        series = np.array(table[name, seed, "euclidean", 0.0]["series"])
+        means = {_label(key): _as_barycenter(table[(name, seed, *key)]) for key in SHOWN}
+        figure = plot_barycenter(series, means)
+        document.figure(figure, f"{name}, class {table[name, seed, 'euclidean', 0.0]['class']}, seed {seed}")
+        plt.close(figure)
 
 
 def _as_barycenter(result: dict[str, Any]) -> Barycenter:

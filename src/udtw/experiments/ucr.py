@@ -13,6 +13,7 @@ import numpy as np
 from udtw.data import available_ucr, load_ucr, split_by_seed, znormalize
 from udtw.experiments.document import Document
 from udtw.experiments.ucr_report import report_tables
+from udtw.experiments.ucr_settings import GAMMAS, GRIDS
 from udtw.experiments.units import Unit
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.resample import resample
@@ -21,36 +22,6 @@ TITLE = "UCR classification"
 NAME = "ucr"
 MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
 NEIGHBORS = (1, 3, 5)
-GAMMAS = (0.1, 0.01, 1.0)
-
-# The same number of settings for all soft metrics; the first wins ties. uDTW begins with Σ = 1, so that uncertainty is
-# used only where validation says that it helps.
-_SOFT: dict[str, list[dict[str, Any]]] = {
-    "euclidean": [{}],
-    "soft_dtw": [{"gamma": gamma} for gamma in GAMMAS],
-    "soft_dtw_divergence": [{"gamma": gamma} for gamma in GAMMAS],
-}
-GRIDS: dict[str, dict[str, list[dict[str, Any]]]] = {
-    "knn": _SOFT
-    | {
-        "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "context", "series")],
-    },
-    "frechet": _SOFT
-    | {
-        "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": [
-            {"gamma": 0.1, "beta": 0.1, "sigma": None},
-            {"gamma": 0.1, "beta": 0.1, "sigma": "free"},
-            {"gamma": 0.01, "beta": 0.1, "sigma": "free"},
-        ],
-    },
-    "discriminative": _SOFT
-    | {
-        "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": [{"gamma": 0.1, "beta": 0.1, "sigma": sigma} for sigma in (None, "free", "context")],
-    },
-}
 FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 100
 
 

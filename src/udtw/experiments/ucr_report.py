@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from udtw.experiments.document import Document
+from udtw.experiments.ucr_settings import GRIDS, Grids
 from udtw.experiments.units import Unit
 
 METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
@@ -30,23 +31,64 @@ Scores = dict[tuple[str, str], dict[str, float]]
 """(metric, column) -> data set -> test accuracy in %, the mean over seeds."""
 
 
-def chosen_scores(results: list[tuple[Unit, dict[str, Any]]]) -> tuple[Scores, dict[str, dict[str, int]]]:
-    """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen."""
-    grouped: dict[tuple[str, str, str, int], list[tuple[Unit, dict[str, Any]]]] = defaultdict(list)
+def chosen_scores(
+    results: list[tuple[Unit, dict[str, Any]]], grids: Grids = GRIDS
+) -> tuple[Scores, dict[str, dict[str, int]]]:
+    """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen.
+
+    Of settings that are equally good on the validation part of a data set, the one with the best mean validation
+    accuracy over all data sets wins, then the first of the grid. Results of settings that the grid does not have (any
+    more) take no part.
+    """
+    grouped: dict[tuple[str, str, str, int], dict[int, tuple[Unit, dict[str, Any]]]] = defaultdict(dict)
     for unit, result in results:
         kind, metric = unit.method.split(" ")
-        grouped[kind, metric, unit.dataset, unit.seed].append((unit, result))
+        grid = grids[kind][metric]
+        if unit.options in grid:
+            grouped[kind, metric, unit.dataset, unit.seed][grid.index(unit.options)] = unit, result
+    overall = _mean_validation(results)
     by_seed: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for (kind, metric, dataset, _), runs in grouped.items():
+    for (kind, metric, dataset, _), found in grouped.items():
+        runs = [found[place] for place in sorted(found)]
         for column, (wanted, key) in COLUMNS.items():
             if wanted == kind:
-                unit, best = max(runs, key=lambda run: run[1]["validation"][key])
+                unit, best = max(
+                    runs, key=lambda run: (run[1]["validation"][key], overall[run[0].method, run[0].params][key])
+                )
                 by_seed[metric, column][dataset].append(100 * best["test"][key])
                 if metric == "udtw":
                     used[column][", ".join(f"{k} {v}" for k, v in unit.options.items())] += 1
     scores = {which: {name: float(np.mean(v)) for name, v in sets.items()} for which, sets in by_seed.items()}
     return scores, used
+
+
+def _mean_validation(results: list[tuple[Unit, dict[str, Any]]]) -> dict[tuple[str, Any], dict[str, float]]:
+    """(method, setting) -> mean validation accuracy by K, or "centroid"."""
+    found: dict[tuple[str, Any], list[dict[str, float]]] = defaultdict(list)
+    for unit, result in results:
+        found[unit.method, unit.params].append(result["validation"])
+    return {which: {key: float(np.mean([r[key] for r in runs])) for key in runs[0]} for which, runs in found.items()}
+
+
+def whole_seeds(
+    results: list[tuple[Unit, dict[str, Any]]], grids: Grids = GRIDS
+) -> tuple[list[tuple[Unit, dict[str, Any]]], dict[str, list[int]]]:
+    """Results of seeds that a kind of classifier has finished, as far as any seed has; and these seeds by kind.
+
+    An interrupted run would otherwise compare means over different seeds. Where no seed has all, all are kept.
+    """
+    done: dict[str, dict[int, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for unit, _ in results:
+        kind, metric = unit.method.split(" ")
+        if unit.options in grids[kind][metric]:
+            done[kind][unit.seed].add((unit.dataset, unit.method, unit.params))
+    seeds = {}
+    for kind, found in done.items():
+        every = set.union(*found.values())
+        seeds[kind] = sorted(seed for seed in found if found[seed] == every) or sorted(found)
+    kept = [(unit, result) for unit, result in results if unit.seed in seeds.get(unit.method.split(" ")[0], ())]
+    return kept, seeds
 
 
 def complete_sets(scores: Scores) -> list[str]:
@@ -56,19 +98,22 @@ def complete_sets(scores: Scores) -> list[str]:
 
 
 def report_tables(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> None:
+    results, seeds = whole_seeds(results)
     scores, used = chosen_scores(results)
     names = complete_sets(scores)
     if not names:
         document.text("No data set has results of every method yet.")
         return
-    seeds = sorted({unit.seed for unit, _ in results})
     columns = [column for column in COLUMNS if any(which[1] == column for which in scores)]
     metrics = [metric for metric in METRICS if any(which[0] == metric for which in scores)]
     table = {(m, c): np.array([scores[m, c][name] for name in names]) for m in metrics for c in columns}
     document.table(
-        f"Mean ± standard deviation over {len(names)} data sets (seeds {seeds})",
+        f"Mean ± standard deviation over {len(names)} data sets",
         ["", *columns],
-        [[LABELS[m], *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)] for m in metrics],
+        [
+            *([LABELS[m], *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)] for m in metrics),
+            ["seeds", *(", ".join(map(str, seeds[COLUMNS[c][0]])) for c in columns)],
+        ],
         note="The spread is that between data sets, of the mean over seeds.",
     )
     document.table(

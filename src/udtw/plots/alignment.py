@@ -282,7 +282,8 @@ def _draw_histogram(axes: Axes, pair: _Pair) -> None:
     axes.set_xscale("log" if logarithmic else "linear")
     if logarithmic:
         _plain_log_ticks(axes.xaxis, low, high)
-    axes.set_xlim(low, high)
+    margin = (high / low) ** 0.02 if logarithmic else 0.02 * (high - low)  # or the outer bars lose half their line
+    axes.set_xlim((low / margin, high * margin) if logarithmic else (low - margin, high + margin))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("match variance Σ")
     axes.set_ylabel("share of matches")

@@ -19,7 +19,7 @@ from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
 
 LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
-START_LOG_VARIANCE = -2.0
+"""Of ``σ²_μ / noise``."""
 INITS = ("mean", "medoid")
 
 
@@ -30,7 +30,7 @@ class Barycenter:
     mean: np.ndarray
     """(L, d), or (L,) if the series were given without a feature axis."""
     variance: np.ndarray
-    """(L,): σ²_μ with ``Σ_mn = 1 + σ²_μ(n)``; or the SigmaNet's variances of the mean; zeros where σ plays no part."""
+    """(L,): σ²_μ with ``Σ_mn = noise + σ²_μ(n)``; the SigmaNet's variances of the mean; zeros if σ plays no part."""
     objective: float
     """``Σ_i w_i d(x_i, μ)`` at the end."""
     trace: list[float]
@@ -52,6 +52,7 @@ def barycenter(
     length: int | None = None,
     weights: Any = None,
     sigma: SigmaNet | str | None = "free",
+    noise: float = 1.0,
     band: Any = None,
     max_iter: int = 100,
     tol: float = 1e-6,
@@ -73,8 +74,14 @@ def barycenter(
     weights : (n,), optional
         Non-negative; scaled to sum to one. With two series, ``weights=[1 − t, t]`` interpolates between them.
     sigma : "free", None or a SigmaNet
-        Uncertainty of "udtw". "free": one σ²_μ a step of the mean, ``Σ = 11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ`` from the
-        network on series and mean, its weights optimised with the mean. None: Σ = 1.
+        Uncertainty of "udtw". "free": one σ²_μ a step of the mean, ``Σ = noise·11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ`` from
+        the network on series and mean, its weights optimised with the mean. None: Σ = 1.
+    noise : float
+        Variance that every step of the series has by itself, in the units of ``X²``, for ``sigma="free"``. γ and β act
+        in units of it: the cost is ``D / Σ``, the regulariser ``Ω = E[log(Σ / noise)] ≥ 0``. At β = 1 an uncertain
+        step ends with ``noise + σ²_μ`` equal to the mean squared difference of its matches, so σ_μ is a standard
+        deviation in the units of ``X``; differences below ``√noise`` count as none. With 1 (the paper's Σ) nothing is
+        uncertain on z-normalised series, unless β is far below 1, and then σ²_μ is too large by 1/β.
     max_iter, tol
         Iterations at most, and the relative decrease of the objective below which it has converged.
 
@@ -93,7 +100,12 @@ def barycenter(
         mean, trace, converged = dba(series, share, start, band=band, max_iter=max_iter, tol=tol)
         found = Barycenter(mean, np.zeros(len(mean)), trace[-1], trace, converged, len(trace) - 1)
     else:
-        found = _gradient_descent(series, share, start, chosen, sigma, max_iter, tol)
+        if not 0 < noise < np.inf:
+            raise OptionError(f"noise must be a positive variance; got {noise!r}.")
+        unit = np.sqrt(noise) if metric == "udtw" and sigma == "free" else 1.0
+        scaled = replace(series, values=series.values / unit)
+        found = _gradient_descent(scaled, share, start / unit, chosen, sigma, max_iter, tol)
+        found = replace(found, mean=found.mean * unit, variance=found.variance * unit**2)
     if np.ndim(X[0]) == 1:
         found = replace(found, mean=found.mean[:, 0])
     return found
@@ -163,7 +175,7 @@ def _gradient_descent(
             parts.append(parameters_to_vector(net.parameters()).detach().numpy())
             bounds += [(None, None)] * parts[1].size
         elif sigma == "free":
-            parts.append(np.full(len(start), START_LOG_VARIANCE))
+            parts.append(np.log(_spread(series, share, start)).clip(*LOG_VARIANCE_BOUNDS))
             bounds += [LOG_VARIANCE_BOUNDS] * len(start)
         elif sigma is not None:
             raise OptionError(f"sigma must be 'free', None or a SigmaNet; got {sigma!r}.")
@@ -195,6 +207,15 @@ def _gradient_descent(
     else:
         variance = np.exp(rest) if rest.size else np.zeros(len(mean))
     return Barycenter(mean, variance, trace[-1], trace, converged, len(trace) - 1, net)
+
+
+def _spread(series: SeriesSet, share: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """(L,): mean squared difference of the series, resampled, from ``start``: σ² where nothing is aligned yet.
+
+    So the optimisation begins with costs near one everywhere, and steps become certain as they find their matches.
+    """
+    same = np.stack([resample(row, len(start)) for row in series.rows()])
+    return np.einsum("n,ntd->t", share, np.square(same - start)) + 1e-12
 
 
 def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:

@@ -1,7 +1,6 @@
 """SequenceForecaster: from the observed past of a series to its future, trained by a distance between sequences."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from torch import Tensor, nn
 
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries import forecaster_files, training
-from udtw.timeseries.forecaster_networks import LOSSES, Forecaster, initialise, make_loss, sigma_of
+from udtw.timeseries.calibration import calibrate
+from udtw.timeseries.forecaster_checks import check_options, hidden_widths, with_features
+from udtw.timeseries.forecaster_networks import Forecaster, initialise, make_loss, sigma_of
 from udtw.timeseries.scale import Scale
 
 Floats = NDArray[np.floating]
-
-POWERS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Of σ in the calibrated standard deviation."""
 
 
 class SequenceForecaster(RegressorMixin, BaseEstimator):
@@ -143,7 +141,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
         ``validation_fraction`` of the training series does.
         """
-        self._check_options()
+        check_options(self)
         x, future, self._y_ndim = self._validated(X, y, reset=True)
         self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
@@ -168,7 +166,9 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             for module in (self.model_, self.sigma_):
                 if module is not None:
                     module.to("cpu", torch.float64).eval().requires_grad_(False)
-            self.std_power_, self.std_scale_ = self._calibrate(*(valid or (x, future)))
+            past, truth = valid or (x, future)
+            mean, sigma = self._forecast(past)
+            self.std_power_, self.std_scale_ = calibrate(truth - mean, None if self.sigma_ is None else sigma)
             self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
         return self
 
@@ -178,13 +178,14 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of the SigmaNet on
         the forecast itself (1 for other losses), one number a series and step, and both ``s`` and p are fitted to the
         errors on the validation series: ``s`` (``std_scale_``), for every step and feature, is the root of the mean of
-        ``(error/σᵖ)²``; p (``std_power_``), one of `POWERS`, has the greatest Gaussian likelihood. It widens a σ that
-        was trained in narrow bounds, and is 0 if σ says nothing about the errors. The result is the deviation of the
-        truth from the forecast at the same step, errors in time included, for series like those of validation.
+        ``(error/σᵖ)²``; p (``std_power_``), one of a few, has the greatest Gaussian likelihood (see
+        `udtw.timeseries.calibration`). It widens a σ that was trained in narrow bounds, and is 0 if σ says nothing of
+        the errors. The result is the deviation of the truth from the forecast at the same step, errors in time
+        included, for series like those of validation.
         """
         check_is_fitted(self, "std_scale_")
         X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
-        mean, sigma = self._forecast(_with_features("X", X))
+        mean, sigma = self._forecast(with_features("X", X))
         shape = (len(mean), *self._future_shape[: self._y_ndim - 1]) if self._y_ndim > 1 else (len(mean),)
         if not return_std:
             return mean.reshape(shape)
@@ -214,22 +215,6 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    def _check_options(self) -> None:
-        if self.loss not in LOSSES:
-            raise OptionError(f"loss must be one of {LOSSES}; got {self.loss!r}.")
-        for name in ("batch_size", "max_epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise OptionError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        if not self.learning_rate > 0 or not self.weight_decay >= 0:
-            raise OptionError(
-                "learning_rate must be positive and weight_decay not negative; got "
-                f"{self.learning_rate!r} and {self.weight_decay!r}."
-            )
-        for name in ("validation_fraction", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise OptionError(f"{name} must lie in [0, 1); got {getattr(self, name)!r}.")
-
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
         """X (n, T_in, d), y (n, T_out, d) and the axes that y had."""
         if y is not None and not hasattr(y, "shape"):
@@ -242,7 +227,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             self, X, flat, reset=reset, allow_nd=True, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32)
         )
         full = (len(checked), *shape[1:], *[1] * (3 - len(shape)))
-        return _with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
+        return with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
 
     def _check_shapes(self, x: Floats, future: Floats | None = None) -> None:
         for name, array, shape in (("X", x, self._past_shape), ("y", future, self._future_shape)):
@@ -267,9 +252,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
 
     def _networks(self, generator: torch.Generator | None = None) -> tuple[Forecaster, nn.Module]:
         """The forecaster and its loss; weights as yet unset if there is no generator."""
-        hidden = tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
-        if not all(isinstance(width, Integral) and width > 0 for width in hidden):
-            raise OptionError(f"hidden must be one or several positive whole numbers; got {self.hidden!r}.")
+        hidden = hidden_widths(self.hidden)
         # Both are built without a draw from the global generator: under fork_rng it is put back as it was.
         with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
             model = Forecaster(self._past_shape, self._future_shape, hidden, self.dropout)
@@ -310,22 +293,3 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         mean = self.model_(torch.tensor(self._x_scale.apply(x), dtype=torch.float64))
         sigma = torch.ones_like(mean[..., :1]) if self.sigma_ is None else self.sigma_(mean).sqrt()[..., None]
         return self._y_scale.undo(mean.numpy()), sigma.numpy()
-
-    def _calibrate(self, x: Floats, future: Floats) -> tuple[float, Floats]:
-        """Power p and scale (T_out, d) of the standard deviation; see `predict`."""
-        mean, sigma = self._forecast(x)
-        errors = future - mean
-        fits = []
-        for power in POWERS if self.sigma_ is not None else (0.0,):
-            scale = np.sqrt(np.square(errors / sigma**power).mean(0))
-            # With this scale the squared ratios average to 1 for any power: only the logarithms are left to compare.
-            with np.errstate(divide="ignore"):
-                fits.append((float(np.log(sigma**power * scale).mean()), power, scale))
-        _, power, scale = min(fits, key=lambda fit: fit[0])
-        return power, scale
-
-
-def _with_features(name: str, array: Floats) -> Floats:
-    if array.ndim not in (2, 3):
-        raise ShapeError(f"{name} must have shape (n, T) or (n, T, d); got {array.shape}.")
-    return array[..., None] if array.ndim == 2 else array
