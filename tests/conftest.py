@@ -4,6 +4,8 @@ import hashlib
 import os
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -13,3 +15,14 @@ def _kernel_fingerprint() -> str:
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba-cache" / _kernel_fingerprint()))
+
+
+@pytest.fixture
+def one_thread():
+    """For models so small that a second torch thread would only wait for the first."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

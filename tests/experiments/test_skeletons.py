@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from udtw.errors import OptionError
 from udtw.experiments import Document, Store, kinetics, ntu60, ntu120, run, utd_mhad
@@ -11,15 +10,8 @@ from udtw.experiments.skeleton_report import against, over_seeds
 from udtw.experiments.skeleton_runs import METHODS, UNSUPERVISED, recipe_of
 from udtw.experiments.units import Unit
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0], "quick": False, "data_dir": None}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("module", "columns"), [(utd_mhad, 1), (ntu60, 5), (ntu120, 5), (kinetics, 2)])
@@ -85,6 +77,6 @@ def test_the_paper_stands_beside_our_numbers(module, tmp_path):
 
 
 def test_unknown_data_sets_are_refused():
-    for module in (utd_mhad, kinetics):
+    for module in (utd_mhad, kinetics, ntu60):
         with pytest.raises(OptionError, match="runs on"):
             module.units(datasets=["mnist"], seeds=[0], quick=True, data_dir=None)

@@ -12,20 +12,13 @@ from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 ACTIONS = make_actions(6, 10, random_state=0)
 TRAIN, NOVEL = ACTIONS.of_classes([0, 1, 2]), ACTIONS.of_classes([3, 4, 5])
 SMALL = Recipe(
     dim=16, joint_dim=8, width=32, depth=0, heads=2, dropout=0.0, n_way=3, n_query=2, n_steps=25, n_atoms=24,
     n_nearest=12, dict_iter=2, batch_size=8, block_size=8, stride=8, learning_rate=3e-3,
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def recognizer(**changes) -> ActionRecognizer:

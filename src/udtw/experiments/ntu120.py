@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from udtw.experiments.document import Document
-from udtw.experiments.skeleton_report import Results, tables_by_size
-from udtw.experiments.skeleton_runs import QUICK, make_units, work
-from udtw.experiments.units import Unit
+from udtw.experiments.skeleton_report import report_by_size
+from udtw.experiments.skeleton_runs import units_by_size, work
 
 __all__ = ["SEEDS", "TITLE", "report", "units", "work"]
 
@@ -34,12 +32,5 @@ PAPER = {
     },
 }
 
-
-def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """One unit a method, mode, seed and number of training classes."""
-    common, modes = (COMMON | QUICK, {}) if quick else (COMMON, MODES)
-    return make_units(NAME, NAME, seeds, common, modes, sizes=SIZES[:1] if quick else SIZES)
-
-
-def report(results: Results, document: Document) -> None:
-    tables_by_size(document, results, PAPER, SIZES, "so many training classes")
+units = units_by_size(NAME, COMMON, MODES, SIZES)
+report = report_by_size(PAPER, SIZES)

@@ -1,6 +1,6 @@
 """Tables of the skeleton experiments, beside the paper's own numbers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,20 +50,23 @@ def one_table(document: Document, title: str, results: Results, note: str) -> No
     document.table(title, ["comparator", *columns], rows, note)
 
 
-def tables_by_size(document: Document, results: Results, paper: Paper, sizes: Iterable[Any], what: str) -> None:
-    """A table for each kind of training: methods down, numbers of training classes across, "ours (paper)"."""
-    sizes = list(sizes)
-    for (mode, way), name in WAYS.items():
-        found = accuracies(results, mode, way)
-        printed = paper.get(mode, {}) if way != "alignment" or mode == "supervised" else {}
-        rows = []
-        for method, label in METHODS.items():
-            base = method.partition("-")[0]
-            theirs: list[float | None] = [*printed.get(base, [])] or [None] * len(sizes)
-            if any((method, size) in found for size in sizes) or printed.get(method):
-                ours = [over_seeds(found[method, size]) if (method, size) in found else "–" for size in sizes]
-                rows.append([label, *(o if t is None else f"{o} ({t})" for o, t in zip(ours, theirs, strict=True))])
-        document.table(f"{name}: accuracy in % with {what}; the paper's in brackets", ["", *map(str, sizes)], rows)
+def report_by_size(paper: Paper, sizes: Sequence[int]) -> Callable[[Results, Document], None]:
+    """The function ``report``: a table for each kind of training, training classes across, "ours (paper)" in it."""
+
+    def report(results: Results, document: Document) -> None:
+        for (mode, way), name in WAYS.items():
+            found = accuracies(results, mode, way)
+            printed = paper.get(mode, {}) if way != "alignment" or mode == "supervised" else {}
+            rows = []
+            for method, label in METHODS.items():
+                theirs: list[float | None] = [*printed.get(method.partition("-")[0], [])] or [None] * len(sizes)
+                if any((method, size) in found for size in sizes) or method in printed:
+                    ours = [over_seeds(found[method, size]) if (method, size) in found else "–" for size in sizes]
+                    rows.append([label, *(o if t is None else f"{o} ({t})" for o, t in zip(ours, theirs, strict=True))])
+            title = f"{name}: accuracy in % with so many training classes; the paper's in brackets"
+            document.table(title, ["", *map(str, sizes)], rows)
+
+    return report
 
 
 def against(

@@ -5,7 +5,7 @@ of training classes, if not all are used. The result holds the accuracy by align
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,22 @@ def make_units(
                     params["n_train"] = size
                 found += [Unit(experiment, dataset, method, seed, params) for seed in seeds]
     return found
+
+
+def units_by_size(
+    name: str, common: Settings, of_mode: dict[str, Settings], sizes: Sequence[int]
+) -> Callable[..., list[Unit]]:
+    """The function ``units`` of an experiment on one data set with several numbers of training classes."""
+
+    def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
+        """One unit a method, mode, seed and number of training classes."""
+        if datasets not in (None, [name]):
+            raise OptionError(f"This experiment runs on {name}; got {datasets}.")
+        if quick:
+            return make_units(name, name, seeds, common | QUICK, {}, sizes=sizes[:1])
+        return make_units(name, name, seeds, common, of_mode, sizes=sizes)
+
+    return units
 
 
 def recipe_of(unit: Unit) -> Recipe:
