@@ -62,6 +62,7 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
             with closing(_shown(outcomes, len(pending), console)) as shown:
                 failed += [failure for failure in shown if failure]
         except KeyboardInterrupt:
+            store.clean_leftovers()  # of workers that were ended while they wrote
             kept = sum(store.has(unit) for unit in pending)
             _say(console, f"Stopped: {kept} units of this run are kept; the same command goes on from here.")
             raise
