@@ -117,8 +117,10 @@ def test_a_senseless_number_of_jobs(store, n_jobs):
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
 from udtw.experiments import Store, Unit, run
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 
 def work(unit):
     time.sleep(0.05)
