@@ -84,12 +84,16 @@ def test_gradients_reach_the_features(metric):
     assert features.grad[~inside].abs().max() == 0
 
 
-def test_chunks_change_nothing(monkeypatch):
-    comparator = make_comparator("udtw")
-    with torch.no_grad():
-        whole = comparator(QUERIES, SUPPORTS).distance
-        monkeypatch.setattr("udtw.fewshot.comparators.CHUNK_CELLS", 7 * 9 * 3 * 2)
-        torch.testing.assert_close(comparator(QUERIES, SUPPORTS).distance, whole, rtol=0, atol=0)
+@pytest.mark.parametrize("metric", METRICS)
+def test_chunks_change_nothing(metric, monkeypatch):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    sizes = []
+    comparator.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
+    whole = comparator(QUERIES, SUPPORTS).distance
+    monkeypatch.setattr(type(comparator), "chunk_cells", 7 * 9 * 3 * 2)
+    torch.testing.assert_close(comparator.in_chunks(QUERIES, SUPPORTS).distance, whole.detach())
+    assert sizes == [5, 2, 2, 1]
 
 
 def test_squared_distances_are_never_negative():

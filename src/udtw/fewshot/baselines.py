@@ -32,6 +32,8 @@ class TAPComparator(Comparator):
     ``d(x, y) + d(y, x)``.
     """
 
+    chunk_cells = 2**20  # each cell has 64 channels
+
     def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.net = nn.Sequential(

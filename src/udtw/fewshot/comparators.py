@@ -14,8 +14,6 @@ from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
 
 ALIGNMENTS = ("soft_dtw", "soft_dtw_divergence", "udtw")
-CHUNK_CELLS = 2**24
-"""Cells (pairs × steps × steps) of cost matrices that are held at once when no gradient is asked for."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,17 @@ class Comparison:
 
 class Comparator(nn.Module):
     """``comparator(queries, supports)`` gives a `Comparison`; it may have weights of its own."""
+
+    chunk_cells = 2**24
+    """Cells (pairs × steps × steps) that are worth holding in memory at once, for `in_chunks`."""
+
+    @torch.no_grad()
+    def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
+        """The same as a call, in bounded memory and without gradients."""
+        row = max(1, len(supports) * queries.features.shape[1] * supports.features.shape[1])
+        step = max(1, self.chunk_cells // row)
+        parts = [self(queries[i : i + step], supports) for i in range(0, len(queries), step)]
+        return Comparison(torch.cat([p.distance for p in parts]), torch.cat([p.regularizer for p in parts]))
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         """(Q, S) of every query with every support."""
@@ -81,13 +90,7 @@ class AlignmentComparator(Comparator):
         self.metric, self.gamma, self.normalize, self.band = metric, gamma, normalize, band
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
-        cells = len(queries) * len(supports) * queries.features.shape[1] * supports.features.shape[1]
-        if torch.is_grad_enabled() or cells <= CHUNK_CELLS:
-            found = self._all_pairs(queries, supports)
-        else:
-            rows = max(1, CHUNK_CELLS * len(queries) // cells)
-            parts = [self._all_pairs(queries[i : i + rows], supports) for i in range(0, len(queries), rows)]
-            found = Comparison(torch.cat([p.distance for p in parts]), torch.cat([p.regularizer for p in parts]))
+        found = self._all_pairs(queries, supports)
         if self.metric != "soft_dtw_divergence":
             return found
         own = 0.5 * self._self_distance(queries)[:, None] + 0.5 * self._self_distance(supports)[None, :]

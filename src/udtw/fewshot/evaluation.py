@@ -19,7 +19,7 @@ from udtw.fewshot.tokens import Tokens, concatenate
 from udtw.fewshot.unsupervised import codes_of
 
 BATCH = 64
-"""Samples that are encoded, and queries that are compared, at once."""
+"""Samples that are encoded, and codes that are compared, at once."""
 
 
 @torch.no_grad()
@@ -35,8 +35,7 @@ def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None =
 @torch.no_grad()
 def support_scores(model: FewShotModel, queries: Tokens, supports: Tokens) -> np.ndarray:
     """(Q, S): score of every query against every support; lower is closer."""
-    rows = [model.objective.scores(model.comparator(part, supports)) for part in _token_parts(queries)]
-    return torch.cat(rows).cpu().numpy()
+    return model.objective.scores(model.comparator.in_chunks(queries, supports)).cpu().numpy()
 
 
 @torch.no_grad()
