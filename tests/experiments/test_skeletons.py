@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
 from udtw.errors import OptionError
 from udtw.experiments import Document, Store, kinetics, ntu60, ntu120, run, utd_mhad
 from udtw.experiments.registry import work_of
@@ -47,6 +48,19 @@ def test_a_quick_run_from_start_to_report(tmp_path):
     text = (document.write(tmp_path).parent / "report.md").read_text()
     assert "Unsupervised, by codes" in text
     assert text.count("| uDTW |") == 1
+
+
+def test_the_one_shot_protocol_runs_on_files_as_the_kinect_writes_them(tmp_path):
+    for action in range(1, 61):
+        for take in range(4):
+            setup = f"S001C003P008R001A{action:03d}" if take == 0 else f"S001C001P001R00{take}A{action:03d}"
+            text = ntu_text(9, {"1": seen(standing(9, seed=10 * action + take))})
+            (tmp_path / f"{setup}.skeleton").write_text(text)
+    unit = ntu60.units(datasets=None, seeds=[0], quick=True, data_dir=None)[3]
+    assert (unit.method, unit.options["n_train"]) == ("soft_dtw", 10)
+    found = work_of(ntu60, str(tmp_path), tmp_path)(unit)
+    assert found["alignment"]["n"] == 10 * 3  # all clips of the ten novel classes but their exemplars
+    assert 0 <= found["alignment"]["mean"] <= 1
 
 
 def result(method: str, seed: int, accuracy: float, **params) -> tuple[Unit, dict]:

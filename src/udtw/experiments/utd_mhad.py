@@ -48,7 +48,7 @@ def report(results: Results, document: Document) -> None:
             f"{name}: 5-way 1-shot accuracy on novel classes, in %",
             mine,
             f"Mean ± 95 % interval over training seeds {seeds} (Student's t); each is judged by the same {EPISODES} "
-            "episodes with 10 queries a class, whose own interval is about ±0.3. Chance is 20 %.",
+            "episodes with 10 queries a class, whose own interval is about ±0.4. Chance is 20 %.",
         )
         for way, label in WAYS.items():
             rows = against(mine, way=way)
