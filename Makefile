@@ -20,7 +20,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.installed           ## average, classify, forecast and recognise in about two minutes, write a report
+demo: $(VENV)/.installed           ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo
 
 test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)

@@ -88,7 +88,7 @@ def _common(
 ) -> None:
     """Uncertainty-DTW: align noisy sequences by a distribution over paths, and learn what can be trusted.
 
-    Start with `udtw demo`: about two minutes, no data needed, and a report to look at.
+    Start with `udtw demo`: a few minutes, no data needed, and a report to look at.
 
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need none. Results go to standard output, progress and errors to

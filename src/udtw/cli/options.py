@@ -27,6 +27,10 @@ Band = Annotated[
 DataDir = Annotated[
     Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the UCR archive. Not needed for generated data.")
 ]
+SkeletonDir = Annotated[
+    Path | None,
+    typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files, or one that holds it as NAME."),
+]
 Plot = Annotated[Path | None, typer.Option(help="Write a picture here (.png, .pdf or .svg).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]

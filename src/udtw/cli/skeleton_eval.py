@@ -19,9 +19,7 @@ class Inference(StrEnum):
 def evaluate(
     model: Annotated[Path, typer.Argument(help="What `udtw skeleton train` wrote.")],
     name: Annotated[str, typer.Argument(help="The data set.")],
-    data_dir: Annotated[
-        Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files.")
-    ] = None,
+    data_dir: options.SkeletonDir = None,
     episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
     n_way: Annotated[int, typer.Option(help="Classes an episode.")] = 5,
     n_shot: Annotated[int, typer.Option(help="Labelled clips a class.")] = 1,

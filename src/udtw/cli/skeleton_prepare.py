@@ -22,10 +22,7 @@ class OnError(StrEnum):
 def prepare(
     name: Annotated[str, typer.Argument(metavar=NAMES, help="Which data set.")],
     out: Annotated[Path, typer.Option(help="Folder for the prepared form, made if needed.")],
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(envvar="UDTW_DATA", help="Folder of the original files, or one that holds it as NAME."),
-    ] = None,
+    data_dir: options.SkeletonDir = None,
     on_error: Annotated[
         OnError, typer.Option(help="A file that cannot be read stops the run, or is left out and listed.")
     ] = OnError.stop,

@@ -24,10 +24,7 @@ def show(
     model: Annotated[Path, typer.Argument(help="The checkpoint of a trained model.")],
     name: Annotated[str, typer.Argument(metavar=NAMES, help="Which data set.")],
     out: Annotated[Path, typer.Option(help="Write the picture here (.png, .pdf or .svg).")],
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(envvar="UDTW_DATA", help="Folder of the data set, prepared or not, or one that holds it as NAME."),
-    ] = None,
+    data_dir: options.SkeletonDir = None,
     query: Annotated[
         str | None, typer.Option(help="Name of the query clip; by default one of a novel class, drawn by the seed.")
     ] = None,

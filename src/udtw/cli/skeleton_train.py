@@ -33,9 +33,7 @@ class Objective(StrEnum):
 def train(
     name: Annotated[str, typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`.")],
     out: Annotated[Path, typer.Option(help="The model, a .safetensors file; training goes on from it if it exists.")],
-    data_dir: Annotated[
-        Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files.")
-    ] = None,
+    data_dir: options.SkeletonDir = None,
     metric: Annotated[Comparator, typer.Option(help="How two clips are compared.")] = Comparator.udtw,
     mode: Annotated[Mode, typer.Option(help="With labels in episodes, or by a dictionary without labels.")] = (
         Mode.supervised

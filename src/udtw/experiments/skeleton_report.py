@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from udtw.experiments.document import Document
 from udtw.experiments.skeleton_runs import METHODS
@@ -18,16 +19,15 @@ WAYS = {
     ("unsupervised", "codes"): "Unsupervised, by codes",
     ("unsupervised", "alignment"): "Unsupervised, by alignment",
 }
-T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-"""97.5 % quantile of Student's t by the number of seeds."""
 
 
 def over_seeds(values: list[float]) -> str:
     """``mean ± 95 % interval`` in per cent; the interval is that of the mean over training seeds (Student's t)."""
     mean = 100 * float(np.mean(values))
-    if len(values) not in T_975:
+    if len(values) < 2:
         return f"{mean:.1f}"
-    return f"{mean:.1f} ± {100 * T_975[len(values)] * float(np.std(values, ddof=1)) / len(values) ** 0.5:.1f}"
+    half_width = 100 * stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return f"{mean:.1f} ± {half_width:.1f}"
 
 
 def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], list[float]]:
@@ -77,6 +77,6 @@ def against(
     rows = []
     for other, label in METHODS.items():
         pair = found.get((method, None), []), found.get((other, None), [])
-        if other != method and len(pair[0]) == len(pair[1]) and len(pair[0]) in T_975:
+        if other != method and len(pair[0]) == len(pair[1]) > 1:
             rows.append([label, over_seeds([a - b for a, b in zip(*pair, strict=True)])])
     return rows

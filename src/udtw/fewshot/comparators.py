@@ -3,6 +3,7 @@
 All comparators take `Tokens` and return a `Comparison`, so that an experiment changes the metric by a name.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Comparison:
         return self.distance + beta * self.regularizer
 
 
-class Comparator(nn.Module):
+class Comparator(nn.Module, ABC):
     """``comparator(queries, supports)`` gives a `Comparison`; it may have weights of its own."""
 
     chunk_cells = 2**24
@@ -42,9 +43,9 @@ class Comparator(nn.Module):
         parts = [self(queries[i : i + step], supports) for i in range(0, len(queries), step)]
         return Comparison(torch.cat([p.distance for p in parts]), torch.cat([p.regularizer for p in parts]))
 
+    @abstractmethod
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         """(Q, S) of every query with every support."""
-        raise NotImplementedError
 
     def paired(self, x: Tokens, y: Tokens) -> Comparison:
         """(B,) of x_b with y_b."""

@@ -1,5 +1,6 @@
 """The few-shot model: an encoder, a SigmaNet, a comparator and an objective, trained together."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "le
     """The comparator of that name, one of `METRICS`."""
     if metric not in METRICS:
         raise OptionError(f"metric must be one of {METRICS}; got {metric!r}.")
-    others = {
+    others: dict[str, Callable[[], Comparator]] = {
         "euclidean": EuclideanComparator,
         "protonet": PrototypeComparator,
         "matchnet": MatchingComparator,

@@ -34,6 +34,7 @@ from udtw.kernels.cpu_gradient_rows import (
 )
 from udtw.kernels.cpu_layout import (
     ADJOINT,
+    BY_COST,
     BY_DEVIATION,
     BY_FIELD,
     BY_LOG,
@@ -45,6 +46,7 @@ from udtw.kernels.cpu_layout import (
     USUAL,
     borrow_gradients,
     make_layout,
+    place_tables,
     spread_factors,
 )
 from udtw.kernels.cpu_pack import (
@@ -212,15 +214,6 @@ def set_seeds(w, seed, length, first, pack, k):
 
 
 @njit(**INNER)
-def place_tables(limits, pack, start, stop, first_table, row):
-    """``limits[4, k]``: where diagonal k's positions count from in the first table."""
-    at = first_table + row
-    for k in range(start, stop):
-        limits[4, k] = at - (limits[0, k] + 1) * pack
-        at += (limits[1, k] - limits[0, k]) * pack
-
-
-@njit(**INNER)
 def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min):
     """Add the pack's summed gradients to the user's arrays."""
     index, length = pairs.index, pairs.length
@@ -245,7 +238,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     that counts beside C, E[log Σ]; values are then checked as in `forward`. Otherwise they are not: `forward` has.
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
-    coupling is computed. ``limits`` is (5, N + M − 1) integer scratch.
+    coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
+    ``limits`` is (5, N + M − 1) integer scratch.
     """
     pairs, factors, w, limits, sums = borrow_pairs(pairs), borrow(factors), borrow(w), borrow(limits), borrow(sums)
     grads = borrow_gradients(grads)
@@ -267,9 +261,10 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
         used[f] = factors[f].any()
     used[BY_FIELD] = pairs.fields.shape[0] > 0
     used[REST] = used[BY_LOG : BY_FIELD + 1].any()
-    used[ADJOINT] = with_adjoint = factors.any() or used[REST]
+    with_gradients = factors.any() or used[REST]
+    used[ADJOINT] = factors[BY_COST].any() or used[REST]
     used[USUAL] = (
-        with_adjoint
+        used[ADJOINT]
         and pairs.x.shape[2] == 1
         and pairs.var_x.shape[0] > 0
         and not used[BY_LOG + 1 : BY_FIELD + 1].any()
@@ -297,18 +292,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
             if k % segment == 0:
                 copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
             d = diagonal(limits, k, pack, first)
-            sweep_forward(
-                w,
-                pairs,
-                d,
-                at,
-                sequences,
-                (columns - 1 - k) * pack,
-                used,
-                unreachable,
-                stretch,
-                at.tables + row - d.begin,
-            )
+            table, shift = at.tables + row - d.begin, (columns - 1 - k) * pack
+            sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch, table)
         for s in range(last_segment, -1, -1):
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
@@ -341,11 +326,11 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                 if used[USUAL]:
                     sweep_backward_usual(w, d, at, table1, table2, sequences, (columns - 1 - k) * pack)
                 else:
-                    sweep_backward(w, d, at, table1, table2, with_adjoint)
+                    sweep_backward(w, d, at, table1, table2, used[ADJOINT])
                 if grads.coupling.size > 0:
                     scatter(w, at.coupling + k % 3 * row, d, grads.coupling, pairs.length, w.dtype.type(1))
-                if with_adjoint and not used[USUAL]:  # which has collected already
+                if with_gradients and not used[USUAL]:  # which has collected already
                     collect_gradients(w, pairs, grads, d, at, sequences, (columns - 1 - k) * pack)
-        if with_adjoint:
+        if with_gradients:
             hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)
     return OK

@@ -36,7 +36,7 @@ BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
 FACTORS = 5
 """Rows of ``factors``: the loss's derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²] and E[1]."""
 ADJOINT, REST, USUAL = 0, 1, 6
-"""``used[ADJOINT]``: gradients are wanted, not the coupling alone; ``used[REST]``: any field but C counts; from
+"""``used[ADJOINT]``: an expectation counts, so that W is needed beside π; ``used[REST]``: any field but C counts; from
 BY_LOG to BY_FIELD: that field counts; ``used[USUAL]``: gradients by the loops made for the usual case, one feature with
 a variance each step and no field beside C and log Σ."""
 
@@ -105,3 +105,12 @@ def spread_factors(w, at, pairs, factors, used, first, pack):
             spread(w, at.over_gamma + f * row, row, factors[f] / gamma)
     if used[BY_FIELD]:
         spread(w, at.over_gamma + BY_FIELD * row, row, 1 / gamma)
+
+
+@njit(**INNER)
+def place_tables(limits, pack, start, stop, first_table, row):
+    """``limits[4, k]``: where diagonal k's positions count from in the first table."""
+    at = first_table + row
+    for k in range(start, stop):
+        limits[4, k] = at - (limits[0, k] + 1) * pack
+        at += (limits[1, k] - limits[0, k]) * pack

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from udtw.data.atomic import write_atomically
+from udtw.data.described import read_described
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries.forecaster_networks import sigma_of
 from udtw.timeseries.scale import Scale
@@ -68,7 +69,7 @@ def load(cls: type[Estimator], folder: Path) -> Estimator:
     """The forecaster in ``folder``; anything that `save` did not write is a `FileFormatError`."""
     if not folder.exists():
         raise FileNotFoundError(f"There is no forecaster at {folder}.")
-    config = _read_config(folder / CONFIG)
+    config = read_described(folder / CONFIG, FORMAT, VERSION, "a saved forecaster")
     try:
         return _build(cls, config, _read_weights(folder, config["weights"]))
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -126,22 +127,6 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise OptionError(f"{name}={value!r} cannot be saved: only numbers, strings, None and sequences of them can.")
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileFormatError(f"{path.parent} holds no {CONFIG}, so it is not a saved forecaster.") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is damaged or not JSON: {error}.") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise FileFormatError(f"{path} is not the configuration of a {FORMAT}.")
-    if config.get("version") != VERSION:
-        raise FileFormatError(
-            f"{path} has version {config.get('version')!r}; this udtw reads version {VERSION}. Install a newer udtw."
-        )
-    return config
 
 
 def _read_weights(folder: Path, name: Any) -> dict[str, torch.Tensor]:
