@@ -69,6 +69,7 @@ LAYERS = [
     "timeseries",
     "fewshot",
     "skeleton",
+    "images",
     "plots",
     "experiments",
     "cli",

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.helpers import fails, run_json, run_ok
-from udtw.cli.skeleton_train import parse_setting
+from udtw.cli.training import parse_setting
 from udtw.errors import OptionError
 
 SMALL = ["--setting", "dim=16", "--setting", "joint_dim=8", "--setting", "width=16", "--setting", "depth=0"]

@@ -7,7 +7,7 @@ import torch
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw.errors import FileFormatError, OptionError
 from udtw.fewshot import Dictionary, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, loop
-from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_prototypes, evaluate_scores, support_scores
+from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import METRICS
 
 SOURCE = Waves()
@@ -45,7 +45,7 @@ def test_a_trained_model_recognises_classes_and_matching_by_prototypes_agrees_fo
     one_shot = EpisodeSampler(fresh.labels, 5, 1, 4, seed=9)
     by_support = evaluate_scores(support_scores(model, tokens, tokens), one_shot, 60)
     assert by_support.mean > 0.8  # chance is 0.2
-    more = evaluate_prototypes(model, tokens, EpisodeSampler(fresh.labels, 5, 3, 4, seed=9), 20)
+    more = evaluate_episodes(model, fresh, EpisodeSampler(fresh.labels, 5, 3, 4, seed=9), 20)
     assert more.mean > by_support.mean - 0.05
 
 

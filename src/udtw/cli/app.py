@@ -11,6 +11,7 @@ from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
 from udtw.cli.demo import demo
 from udtw.cli.forecast import forecast
+from udtw.cli.images import app as images
 from udtw.cli.output import error_line
 from udtw.cli.reproduce import report, reproduce
 from udtw.cli.skeleton import app as skeleton
@@ -99,6 +100,7 @@ def _common(
 for command in (demo, align, barycenter, classify, forecast, reproduce, report):
     app.command()(command)
 app.add_typer(skeleton)
+app.add_typer(images)
 
 
 def main() -> None:

@@ -31,6 +31,14 @@ SkeletonDir = Annotated[
     Path | None,
     typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files, or one that holds it as NAME."),
 ]
+IMAGE_SETS = (
+    "cifar-fs|miniimagenet|tieredimagenet|cub|dogs|cars|aircraft|nabirds|cotton80|soylocal|omniglot|folder|synthetic"
+)
+ImageDir = Annotated[
+    Path | None,
+    typer.Option(envvar="UDTW_DATA", help="Folder or archive of the images, or a folder that holds it as NAME."),
+]
+PerClass = Annotated[int | None, typer.Option(help="Use at most so many images of a class.")]
 Plot = Annotated[Path | None, typer.Option(help="Write a picture here (.png, .pdf or .svg).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]

@@ -11,7 +11,12 @@ from udtw.cli.output import messages, note
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="ucr|ecg5000|barycenters|utd-mhad|ntu60|ntu120|kinetics", help="Which experiment.")
+        str,
+        typer.Argument(
+            metavar="ucr|ecg5000|barycenters|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
+            help="Which experiment; of images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
+            "soylocal, cross-domain.",
+        ),
     ],
     data_dir: options.DataDir = None,
     out: Annotated[Path, typer.Option(help="Folder of results; those of experiment NAME go to OUT/NAME.")] = Path(
@@ -22,6 +27,10 @@ def reproduce(
         str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")
     ] = None,
     datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
+    backbones: Annotated[
+        str | None, typer.Option(help="Of images: as in `patches,dinov3`; see `udtw images embed`.")
+    ] = None,
+    per_class: options.PerClass = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
 ) -> None:
     """Run an experiment of the paper and write its report.
@@ -38,20 +47,28 @@ def reproduce(
     - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
 
     - `udtw reproduce utd-mhad --data-dir ~/skeletons --jobs 2`
+
+    - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
     """
     from udtw.experiments import Store, run
-    from udtw.experiments.registry import experiment, seeds_of, work_of, write_report
+    from udtw.experiments.registry import experiment, seeds_of, units_of, work_of, write_report
 
     module = experiment(name)
     folder = out / (f"{name}-quick" if quick else name)
     where = None if data_dir is None else str(data_dir)
-    units = module.units(
+    units = units_of(
+        module,
+        backbones=options.parse_list(backbones),
+        per_class=per_class,
         datasets=options.parse_list(datasets),
         seeds=options.parse_seeds(seeds) or (seeds_of(module)[:1] if quick else seeds_of(module)),
         quick=quick,
         data_dir=where,
     )
     store = Store(folder / "units")
+    missing = [unit for unit in units if not store.has(unit)]
+    if missing and hasattr(module, "prepare"):
+        module.prepare(missing, where, str(folder), jobs)
     summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
     results = store.results()
     if results:

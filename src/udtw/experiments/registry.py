@@ -10,6 +10,17 @@ from udtw.errors import OptionError
 from udtw.experiments.document import Document
 from udtw.experiments.units import Unit
 
+PHOTOGRAPHS = (
+    "miniimagenet",
+    "tieredimagenet",
+    "cub",
+    "dogs",
+    "cars",
+    "aircraft",
+    "nabirds",
+    "cotton80",
+    "soylocal",
+)
 EXPERIMENTS: dict[str, str] = {
     "ucr": "udtw.experiments.ucr",
     "ecg5000": "udtw.experiments.ecg5000",
@@ -18,8 +29,12 @@ EXPERIMENTS: dict[str, str] = {
     "ntu60": "udtw.experiments.ntu60",
     "ntu120": "udtw.experiments.ntu120",
     "kinetics": "udtw.experiments.kinetics",
+    "omniglot": "udtw.experiments.omniglot",
+    "cifar-fs": "udtw.experiments.cifar_fs",
+    **{name: f"udtw.experiments.image_tables:{name.upper()}" for name in PHOTOGRAPHS},
+    "cross-domain": "udtw.experiments.cross_domain",
 }
-"""Name to module. The units of an experiment carry its name, alone or followed by "-" and a part."""
+"""Name to module, or to "module:attribute". Units carry the experiment's name, alone or followed by "-" and a part."""
 
 SEEDS = [0, 1, 2]
 """For experiments that do not say which seeds they want."""
@@ -28,8 +43,14 @@ SEEDS = [0, 1, 2]
 class Experiment(Protocol):
     """What a module of `EXPERIMENTS` offers.
 
-    It may also have ``SEEDS``, the seeds of a full run, and ``CHECKPOINTS = True``: then ``work`` takes a further
-    argument ``checkpoint_dir``, where a long unit keeps what it needs to go on after an interruption.
+    It may also have
+
+    - ``SEEDS``, the seeds of a full run;
+    - ``KEEPS_FILES = True``: then ``work`` takes a further argument ``folder``, that of the results, where a long unit
+      keeps what it needs to go on after an interruption;
+    - ``prepare(units, data_dir, folder, n_jobs)``, called once before the units: what they share, such as the tokens of
+      a data set, is computed there;
+    - ``BACKBONES``, of images: then ``units`` also takes ``backbones`` and ``per_class``.
     """
 
     TITLE: str
@@ -45,7 +66,19 @@ def experiment(name: str) -> Experiment:
     """The module of that name."""
     if name not in EXPERIMENTS:
         raise OptionError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
-    return importlib.import_module(EXPERIMENTS[name])
+    module, _, attribute = EXPERIMENTS[name].partition(":")
+    found: Any = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def units_of(module: Experiment, *, backbones: list[str] | None, per_class: int | None, **options: Any) -> list[Unit]:
+    """The module's units; what only images know is refused for the others."""
+    if hasattr(module, "BACKBONES"):
+        of_images: Any = module
+        return of_images.units(**options, backbones=backbones or list(of_images.BACKBONES), per_class=per_class)
+    if backbones is not None or per_class is not None:
+        raise OptionError("--backbones and --per-class are for experiments on images.")
+    return module.units(**options)
 
 
 def seeds_of(module: Experiment) -> list[int]:
@@ -54,8 +87,8 @@ def seeds_of(module: Experiment) -> list[int]:
 
 def work_of(module: Experiment, data_dir: str | None, folder: Path) -> Callable[[Unit], dict[str, Any]]:
     """The module's ``work`` with all arguments but the unit; ``folder`` is that of the experiment's results."""
-    if getattr(module, "CHECKPOINTS", False):
-        return partial(module.work, data_dir=data_dir, checkpoint_dir=str(folder / "checkpoints"))  # type: ignore[call-arg]
+    if getattr(module, "KEEPS_FILES", False):
+        return partial(module.work, data_dir=data_dir, folder=str(folder))  # type: ignore[call-arg]
     return partial(module.work, data_dir=data_dir)
 
 

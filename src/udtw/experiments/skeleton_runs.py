@@ -105,13 +105,13 @@ def _load(name: str, data_dir: str | None) -> SkeletonSet:
     return load_skeletons(name, data_dir)
 
 
-def work(unit: Unit, data_dir: str | None = None, checkpoint_dir: str | None = None) -> dict[str, Any]:
+def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
     """Train on the training classes and judge on the novel ones: by episodes, or by the protocol's exemplars."""
     skeletons = _load(unit.dataset, data_dir)
     parts = protocol(skeletons, unit.options.get("n_train"))
     train, novel = skeletons.subset(parts.train), skeletons.subset(parts.novel)
     recognizer = ActionRecognizer(recipe_of(unit), skeletons.graph, skeletons[0].frames.shape[3])
-    checkpoint = None if checkpoint_dir is None else Path(checkpoint_dir) / f"{unit.key}.safetensors"
+    checkpoint = None if folder is None else Path(folder) / "checkpoints" / f"{unit.key}.safetensors"
     begin = time.perf_counter()
     recognizer.fit(train, checkpoint_path=checkpoint)
     result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "loss": float(np.mean(recognizer.losses[-50:]))}

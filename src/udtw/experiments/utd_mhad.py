@@ -18,7 +18,7 @@ __all__ = ["SEEDS", "TITLE", "report", "units", "work"]
 TITLE = "UTD-MHAD: few-shot action recognition"
 NAME = "utd-mhad"
 SEEDS = [0, 1, 2, 3, 4]
-CHECKPOINTS = True
+KEEPS_FILES = True
 COMMON: dict[str, Any] = {
     "width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300, "rotation": 30.0, "stretch": 0.1, "noise": 0.02,
 }  # fmt: skip

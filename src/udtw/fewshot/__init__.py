@@ -1,10 +1,11 @@
 """Few-shot learning over token sequences: skeleton blocks and image patches alike.
 
-An encoder gives `Tokens`; a `FewShotModel` compares them by any metric; `EpisodicTask` and `DictionaryTask` train it
-with and without labels; `evaluation` measures it.
+An encoder gives `Tokens`; a `FewShotModel` compares them by any metric; `EpisodicTask` trains it with
+labels, `DictionaryTask` and `ContrastiveTask` without; `evaluation` measures it.
 """
 
 from udtw.fewshot.accuracy import Accuracy, accuracy_of
+from udtw.fewshot.contrastive import ContrastiveTask
 from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.episodes import Episode, EpisodeSampler
 from udtw.fewshot.model import FewShotModel
@@ -14,6 +15,7 @@ from udtw.fewshot.unsupervised import DictionaryTask
 
 __all__ = [
     "Accuracy",
+    "ContrastiveTask",
     "Dictionary",
     "DictionaryTask",
     "Episode",

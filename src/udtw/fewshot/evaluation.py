@@ -66,13 +66,20 @@ def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int
 
 
 @torch.no_grad()
-def evaluate_prototypes(model: FewShotModel, tokens: Tokens, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
-    """Accuracy by the nearest class prototype, made anew in every episode; for models with that kind of matching."""
+def evaluate_episodes(model: FewShotModel, source: Source, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
+    """Accuracy by the nearest support or prototype, as the model matches; samples are encoded episode by episode.
+
+    For sets whose comparisons of all samples with all would be too many, and for prototypes, which every episode makes
+    anew.
+    """
+    device = next(model.parameters()).device
+    model.eval()
 
     def accuracy(episode: Episode) -> float:
-        queries, supports = (tokens[torch.from_numpy(part.ravel())] for part in (episode.query, episode.support))
-        labels: Tensor = torch.from_numpy(episode.support_labels).to(tokens.features.device)
-        comparison, columns = model.compare(queries, supports, labels)
+        chosen = np.concatenate([episode.support.ravel(), episode.query.ravel()])
+        tokens = model.encode(moved(source.batch(chosen), device))
+        labels: Tensor = torch.from_numpy(episode.support_labels).to(device)
+        comparison, columns = model.compare(tokens[len(labels) :], tokens[: len(labels)], labels)
         found = predict(model.objective.scores(comparison).cpu().numpy(), columns.cpu().numpy())
         return float((found == episode.query_labels).mean())
 

@@ -45,6 +45,8 @@ class FewShotModel(nn.Module):
         Temperature, weight of Ω, and what distances are divided by; see `AlignmentComparator`.
     sigma_range : (low, high)
         Bounds of σ; training starts where Σ = 1 if that lies between them.
+    sigma_hidden : int, optional
+        Width of the SigmaNet's hidden layer; 0: none, as for image tokens.
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence a class.
     """
@@ -52,7 +54,7 @@ class FewShotModel(nn.Module):
     def __init__(
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        matching: str = "support",
+        sigma_hidden: int | None = None, matching: str = "support",
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -65,7 +67,7 @@ class FewShotModel(nn.Module):
         self.objective = make_objective(objective, beta if metric == "udtw" else 0.0)
         start = 1.0 if low < 1 < high else None
         dim: Any = encoder.dim
-        self.sigma = SigmaNet(dim, a=high - low, b=low, start=start) if metric == "udtw" else None
+        self.sigma = SigmaNet(dim, sigma_hidden, a=high - low, b=low, start=start) if metric == "udtw" else None
 
     def encode(self, batch: Any) -> Tokens:
         """Tokens of a batch of samples, with variances if the metric reads them."""
@@ -82,7 +84,8 @@ class FewShotModel(nn.Module):
         if self.matching == "prototype":
             supports = prototypes(supports, support_labels)
             support_labels = torch.arange(len(supports), device=support_labels.device)
-        return self.comparator(queries, supports), support_labels
+        compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
+        return compared(queries, supports), support_labels
 
     def forward(self, batch: Any, support_labels: Tensor, query_labels: Tensor) -> Tensor:
         """The episode's loss. ``batch`` holds the supports first, then the queries."""

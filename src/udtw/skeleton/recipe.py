@@ -1,18 +1,17 @@
 """All settings of a few-shot action recogniser in one place, as JSON can hold them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from udtw.errors import OptionError
 from udtw.fewshot.model import METRICS
+from udtw.fewshot.settings import Settings
 
 MODES = ("supervised", "unsupervised")
 ENCODERS = ("joints", "pictures")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Settings):
     """What is trained and how; see the classes in brackets for what a setting means."""
 
     metric: str = "udtw"
@@ -64,19 +63,6 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, choices in (("metric", METRICS), ("mode", MODES), ("encoder", ENCODERS)):
-            if getattr(self, name) not in choices:
-                raise OptionError(f"{name} must be one of {choices}; got {getattr(self, name)!r}.")
+            self.check_choice(name, choices)
         if self.n_steps < 0:
             raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, settings: Mapping[str, Any]) -> "Recipe":
-        """The inverse of `as_dict`; what is absent has its default."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise OptionError(f"A recipe has no setting {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
-        return cls(**settings)

@@ -172,7 +172,7 @@ def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": "other"}, "is not the manifest"),
+        ({"format": "other"}, "is not a prepared data set"),
         ({"version": 9}, "has version 9"),
         ({"shards": [{"file": "../x", "clips": 10}]}, "not the name of a shard"),
         ({"labels": [7] * 10}, "labels must index"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from udtw.data.skipping import Skipped
 from udtw.errors import DataError
 from udtw.skeleton.datasets.kinetics_3d import read_lifted
-from udtw.skeleton.datasets.skeleton_set import Skipped
 from udtw.skeleton.datasets.source import Entry, Source
 
 GRAPH, JOINTS = "openpose18", 18

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from udtw.data.skipping import check_on_error
 from udtw.data.ucr import ENVIRONMENT_VARIABLE
 from udtw.errors import DataError, OptionError, SizeError
 from udtw.skeleton.datasets.kinetics import kinetics_source
 from udtw.skeleton.datasets.natops import natops_source
 from udtw.skeleton.datasets.ntu import ntu_source
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-from udtw.skeleton.datasets.source import Source, check_on_error, read_all
+from udtw.skeleton.datasets.source import Source, read_all
 from udtw.skeleton.datasets.store import is_prepared, open_prepared
 from udtw.skeleton.datasets.synthetic import make_actions
 from udtw.skeleton.datasets.utd_mhad import utd_mhad_source

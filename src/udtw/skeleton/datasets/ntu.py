@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from udtw.data.skipping import Skipped
 from udtw.data.tables import read_lines
 from udtw.errors import DataError
 from udtw.skeleton.datasets.ntu_classes import CLASSES
 from udtw.skeleton.datasets.ntu_parser import MAX_BYTES, Body, parse
-from udtw.skeleton.datasets.skeleton_set import Skipped
 from udtw.skeleton.datasets.source import Entry, Source
 
 GRAPH = "ntu25"

@@ -1,13 +1,10 @@
-"""One shard: a few hundred clips in a safetensors file that is named by its own checksum.
+"""One shard (see `udtw.data.checked_shards`): a few hundred clips in a safetensors file.
 
 Its tensors are ``rows`` (R, J, C) float32, where a clip of T frames with P people takes T·P rows one after the other,
 ``offsets`` (n + 1,) int64, where clip i has the rows ``offsets[i]`` to ``offsets[i + 1]``, and ``people`` (n,) int64.
-Who the clips are is in the header, as JSON. Half a shard, or an altered one, does not have the checksum in its name.
+Who the clips are is in the header, as JSON.
 """
 
-import hashlib
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from udtw.data.atomic import write_atomically
+from udtw.data.checked_shards import CheckedShard, write_checked
+from udtw.data.skipping import Skipped
 from udtw.errors import FileFormatError, ShapeError
 from udtw.skeleton.datasets.clip import Clip, check_frames
-from udtw.skeleton.datasets.skeleton_set import Skipped
-
-FILE = re.compile(r"shard-(\d{5})-([0-9a-f]{64})\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -37,8 +32,6 @@ class Contents:
 
 def write_shard(folder: Path, number: int, plan: str, clips: Sequence[Clip], skipped: Sequence[Skipped]) -> Path:
     """Write a shard, there in full or not at all; its path comes back."""
-    from safetensors.numpy import save
-
     shapes = {clip.frames.shape[2:] for clip in clips}
     if len(shapes) > 1:
         raise ShapeError(f"Clips of one data set must agree in joints and coordinates; got {sorted(shapes)}.")
@@ -57,48 +50,18 @@ def write_shard(folder: Path, number: int, plan: str, clips: Sequence[Clip], ski
         [clip.camera for clip in clips],
         list(skipped),
     )
-    content = save(tensors, metadata={"clips": json.dumps(asdict(contents))})
-    path = folder / f"shard-{number:05d}-{hashlib.sha256(content).hexdigest()}.safetensors"
-    write_atomically(path, content)
-    return path
+    return write_checked(folder, number, tensors, {"clips": asdict(contents)})
 
 
-def check_shard(path: Path) -> None:
-    """Read the whole file once and compare it with the checksum in its name."""
-    match = FILE.fullmatch(path.name)
-    if not match:
-        raise FileFormatError(f"{path} does not have the name of a shard.")
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise FileFormatError(f"{path} is missing. Prepare the data set again; the other shards are kept.") from None
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror}.") from error
-    if found != match[2]:
-        raise FileFormatError(
-            f"{path} is damaged: its checksum is not the one in its name. "
-            "Prepare the data set again; the other shards are kept."
-        )
-
-
-class Shard:
+class Shard(CheckedShard):
     """A shard that is mapped into memory: only the rows of the clip that is asked for are read. Checked on opening."""
 
-    def __init__(self, path: Path) -> None:
-        from safetensors import SafetensorError, safe_open
+    items, kind, mend = "clips", "a shard of skeletons", "Prepare the data set again"
 
-        check_shard(path)
-        self.path = path
-        try:
-            self._file = safe_open(path, framework="numpy")
-            self._rows = self._file.get_slice("rows")
-            self._offsets, self._people = (self._file.get_tensor(name) for name in ("offsets", "people"))
-            self._check()
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(f"{path} is not a shard of skeletons ({error}).") from error
+    def _map(self, file: Any) -> None:
+        self._rows = file.get_slice("rows")
+        self._offsets, self._people = (file.get_tensor(name) for name in ("offsets", "people"))
+        self._check()
 
     def _check(self) -> None:
         offsets, people, rows = self._offsets, self._people, self._rows.get_shape()
@@ -126,7 +89,7 @@ class Shard:
     def contents(self) -> Contents:
         """Who is in it, as written in the header."""
         try:
-            found: Any = json.loads((self._file.metadata() or {})["clips"])
+            found = self.header("clips")
             contents = Contents(**{**found, "skipped": [Skipped(**one) for one in found["skipped"]]})
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise FileFormatError(f"{self.path} does not say whose clips it holds ({error!r}).") from error

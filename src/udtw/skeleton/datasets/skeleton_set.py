@@ -2,23 +2,16 @@
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Self, SupportsIndex, overload
 
 import numpy as np
 
+from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.skipping import Skipped
 from udtw.errors import OptionError, ShapeError
 from udtw.skeleton.datasets.clip import Clip
 
 Reader = Callable[[int], np.ndarray]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A clip that was left out because its file could not be read, and what was wrong with it."""
-
-    name: str
-    reason: str
 
 
 class SkeletonSet(Sequence[Clip]):
@@ -92,13 +85,7 @@ class SkeletonSet(Sequence[Clip]):
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "SkeletonSet":
         """The clips at ``indices``, in that order; their frames are not read for it."""
-        chosen = np.asarray(indices)
-        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
-            raise ShapeError(f"indices must be whole numbers of shape (k,); got {chosen.dtype} of {chosen.shape}.")
-        chosen = chosen.astype(np.int64)
-        if len(chosen) and not (-len(self) <= chosen.min() and chosen.max() < len(self)):
-            raise IndexError(f"{self.name} has {len(self)} clips; got indices {chosen.min()} to {chosen.max()}.")
-        chosen %= max(len(self), 1)
+        chosen = checked_indices(indices, len(self), f"{self.name} has {len(self)} clips")
         return SkeletonSet(
             self.name,
             self.graph,
@@ -113,21 +100,13 @@ class SkeletonSet(Sequence[Clip]):
 
     def of_classes(self, classes: Iterable[int | str]) -> "SkeletonSet":
         """The clips of some classes, given by name or number, in the order in which they are here."""
-        wanted = [self._class_number(one) for one in classes]
+        wanted = class_numbers(classes, self.classes, self.name)
         return self.subset(np.flatnonzero(np.isin(self.labels, wanted)))
 
     def _reader_of(self, chosen: np.ndarray) -> Reader:
         if isinstance(self._read, _Chosen):  # so that subsets of subsets do not become ever slower
             return _Chosen(self._read.read, self._read.indices[chosen])
         return _Chosen(self._read, chosen)
-
-    def _class_number(self, one: int | str) -> int:
-        if isinstance(one, str):
-            if one in self.classes:
-                return self.classes.index(one)
-        elif 0 <= operator.index(one) < len(self.classes):
-            return operator.index(one)
-        raise OptionError(f"{self.name} has no class {one!r}; it has {len(self.classes)}: {_some(self.classes)}.")
 
     def __repr__(self) -> str:
         present = len(np.unique(self.labels))
@@ -151,7 +130,3 @@ def _column(what: str, values: Sequence[int] | np.ndarray, n: int) -> np.ndarray
         raise ShapeError(f"{what} must have shape ({n},), one a clip; got {column.shape}.")
     column.flags.writeable = False
     return column
-
-
-def _some(words: Sequence[str], count: int = 6) -> str:
-    return ", ".join(words[:count]) + (", …" if len(words) > count else "")

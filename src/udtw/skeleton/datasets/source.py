@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udtw.errors import DataError, OptionError, UdtwError
+from udtw.data.progress import progress_bar
+from udtw.data.skipping import Skipped, check_on_error
+from udtw.errors import DataError, UdtwError
 from udtw.skeleton.datasets.clip import Clip
-from udtw.skeleton.datasets.progress import progress_bar
-from udtw.skeleton.datasets.skeleton_set import SkeletonSet, Skipped
-
-ON_ERROR = ("raise", "skip")
+from udtw.skeleton.datasets.skeleton_set import SkeletonSet
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,3 @@ def read_all(source: Source, on_error: str = "raise", *, progress: bool = False)
         first = skipped[0].reason if skipped else "there are no files"
         raise DataError(f"{source.name}: none of the {len(source)} clips could be read. The first: {first}")
     return SkeletonSet.from_clips(source.name, source.graph, source.classes, clips, skipped=[*source.skipped, *skipped])
-
-
-def check_on_error(on_error: str) -> None:
-    if on_error not in ON_ERROR:
-        raise OptionError(f"on_error must be one of {ON_ERROR}; got {on_error!r}.")

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[], None]]:
-    """Gives a function to be called once a step."""
+def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[..., None]]:
+    """Gives a function ``advance(steps=1)``."""
     if not shown:
-        yield lambda: None
+        yield lambda steps=1: None
         return
     try:
         from rich.console import Console
@@ -18,4 +18,4 @@ def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[], N
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True, highlight=False)) as bar:
         task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
+        yield lambda steps=1: bar.advance(task, steps)

@@ -9,9 +9,11 @@ import pytest
 pytest.importorskip("scipy")
 from scipy.io import savemat
 
-from udtw.skeleton.datasets.mat5 import read_array
+from udtw.data.mat5 import read_array, read_value
 
 LIMIT = 2**20
+ROWS = np.zeros((1, 2), dtype=[("number", object), ("name", object)])
+ROWS["number"], ROWS["name"] = [[3, 250]], [["a.jpg", "späte.jpg"]]
 
 
 def mat(compress=False, **arrays):
@@ -91,3 +93,58 @@ def test_mutated_files_give_an_array_or_a_value_error(compress):
         except ValueError as error:
             kinds.add(type(error))
     assert kinds == {np.ndarray, ValueError}
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_structures_cells_and_text(compress):
+    cells = np.array(["AM General Hummer SUV 2000", "Ram C/V"], dtype=object)
+    content = mat(compress, other=1.0, rows=ROWS, names=cells, text="word", empty="")
+    rows = read_value(content, "rows", LIMIT)
+    assert [row["name"] for row in rows] == ["a.jpg", "späte.jpg"]
+    assert [int(row["number"][0, 0]) for row in rows] == [3, 250]
+    assert read_value(content, "names", LIMIT) == ["AM General Hummer SUV 2000", "Ram C/V"]
+    assert (read_value(content, "text", LIMIT), read_value(content, "empty", LIMIT)) == ("word", "")
+    np.testing.assert_array_equal(read_value(content, "other", LIMIT), [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(np.array(["ab", "cd"]), "not one row of text"), ([[1j]], "not an array of real numbers")],
+)
+def test_values_that_are_not_understood(value, said):
+    with pytest.raises(ValueError, match=said):
+        read_value(mat(x=value), "x", LIMIT)
+
+
+def test_cells_in_cells_without_end():
+    cell = np.array([1.0], dtype=object)
+    for _ in range(12):
+        outer = np.empty(1, dtype=object)
+        outer[0] = cell
+        cell = outer
+    with pytest.raises(ValueError, match="more than 8 deep"):
+        read_value(mat(x=cell), "x", LIMIT)
+
+
+def test_a_lie_about_the_number_of_structures():
+    content = bytearray(mat(x=ROWS))
+    at = content.index((1).to_bytes(4, "little") + (2).to_bytes(4, "little"), 128)
+    content[at : at + 8] = b"\xff\xff\xff\x7f" * 2
+    with pytest.raises(ValueError, match="cut off"):
+        read_value(bytes(content), "x", LIMIT)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_mutated_structures_give_rows_or_a_value_error(compress):
+    rng = random.Random(1)
+    whole = mat(compress, x=ROWS)
+    kinds = set()
+    for _ in range(2000):
+        content = bytearray(whole)
+        for _ in range(rng.randint(1, 4)):
+            content[rng.randrange(120, len(content))] = rng.choice([0, 255, 127, rng.randrange(256)])
+        try:
+            kinds.add(type(read_value(bytes(content), "x", LIMIT)))
+        except ValueError:
+            kinds.add(ValueError)
+    assert {list, ValueError} <= kinds <= {list, str, np.ndarray, ValueError}

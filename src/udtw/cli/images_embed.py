@@ -1,0 +1,88 @@
+"""``udtw images embed``: run a frozen backbone over a data set once and keep its tokens."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import note, show
+
+LISTED = 5
+
+
+class OnError(StrEnum):
+    stop = "raise"
+    skip = "skip"
+
+
+class Preset(StrEnum):
+    photo = "photo"
+    drawing = "drawing"
+
+
+def embed(
+    name: Annotated[str, typer.Argument(metavar=options.IMAGE_SETS, help="Which data set.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tokens, made if needed.")],
+    data_dir: options.ImageDir = None,
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="`patches`, `patches-grey`, `dinov3`, `efficientnet-lite0`, `hf:ID-or-FOLDER`, `onnx:FILE#OUTPUT`; "
+            "settings after a question mark, as in `dinov3?image_size=224&pool=7`."
+        ),
+    ] = "dinov3",
+    views: Annotated[int, typer.Option(help="Augmented views of each image; training without labels needs some.")] = 0,
+    augmentation: Annotated[Preset, typer.Option(help="How views are made.")] = Preset.photo,
+    attention: Annotated[bool, typer.Option("--attention", help="Keep the backbone's attention too.")] = False,
+    split: Annotated[str | None, typer.Option(help="Only the classes of `train`, `val` or `test`.")] = None,
+    split_file: Annotated[
+        Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
+    ] = None,
+    per_class: options.PerClass = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
+    batch_size: Annotated[int, typer.Option(help="Images that the backbone takes at once.")] = 32,
+    on_error: Annotated[
+        OnError, typer.Option(help="An image that cannot be read stops the run, or is left out and listed.")
+    ] = OnError.stop,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Extract the tokens of a data set once; training and evaluation then read them and never run the backbone.
+
+    Stop it at any time, and the same command goes on where it was; run it again when images were changed, and only the
+    shards with changed images are made anew. Data sets are read as published, folders or archives; `folder` is any
+    folder with a folder of images for each class, `synthetic` is generated.
+
+    Examples:
+
+    - `udtw images embed synthetic --backbone patches --views 2 --out tokens/synthetic`
+
+    - `udtw images embed cub --data-dir ~/CUB_200_2011 --backbone dinov3 --attention --jobs 2 --out tokens/cub`
+
+    - `udtw images embed folder --data-dir ~/photos --backbone "hf:facebook/dinov2-small?pool=8" --out tokens/photos`
+    """
+    from udtw.images import embed as extract
+    from udtw.images import load_backbone, load_images
+
+    begin = time.perf_counter()
+    images = load_images(name, data_dir, split_file=split_file)
+    for one in images.notes:
+        note(one)
+    if split is not None:
+        images = images.of_split(split)
+    if per_class is not None:
+        images = images.limited(per_class)
+    found = extract(
+        images, load_backbone(backbone), out, views=views, augmentation=str(augmentation) if views else None, seed=seed,
+        attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error), progress=True,
+    )  # fmt: skip
+    for skipped in found.skipped[:LISTED]:
+        note(f"left out {skipped.name}: {skipped.reason}")
+    result = {
+        "images": found.images, "left_out": len(found.skipped), "shards_written": found.written,
+        "shards_kept": found.kept, "seconds": time.perf_counter() - begin, "tokens": str(out),
+    }  # fmt: skip
+    show(f"Tokens of {name}", result, json)

@@ -1,0 +1,76 @@
+"""``udtw images train``: train a few-shot classifier of images on cached tokens."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options, training
+from udtw.cli.output import note, show
+from udtw.cli.training import Comparator, Mode, Objective
+
+
+def train(
+    tokens: Annotated[Path, typer.Argument(help="What `udtw images embed` wrote.")],
+    out: training.Out,
+    split: Annotated[str, typer.Option(help="The classes to train on; `all` of them.")] = "train",
+    metric: Annotated[
+        Comparator, typer.Option(help="How two images are compared. `protonet`: squared Euclidean of pooled tokens.")
+    ] = Comparator.udtw,
+    mode: Annotated[Mode, typer.Option(help="With labels in episodes, or by telling augmented views apart.")] = (
+        Mode.supervised
+    ),
+    objective: training.ObjectiveOption = Objective.cross_entropy,
+    gamma: options.Gamma = 0.1,
+    beta: options.Beta = 0.1,
+    steps: training.Steps = 300,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="Any other setting of udtw.images.ImageRecipe, as in `--setting order=hilbert`."),
+    ] = None,
+    episodes_per_step: training.EpisodesPerStep = 1,
+    devices: training.Devices = 1,
+    accelerator: training.Accelerator = "cpu",
+    strategy: training.Strategy = "auto",
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Train the projection and the uncertainty of tokens; the backbone stays as it is.
+
+    Stop it at any time: the same command goes on from the last checkpoint and ends with the same weights.
+
+    Examples:
+
+    - `udtw images train tokens/synthetic --out model.safetensors --steps 100`
+
+    - `udtw images train tokens/cub --metric udtw --objective similarity --out cub.safetensors`
+
+    - `udtw images train tokens/omniglot --mode unsupervised --metric soft_dtw --out omniglot.safetensors`
+    """
+    from udtw.images import ImageRecipe, ImageRecognizer, open_tokens
+
+    recipe = ImageRecipe.from_dict(
+        {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma, "beta": beta}
+        | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
+        | dict(training.parse_setting(text) for text in setting or [])
+    )
+    fabric = training.launch(accelerator, devices, strategy)
+    main = fabric is None or fabric.is_global_zero
+    chosen = open_tokens(tokens)
+    chosen = chosen if split == "all" else chosen.of_split(split)
+    recognizer = ImageRecognizer(recipe, chosen.dim)
+    training.with_progress(
+        recipe.n_steps, main, lambda tick: recognizer.fit(chosen, checkpoint_path=out, fabric=fabric, tick=tick)
+    )
+    if not main:
+        return
+    note(f"wrote {out}")
+    last = recognizer.losses[-50:]
+    show(
+        f"Trained on {chosen.name}",
+        {
+            "model": str(out), "metric": recipe.metric, "mode": recipe.mode, "images": len(chosen),
+            "steps": len(recognizer.losses), "loss": sum(last) / len(last) if last else None,
+        },
+        json,
+    )  # fmt: skip

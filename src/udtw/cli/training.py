@@ -1,0 +1,86 @@
+"""What the commands that train have in common: options, progress, several devices."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from udtw.cli.output import messages
+
+
+class Mode(StrEnum):
+    supervised = "supervised"
+    unsupervised = "unsupervised"
+
+
+class Objective(StrEnum):
+    similarity = "similarity"
+    cross_entropy = "cross_entropy"
+
+
+class Comparator(StrEnum):
+    euclidean = "euclidean"
+    soft_dtw = "soft_dtw"
+    soft_dtw_divergence = "soft_dtw_divergence"
+    udtw = "udtw"
+    protonet = "protonet"
+    matchnet = "matchnet"
+    tap = "tap"
+
+
+ObjectiveOption = Annotated[
+    Objective, typer.Option(help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).")
+]
+Out = Annotated[Path, typer.Option(help="The model, a .safetensors file; training goes on from it if it exists.")]
+Steps = Annotated[int, typer.Option(help="Training steps.")]
+EpisodesPerStep = Annotated[int, typer.Option(help="Episodes whose losses a step averages.")]
+Devices = Annotated[int, typer.Option(help="Processes (CPU) or GPUs that share the episodes of a step.")]
+Accelerator = Annotated[str, typer.Option(help="Of lightning-fabric: `cpu`, `cuda`, `auto`.")]
+Strategy = Annotated[str, typer.Option(help="Of lightning-fabric: `auto`, `ddp`.")]
+
+
+def with_progress(steps: int, shown: bool, fit: Callable[[Callable[[int, float], None]], Any]) -> None:
+    """Call ``fit(tick)`` under a bar of ``steps`` that shows the last loss."""
+    from rich.progress import Progress
+
+    with Progress(console=messages(), disable=not shown) as progress:
+        bar = progress.add_task("steps", total=steps)
+
+        def tick(number: int, loss: float) -> None:
+            progress.update(bar, completed=number + 1, description=f"loss {loss:.4f}")
+
+        fit(tick)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """``"width=64"`` as ("width", 64): numbers where they are numbers, ``none`` as None, else the text itself."""
+    from udtw.errors import OptionError
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise OptionError(f"--setting must be NAME=VALUE, as in width=64; got {text!r}.")
+    if value.strip().lower() == "none":
+        return name.strip(), None
+    for kind in (int, float):
+        try:
+            return name.strip(), kind(value)
+        except ValueError:
+            continue
+    return name.strip(), value.strip()
+
+
+def launch(accelerator: str, devices: int, strategy: str) -> Any:
+    """A launched lightning-fabric object, whose other processes run the same command; None where one is enough."""
+    if (accelerator, devices, strategy) == ("cpu", 1, "auto"):
+        return None
+    try:
+        from lightning_fabric import Fabric
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "Several devices need lightning-fabric; install it with: pip install 'udtw[distributed]'"
+        ) from error
+    fabric = Fabric(accelerator=accelerator, devices=devices, strategy=strategy)
+    fabric.launch()
+    return fabric

@@ -1,0 +1,38 @@
+"""Items of a data set that are chosen by index or by class."""
+
+import operator
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from udtw.errors import OptionError, ShapeError
+
+
+def checked_indices(indices: Sequence[int] | np.ndarray, count: int, what: str) -> np.ndarray:
+    """(k,) int64 from 0 to ``count`` − 1; −1 is the last. ``what`` begins the message: "toy has 9 clips"."""
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+        raise ShapeError(f"indices must be whole numbers of shape (k,); got {chosen.dtype} of {chosen.shape}.")
+    chosen = chosen.astype(np.int64)
+    if len(chosen) and not (-count <= chosen.min() and chosen.max() < count):
+        raise IndexError(f"{what}; got indices {chosen.min()} to {chosen.max()}.")
+    return chosen % max(count, 1)
+
+
+def class_numbers(wanted: Iterable[int | str], classes: Sequence[str], name: str) -> list[int]:
+    """The numbers of classes that are given by name or number; ``name`` of the data set is for the message."""
+    return [_class_number(one, classes, name) for one in wanted]
+
+
+def _class_number(one: int | str, classes: Sequence[str], name: str) -> int:
+    if isinstance(one, str):
+        if one in classes:
+            return classes.index(one)
+    elif 0 <= operator.index(one) < len(classes):
+        return operator.index(one)
+    raise OptionError(f"{name} has no class {one!r}; it has {len(classes)}: {some(classes)}.")
+
+
+def some(words: Sequence[str], count: int = 6) -> str:
+    """The first few words, for a message."""
+    return ", ".join(words[:count]) + (", …" if len(words) > count else "")

@@ -1,0 +1,20 @@
+"""What is done with a file of a data set that cannot be read: stop at it, or leave it out and list it."""
+
+from dataclasses import dataclass
+
+from udtw.errors import OptionError
+
+ON_ERROR = ("raise", "skip")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A clip or image that was left out because its file could not be read, and what was wrong with it."""
+
+    name: str
+    reason: str
+
+
+def check_on_error(on_error: str) -> None:
+    if on_error not in ON_ERROR:
+        raise OptionError(f"on_error must be one of {ON_ERROR}; got {on_error!r}.")

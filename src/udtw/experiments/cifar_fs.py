@@ -1,0 +1,54 @@
+"""CIFAR-FS: every comparator, with and without labels, by the paper's recipe and by ours, and what each change brings.
+
+The settings were chosen on the 16 validation classes.
+"""
+
+from udtw.errors import OptionError
+from udtw.experiments.document import Document
+from udtw.experiments.image_report import Paper, Results, report_accuracies
+from udtw.experiments.image_runs import Settings, changed, make_units, prepare, work
+from udtw.experiments.image_tables import MODES
+from udtw.experiments.units import Unit
+
+__all__ = ["BACKBONES", "KEEPS_FILES", "TITLE", "prepare", "report", "units", "work"]
+
+TITLE = "CIFAR-FS: few-shot image classification"
+NAME = "cifar-fs"
+BACKBONES = ["dinov3"]
+KEEPS_FILES = True
+PAPER: Paper = {
+    "supervised": {"protonet": (74.01, 85.45), "soft_dtw": (79.96, 90.24), "udtw": (80.32, 91.15)},
+}
+CHANGES: dict[str, Settings] = {
+    "snake order": {"order": "snake"},
+    "Hilbert order": {"order": "hilbert"},
+    "the paper's (d² − δ)² + βΩ": {"objective": "similarity"},
+    "every support by itself": {"matching": "support"},
+}
+"""What differs from the usual recipe, one at a time: supervised, the first seed, soft-DTW and uDTW."""
+BETAS: dict[str, Settings] = {f"β = {beta}": {"beta": beta} for beta in (0.0, 1.0)}
+"""For uDTW alone."""
+
+
+def units(
+    *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
+    per_class: int | None,
+) -> list[Unit]:  # fmt: skip
+    """One unit a backbone, mode, method and seed, and those with changes of the recipe."""
+    chosen = datasets or [NAME]
+    if not set(chosen) <= {NAME, "synthetic"}:
+        raise OptionError(f"This experiment runs on {NAME} or synthetic; got {datasets}.")
+    found = []
+    for name in chosen:
+        usual = make_units(NAME, name, seeds, MODES, backbones=backbones, per_class=per_class, quick=quick)
+        first = [u for u in usual if u.seed == seeds[0] and u.options["mode"] == "supervised"]
+        found += usual
+        for label, settings in CHANGES.items():
+            found += changed([u for u in first if u.method in ("soft_dtw", "udtw")], label, settings)
+        for label, settings in BETAS.items():
+            found += changed([u for u in first if u.method == "udtw"], label, settings)
+    return found
+
+
+def report(results: Results, document: Document) -> None:
+    report_accuracies(results, document, PAPER)

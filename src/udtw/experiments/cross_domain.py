@@ -1,0 +1,47 @@
+"""Cross-domain: trained on miniImageNet without labels, tested on birds, cars, cotton and soy that it never saw."""
+
+from udtw.errors import OptionError
+from udtw.experiments.document import Document
+from udtw.experiments.image_report import Results, report_accuracies
+from udtw.experiments.image_runs import make_units, prepare, work
+from udtw.experiments.image_tables import UNSUPERVISED
+from udtw.experiments.units import Unit
+
+__all__ = ["BACKBONES", "KEEPS_FILES", "TITLE", "prepare", "report", "units", "work"]
+
+TITLE = "Cross-domain: trained on miniImageNet without labels"
+NAME, SOURCE = "cross-domain", "miniimagenet"
+BACKBONES = ["dinov3"]
+KEEPS_FILES = True
+PAPER = {
+    "cub": {"protonet": (69.20, 76.94), "soft_dtw": (78.73, 87.25), "udtw": (79.20, 89.12)},
+    "cars": {"protonet": (57.55, 68.70), "soft_dtw": (65.31, 79.79), "udtw": (69.56, 79.96)},
+    "cotton80": {"protonet": (58.18, 67.43), "soft_dtw": (58.17, 67.57), "udtw": (58.27, 68.47)},
+    "soylocal": {"protonet": (55.08, 62.30), "soft_dtw": (55.05, 62.10), "udtw": (55.70, 62.37)},
+}
+
+
+def units(
+    *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
+    per_class: int | None,
+) -> list[Unit]:  # fmt: skip
+    """One unit a target, method and seed. ``datasets``: the targets, or "SOURCE>TARGET" for another source."""
+    found = []
+    for name in datasets or list(PAPER):
+        source, arrow, target = name.rpartition(">")
+        if arrow and not (source and target):
+            raise OptionError(f"A pair of data sets is SOURCE>TARGET; got {name!r}.")
+        made = make_units(
+            NAME, target, seeds, {"unsupervised": UNSUPERVISED}, backbones=backbones, per_class=per_class, quick=quick
+        )
+        for unit in made:
+            found.append(Unit(NAME, target, unit.method, unit.seed, unit.options | {"source": source or SOURCE}))
+    return found
+
+
+def report(results: Results, document: Document) -> None:
+    for target in sorted({unit.dataset for unit, _ in results}):
+        mine = [(unit, result) for unit, result in results if unit.dataset == target]
+        sources = ", ".join(sorted({unit.options["source"] for unit, _ in mine}))
+        document.text(f"## {target}, trained on {sources}")
+        report_accuracies(mine, document, {"cross-domain": PAPER.get(target, {})})

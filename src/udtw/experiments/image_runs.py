@@ -1,0 +1,158 @@
+"""What the image experiments share: a unit is one trained recogniser, judged on novel classes in every setting.
+
+A unit's ``params`` are settings of `udtw.images.ImageRecipe` (what is absent has its default) and ``backbone``, the
+spec of what makes the tokens, ``per_class``, a limit of images, ``n_episodes``, ``source``, the data set that is
+trained on if it is another, and ``changes``, a name for what differs from the usual recipe. Tokens are extracted once,
+by `prepare`.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udtw.errors import OptionError
+from udtw.experiments.units import Unit
+from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
+from udtw.images.datasets import ImageSet, settings_of
+from udtw.images.reverse_attention import measure_reverse_attention
+
+EPISODES = 1000
+NOVEL_SEED = 12345
+"""Test episodes are the same for all methods and seeds."""
+METHODS = {
+    "protonet": "Euclidean (pooled)",
+    "euclidean": "Euclidean (in place)",
+    "soft_dtw": "sDTW",
+    "soft_dtw_divergence": "sDTW div.",
+    "udtw": "uDTW",
+}
+"""Name in units to name in tables. Pooled, as in the paper: prototypes of mean tokens; in place: token by token."""
+VIEWS = 2
+"""Augmented views of each training image: training draws from these and the image itself."""
+ABOUT = ("backbone", "per_class", "n_episodes", "source", "changes")
+"""Parameters of a unit that are no settings of the recipe."""
+QUICK: dict[str, Any] = {"n_steps": 4, "dim": 16, "batch_size": 8}
+"""Settings of a run that only shows that all works."""
+QUICK_EPISODES, QUICK_PER_CLASS = 20, 20
+
+Settings = dict[str, Any]
+
+
+def make_units(
+    experiment: str,
+    dataset: str,
+    seeds: Sequence[int],
+    of_mode: dict[str, Settings],
+    *,
+    backbones: Iterable[str],
+    per_class: int | None = None,
+    quick: bool = False,
+    methods: Iterable[str] = METHODS,
+) -> list[Unit]:
+    """A unit for each backbone, mode, method and seed. ``of_mode`` has the settings of the modes that are wanted."""
+    about = {"per_class": per_class, "n_episodes": EPISODES}
+    if quick:
+        about = {"per_class": per_class or QUICK_PER_CLASS, "n_episodes": QUICK_EPISODES}
+    return [
+        Unit(
+            experiment, dataset, method, seed,
+            settings | (QUICK if quick else {}) | about | {"mode": mode, "backbone": backbone},
+        )
+        for backbone in backbones for mode, settings in of_mode.items() for method in methods for seed in seeds
+    ]  # fmt: skip
+
+
+def changed(units: Iterable[Unit], changes: str, settings: Settings) -> list[Unit]:
+    """The same units with other settings, under the name ``changes``."""
+    return [Unit(u.experiment, u.dataset, u.method, u.seed, u.options | settings | {"changes": changes}) for u in units]
+
+
+def recipe_of(unit: Unit) -> ImageRecipe:
+    """What a unit trains."""
+    settings = {name: value for name, value in unit.options.items() if name not in ABOUT}
+    return ImageRecipe.from_dict(settings | {"metric": unit.method, "seed": unit.seed})
+
+
+def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_jobs: int = 1) -> None:
+    """Extract the tokens that the units need; what is there already is kept."""
+    wanted = {
+        (name, part, unit.options["backbone"], unit.options["per_class"])
+        for unit in units
+        for name, part in ((unit.options.get("source", unit.dataset), "train"), (unit.dataset, "novel"))
+    }
+    for name, part, backbone, per_class in sorted(wanted, key=str):
+        embed(
+            _part(load_images(name, data_dir), part, per_class), load_backbone(backbone),
+            tokens_folder(folder, name, part, backbone, per_class), views=VIEWS if part == "train" else 0,
+            augmentation="drawing" if name == "omniglot" else "photo", n_jobs=n_jobs, progress=True,
+        )  # fmt: skip
+
+
+def _part(images: ImageSet, part: str, per_class: int | None) -> ImageSet:
+    """Images of the training classes, or of the test classes."""
+    chosen = images.of_split("train" if part == "train" else "test")
+    return chosen if per_class is None else chosen.limited(per_class)
+
+
+def tokens_folder(folder: str | Path, name: str, part: str, backbone: str, per_class: int | None) -> Path:
+    """Where the tokens of a part are kept; a backbone's spec may be a path, so its checksum stands for it."""
+    digest = hashlib.sha256(json.dumps([backbone, per_class]).encode()).hexdigest()[:12]
+    return Path(folder) / "tokens" / f"{name}-{part}-{digest}"
+
+
+@lru_cache(maxsize=4)
+def _tokens(folder: Path) -> TokenSet:
+    return open_tokens(folder)
+
+
+def tokens_of(unit: Unit, part: str, folder: str | Path) -> TokenSet:
+    """The tokens that `prepare` has extracted for a unit."""
+    name = unit.options.get("source", unit.dataset) if part == "train" else unit.dataset
+    return _tokens(tokens_folder(folder, name, part, unit.options["backbone"], unit.options["per_class"]))
+
+
+def trained(unit: Unit, folder: str | None) -> tuple[ImageRecognizer, dict[str, Any]]:
+    """The recogniser of a unit, and how its training went."""
+    if folder is None:
+        raise OptionError("Tokens are kept in the folder of results; none was given.")
+    train = tokens_of(unit, "train", folder)
+    recognizer = ImageRecognizer(recipe_of(unit), train.dim)
+    checkpoint = Path(folder) / "checkpoints" / f"{unit.key}.safetensors"
+    begin = time.perf_counter()
+    recognizer.fit(train, checkpoint_path=checkpoint)
+    checkpoint.unlink(missing_ok=True)
+    return recognizer, {
+        "seconds": time.perf_counter() - begin,
+        "loss": float(np.mean(recognizer.losses[-50:])) if recognizer.losses else None,
+    }
+
+
+def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str | None) -> dict[str, Any]:
+    """Accuracy on the novel classes in each setting of the data set's protocol, as "WAY-SHOT"."""
+    novel = tokens_of(unit, "novel", str(folder))
+    mode = "cross-domain" if "source" in unit.options else unit.options["mode"]
+    found: dict[str, Any] = {}
+    for setting in settings_of(unit.dataset, mode):
+        accuracy = recognizer.evaluate(
+            novel, n_way=setting.n_way, n_shot=setting.n_shot, n_query=setting.n_query, seed=NOVEL_SEED,
+            n_episodes=unit.options["n_episodes"],
+        )  # fmt: skip
+        found[f"{setting.n_way}-{setting.n_shot}"] = {
+            "mean": accuracy.mean, "half_width": accuracy.half_width, "n": accuracy.n_episodes,
+        }  # fmt: skip
+    if unit.method == "udtw":
+        maps = measure_reverse_attention(recognizer, novel)
+        found["correlations"] = {name: [one.mean, one.half_width] for name, one in maps.items()}
+    return found
+
+
+def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
+    """Train on the training classes and judge on the novel ones."""
+    recognizer, result = trained(unit, folder)
+    return result | accuracies(recognizer, unit, folder)

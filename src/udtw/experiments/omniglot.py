@@ -1,0 +1,98 @@
+"""Omniglot without labels: characters of alphabets never seen, and the 20 official 20-way one-shot runs.
+
+Trained by telling augmented drawings apart; the settings were chosen on the validation alphabets.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from udtw.errors import OptionError
+from udtw.experiments.document import Document
+from udtw.experiments.image_report import Paper, Results, report_accuracies, short
+from udtw.experiments.image_runs import (
+    METHODS,
+    Settings,
+    accuracies,
+    make_units,
+    tokens_folder,
+    trained,
+)
+from udtw.experiments.image_runs import prepare as prepare_parts
+from udtw.experiments.skeleton_report import over_seeds
+from udtw.experiments.units import Unit
+from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
+from udtw.images.datasets import omniglot_runs, runs_as_images
+
+TITLE = "Omniglot: few-shot classification of characters without labels"
+NAME, RUNS = "omniglot", "omniglot-runs"
+BACKBONES = ["patches-grey"]
+KEEPS_FILES = True
+MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 300}}
+PAPER: Paper = {
+    "unsupervised": {
+        "protonet": (82.20, 93.09, 62.61, 81.32),
+        "soft_dtw": (83.13, 94.55, 67.69, 87.30),
+        "udtw": (83.84, 94.88, 68.21, 87.48),
+    }
+}
+
+
+def units(
+    *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
+    per_class: int | None,
+) -> list[Unit]:  # fmt: skip
+    """One unit a backbone, method and seed."""
+    if datasets not in (None, [NAME]):
+        raise OptionError(f"This experiment runs on {NAME}; got {datasets}.")
+    return make_units(NAME, NAME, seeds, MODES, backbones=backbones, per_class=per_class, quick=quick)
+
+
+def prepare(units: list[Unit], data_dir: str | None, folder: str, n_jobs: int = 1) -> None:
+    """Tokens of the training and novel characters, and of the official runs."""
+    prepare_parts(units, data_dir, folder, n_jobs)
+    runs = runs_as_images(omniglot_runs(data_dir))
+    for backbone in sorted({unit.options["backbone"] for unit in units}):
+        embed(runs, load_backbone(backbone), _runs_folder(folder, backbone), n_jobs=n_jobs, progress=True)
+
+
+def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
+    recognizer, result = trained(unit, folder)
+    result |= accuracies(recognizer, unit, folder)
+    runs = open_tokens(_runs_folder(str(folder), unit.options["backbone"]))
+    return result | {"run_errors": run_errors(recognizer, runs)}
+
+
+def run_errors(recognizer: ImageRecognizer, runs: TokenSet) -> list[float]:
+    """Share of wrong answers in each of the official runs: 20 drawings against 20 characters, one example each."""
+    found = []
+    for run in range(len(runs) // 40):
+        known, asked = (np.arange(first, first + 20) for first in (40 * run, 40 * run + 20))
+        answers = recognizer.classify(runs, asked, known, np.arange(20))
+        found.append(float((runs.labels[known][answers] != runs.labels[asked]).mean()))
+    return found
+
+
+def _runs_folder(folder: str, backbone: str) -> Any:
+    return tokens_folder(folder, RUNS, "all", backbone, None)
+
+
+def report(results: Results, document: Document) -> None:
+    report_accuracies(results, document, PAPER)
+    for backbone in sorted({unit.options["backbone"] for unit, _ in results}):
+        rows = []
+        for method, label in METHODS.items():
+            errors = [
+                float(np.mean(result["run_errors"]))
+                for unit, result in results
+                if unit.method == method and unit.options["backbone"] == backbone and "changes" not in unit.options
+            ]
+            if errors:
+                rows.append([label, over_seeds(errors)])
+        document.table(
+            f"The 20 official runs, 20-way one-shot, {short(backbone)}: error in %",
+            ["comparator", "error"],
+            rows,
+            "Published: people about 4.5, Bayesian program learning 3.3, a Siamese net 8, a plain ConvNet 13.5; all "
+            "but the first trained on 964 characters, with labels or pen strokes.",
+        )

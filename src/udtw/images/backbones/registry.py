@@ -1,0 +1,121 @@
+"""Backbones by name, as the command line gives them."""
+
+import os
+from typing import Any
+
+import torch
+
+from udtw.errors import OptionError
+from udtw.images.backbones.base import Backbone
+from udtw.images.backbones.efficientnet import LAST_BLOCK, efficientnet_lite0
+from udtw.images.backbones.hugging_face import HuggingFaceBackbone
+from udtw.images.backbones.onnx import OnnxBackbone
+from udtw.images.backbones.patches import PatchBackbone
+from udtw.images.backbones.pooled import Pooled
+from udtw.images.backbones.sift import SiftBackbone
+
+DINOV3 = "facebook/dinov3-vits16-pretrain-lvd1689m"
+BACKBONES = (
+    "patches",
+    "patches-grey",
+    "sift",
+    "dinov3",
+    "efficientnet-lite0",
+    "hf:ID-or-FOLDER",
+    "onnx:FILE[#OUTPUT]",
+)
+SETTINGS = ("image_size", "pool", "layer", "threads")
+"""What may stand in a spec after a question mark."""
+
+
+def load_backbone(
+    spec: str,
+    *,
+    image_size: int | None = None,
+    pool: int | tuple[int, int] | None = None,
+    layer: int | str | None = None,
+    device: str | torch.device | None = None,
+    threads: int | None = None,
+) -> Backbone:
+    """The backbone ``spec``, one of `BACKBONES`; the same arguments give the same identity in every process.
+
+    Settings may stand in the spec as well: "dinov3?pool=7&image_size=224" is ``load_backbone("dinov3", pool=7,
+    image_size=224)``, and goes before the arguments.
+    ``image_size``: pixels of a side, by default the model's own. ``pool``: see `Pooled`. ``layer``: a number for
+    Hugging Face models (see `HuggingFaceBackbone.load`), the number or name of a block of efficientnet-lite0, the name
+    of a result of an ONNX model. ``threads``: of onnxruntime; torch has its own setting.
+    """
+    spec, said = parse_spec(spec)
+    given = {"image_size": image_size, "pool": pool, "layer": layer, "threads": threads} | said
+    backbone = _load(spec, given["image_size"], given["layer"], device, given["threads"])
+    return backbone if given["pool"] is None else Pooled(backbone, given["pool"])
+
+
+def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """``"dinov3?pool=7"`` as ("dinov3", {"pool": 7}); the name of a file that is there may have a question mark."""
+    name, mark, query = spec.rpartition("?")
+    if not mark or os.path.exists(spec.partition(":")[2]):
+        return spec, {}
+    found: dict[str, Any] = {}
+    for part in query.split("&"):
+        key, _, value = part.partition("=")
+        if key not in SETTINGS or not value or (key != "layer" and not value.isdigit()):
+            raise OptionError(
+                f"Settings of a backbone are NAME=NUMBER joined by &, of {', '.join(SETTINGS)}; got {query!r} in "
+                f"{spec!r}."
+            )
+        found[key] = value if key == "layer" else int(value)
+    return name, found
+
+
+def _load(
+    spec: str,
+    image_size: int | None,
+    layer: int | str | None,
+    device: str | torch.device | None,
+    threads: int | None,
+) -> Backbone:
+    kind, _, rest = spec.partition(":")
+    if spec in ("patches", "patches-grey"):
+        if layer is not None:
+            raise OptionError(f"{spec} has no layers; got layer={layer!r}.")
+        return _patches(spec, image_size)
+    if spec == "sift":
+        if layer is not None:
+            raise OptionError(f"{spec} has no layers; got layer={layer!r}.")
+        return SiftBackbone() if image_size is None else SiftBackbone(image_size)
+    if spec == "efficientnet-lite0":
+        size = 224 if image_size is None else image_size
+        return efficientnet_lite0(layer=LAST_BLOCK if layer is None else layer, image_size=size, device=device)
+    if spec == "dinov3" or (kind == "hf" and rest):
+        where = DINOV3 if spec == "dinov3" else rest
+        return HuggingFaceBackbone.load(where, layer=_number(layer), image_size=image_size, device=device)
+    if kind == "onnx" and rest:
+        return _onnx(rest, image_size, layer, device, threads)
+    raise OptionError(f"There is no backbone {spec!r}; choose one of {', '.join(BACKBONES)}.")
+
+
+def _patches(spec: str, image_size: int | None) -> PatchBackbone:
+    if spec == "patches":
+        return PatchBackbone(224 if image_size is None else image_size, 16)
+    # Thin strokes: small images blur them, and patches that overlap find them a few pixels aside.
+    return PatchBackbone(40 if image_size is None else image_size, 16, stride=4, colour=False)
+
+
+def _onnx(
+    rest: str, image_size: int | None, layer: int | str | None, device: str | torch.device | None, threads: int | None
+) -> OnnxBackbone:
+    path, _, output = (rest, "", "") if os.path.isfile(rest) else rest.partition("#")
+    if output and layer is not None:
+        raise OptionError(f"An ONNX model's output was given twice: {output!r} and layer={layer!r}.")
+    if device is not None and torch.device(device).type != "cpu":
+        raise OptionError(f"ONNX models run on the CPU; got device={str(device)!r}.")
+    wanted = output or (None if layer is None else str(layer))
+    return OnnxBackbone(path, wanted, image_size=image_size, threads=threads)
+
+
+def _number(layer: int | str | None) -> int:
+    try:
+        return -1 if layer is None else int(layer)
+    except ValueError:
+        raise OptionError(f"The layer of a Hugging Face model is a number; got {layer!r}.") from None

@@ -1,0 +1,157 @@
+"""Which classes are for training, which for choosing settings, and which are novel: lists of names of classes.
+
+The lists in the folder `splits` are facts that were published with the data sets: CIFAR-FS (Bertinetto et al. 2019),
+miniImageNet (Ravi and Larochelle 2017), tieredImageNet (Ren et al. 2018), CUB (140/30/30) and Omniglot (Vinyals et al.
+2016). Where we have no published list the classes are divided by `by_digest`: these are our lists, with the usual
+numbers of classes but not the usual classes. A file of the user's replaces either.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from udtw.errors import DataError, OptionError
+from udtw.images.datasets.image_set import SPLITS
+
+Split = dict[str, tuple[str, ...]]
+MAX_SPLIT_FILE = 64 * 2**20
+
+
+def shipped_split(name: str) -> Split:
+    """The published list of a data set."""
+    text = (files("udtw.images.datasets") / "splits" / f"{name}.json").read_text(encoding="utf-8")
+    return {split: tuple(classes) for split, classes in json.loads(text).items()}
+
+
+def read_split_file(path: Path) -> Split:
+    """A list of the user's.
+
+    JSON: {"train": [names of classes], "val": […], "test": […]}, each may be missing; or CSV with the columns ``class``
+    and ``split``. A name that ends where a "/" follows in names of classes stands for all of these: an alphabet of
+    Omniglot.
+    """
+    try:
+        if path.stat().st_size > MAX_SPLIT_FILE:
+            raise DataError(f"{path} has {path.stat().st_size} bytes, too many for a list of classes.")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text in UTF-8: {error}.") from error
+    return checked(_from_csv(text, path) if path.suffix.lower() == ".csv" else _from_json(text, path), str(path))
+
+
+def _from_json(text: str, path: Path) -> Split:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(content, dict) or not all(
+        isinstance(classes, list) and all(isinstance(one, str) for one in classes) for classes in content.values()
+    ):
+        raise DataError(f'{path} must be like {{"train": ["name", …], "val": […], "test": […]}}.')
+    return {split: tuple(classes) for split, classes in content.items()}
+
+
+def _from_csv(text: str, path: Path) -> Split:
+    found: dict[str, list[str]] = {}
+    try:
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        if not {"class", "split"} <= set(rows.fieldnames or ()):
+            raise DataError(f"{path} must have the columns class and split; it has {rows.fieldnames}.")
+        for row in rows:
+            found.setdefault(row["split"] or "", []).append(row["class"])
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV file: {error}.") from error
+    return {split: tuple(classes) for split, classes in found.items()}
+
+
+def checked(split: Split, where: str) -> Split:
+    """``split`` without empty parts, if its parts are known and share no class."""
+    unknown = sorted(set(split) - set(SPLITS))
+    if unknown:
+        raise DataError(f"{where} has the parts {unknown}; known are {', '.join(SPLITS)}.")
+    names = [one for classes in split.values() for one in classes]
+    twice = sorted(one for one, count in Counter(names).items() if count > 1)
+    if twice:
+        raise DataError(f"{where} names a class twice: {', '.join(twice[:5])}.")
+    if not names:
+        raise DataError(f"{where} names no class.")
+    return {part: split[part] for part in SPLITS if split.get(part)}
+
+
+def expanded(split: Split, classes: Sequence[str]) -> Split:
+    """``split`` with "Greek" replaced by "Greek/character01", "Greek/character02", …, where there are such classes."""
+    groups: dict[str, list[str]] = {}
+    for one in classes:
+        if "/" in one:
+            groups.setdefault(one.rpartition("/")[0], []).append(one)
+    known = set(classes)
+    return {
+        part: tuple(
+            one for name in names for one in (groups[name] if name not in known and name in groups else (name,))
+        )
+        for part, names in split.items()
+    }
+
+
+def by_digest(classes: Sequence[str], n_train: int, n_val: int) -> Split:
+    """Classes in the order of the SHA-256 of their names; the first ``n_train`` train, ``n_val`` validate, others test.
+
+    Of a name only letters and digits count, in lower case, since redistributed folders differ in the others. The order
+    has nothing to do with the meaning of the classes and is the same on every machine and for ever.
+    """
+    if not 0 < n_train < n_train + n_val < len(classes) and not (n_val == 0 and 0 < n_train < len(classes)):
+        raise OptionError(f"{len(classes)} classes cannot be divided into {n_train}, {n_val} and at least one.")
+
+    def digest(name: str) -> tuple[str, str]:
+        return hashlib.sha256(re.sub(r"[\W_]", "", name.lower()).encode()).hexdigest(), name
+
+    order = sorted(classes, key=digest)
+    parts = order[:n_train], order[n_train : n_train + n_val], order[n_train + n_val :]
+    return {split: tuple(sorted(part)) for split, part in zip(SPLITS, parts, strict=True) if part}
+
+
+def by_shares(classes: Sequence[str]) -> Split:
+    """`by_digest` with a third of the classes for tests (rounded up), a sixth for validation (down), others train."""
+    n_test, n_val = math.ceil(len(classes) / 3), len(classes) // 6
+    return by_digest(classes, len(classes) - n_val - n_test, n_val)
+
+
+def odd_novel(classes: Sequence[str]) -> Split:
+    """The ultra-fine-grained protocol: of the sorted classes those at odd indices are novel, at even ones base.
+
+    Indices count from 0 and numbers in names are sorted as numbers. There is no validation.
+    """
+    ordered = sorted(classes, key=natural)
+    return {"train": tuple(ordered[::2]), "test": tuple(ordered[1::2])}
+
+
+def by_alphabet(classes: Sequence[str]) -> Split:
+    """Omniglot without its evaluation set: whole alphabets, sorted by name, by their place (from 0) modulo 8.
+
+    3 and 7 are novel, 5 validates, the other five train. Of the eight alphabets of the two small sets Japanese
+    (katakana) and Tagalog are novel, with 64 characters, and Latin validates, with 26.
+    """
+    alphabets = sorted({one.rpartition("/")[0] for one in classes})
+    part_of = {alphabet: ALPHABET_PARTS.get(place % 8, "train") for place, alphabet in enumerate(alphabets)}
+    return {
+        split: tuple(one for one in classes if part_of[one.rpartition("/")[0]] == split)
+        for split in SPLITS
+        if split in part_of.values()
+    }
+
+
+ALPHABET_PARTS: Mapping[int, str] = {3: "test", 5: "val", 7: "test"}
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A sort key by which "10" comes after "9"."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name) if part]

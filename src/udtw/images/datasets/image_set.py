@@ -1,0 +1,111 @@
+"""Many images of one data set: what is known of all of them at once, and the pixels of each when it is asked for."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
+
+import numpy as np
+
+from udtw.errors import OptionError, ShapeError
+from udtw.images.datasets.safe_images import decode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SPLITS = ("train", "val", "test")
+
+
+class Reader(Protocol):
+    """Encoded files by their names; can be sent to worker processes."""
+
+    def read(self, name: str) -> bytes: ...
+
+    def place(self, name: str) -> str: ...
+
+
+class ImageSet:
+    """Labelled images that are read when they are asked for.
+
+    ``labels`` is an (n,) int64 array that indexes ``classes``; ``names`` are unique and relative, "/" between folders.
+    ``splits`` has the class indices of "train", "val" and "test", of those that there are. ``notes`` says in what the
+    set differs from the published one. Subsets keep all classes, so that labels stay the same numbers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        classes: Sequence[str],
+        labels: Sequence[int] | np.ndarray,
+        names: Sequence[str],
+        splits: Mapping[str, Sequence[int]],
+        reader: Reader,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.name, self.classes, self.names, self.notes = name, tuple(classes), tuple(names), tuple(notes)
+        self.labels = np.array(labels, dtype=np.int64)
+        self.splits = {split: tuple(splits[split]) for split in SPLITS if splits.get(split)}
+        self.reader = reader
+        n = len(self.classes)
+        if self.labels.shape != (len(self.names),):
+            raise ShapeError(f"labels must have shape ({len(self.names)},), one an image; got {self.labels.shape}.")
+        self.labels.flags.writeable = False
+        if len(self.labels) and not (self.labels.min() >= 0 and self.labels.max() < n):
+            found = f"{self.labels.min()} to {self.labels.max()}"
+            raise OptionError(f"{name}: labels must index the {n} classes from 0; got {found}.")
+        if len(set(self.names)) < len(self.names):
+            raise OptionError(f"{name}: names of images must be unique.")
+        members = [label for split in self.splits.values() for label in split]
+        if len(set(members)) < len(members) or not set(members) <= set(range(n)):
+            raise OptionError(f"{name}: splits must hold each of the {n} classes at most once.")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def read(self, i: SupportsIndex) -> bytes:
+        """The encoded file of image ``i``."""
+        return self.reader.read(self.names[self._index(i)])
+
+    def image(self, i: SupportsIndex) -> "Image":
+        """Image ``i``, its mode as stored; `DataError` names the file if it is damaged or too large."""
+        name = self.names[self._index(i)]
+        return decode(self.reader.read(name), self.reader.place(name))
+
+    def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageSet":
+        """The images at ``indices``, in that order; none is read for it."""
+        chosen = np.asarray(indices)
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            raise ShapeError(f"indices must be whole numbers of shape (k,); got {chosen.dtype} of {chosen.shape}.")
+        at = [self._index(int(i)) for i in chosen]
+        names = [self.names[i] for i in at]
+        return ImageSet(self.name, self.classes, self.labels[at], names, self.splits, self.reader, self.notes)
+
+    def of_split(self, split: str) -> "ImageSet":
+        """The images of the classes of "train", "val" or "test"."""
+        if split not in self.splits:
+            raise OptionError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits) or 'none'}.")
+        return self.subset(np.flatnonzero(np.isin(self.labels, self.splits[split])))
+
+    def limited(self, per_class: int, seed: int = 0) -> "ImageSet":
+        """At most ``per_class`` images of each class, in the order in which they are here.
+
+        Which ones depends on the seed, the class and the images of that class only.
+        """
+        if per_class < 1:
+            raise OptionError(f"per_class must be at least 1; got {per_class}.")
+        kept: list[int] = []
+        for label in np.unique(self.labels):
+            members = np.flatnonzero(self.labels == label)
+            # Sorting random numbers, unlike `choice`, keeps the first picks when more are asked for.
+            order = np.argsort(np.random.default_rng([seed, int(label)]).random(len(members)), kind="stable")
+            kept.extend(members[order[:per_class]].tolist())
+        return self.subset(np.array(sorted(kept), dtype=np.int64))
+
+    def _index(self, i: SupportsIndex) -> int:
+        at = operator.index(i)
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"{self.name} has {len(self)} images; there is no image {at}.")
+        return at % len(self)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{split} {len(labels)}" for split, labels in self.splits.items())
+        return f"ImageSet({self.name!r}, {len(self)} images, {len(self.classes)} classes: {parts})"

@@ -1,0 +1,142 @@
+"""Omniglot (Lake et al. 2015): characters of alphabets, each drawn by twenty people; and its 20 one-shot runs."""
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from udtw.errors import DataError
+from udtw.images.datasets.class_splits import Split, by_alphabet, expanded, shipped_split
+from udtw.images.datasets.image_set import ImageSet
+from udtw.images.datasets.listing import Listing
+from udtw.images.datasets.safe_images import decode, is_image
+from udtw.images.datasets.trees import Mounted, Tree
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+BACKGROUND, EVALUATION = "images_background", "images_evaluation"
+SMALL = ("images_background_small1", "images_background_small2")
+RUNS, N_RUNS, N_ITEMS = "all_runs", 20, 20
+N_CHARACTERS = 1623
+LINE = re.compile(r"(?:.*/)?test/item(\d\d)\.png\s+(?:.*/)?training/class(\d\d)\.png")
+
+
+def find_omniglot(tree: Tree) -> Listing:
+    """images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
+
+    A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
+    once. The small sets are parts of images_background and are not looked at if that is there.
+    """
+    root = tree.part("python") or tree
+    trees = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
+    images, seen = [], set()
+    for mount, part in trees.items():
+        for name in part.files():
+            if name.count("/") == 2 and is_image(name) and name not in seen:
+                seen.add(name)
+                images.append((f"{mount}/{name}", name.rpartition("/")[0]))
+    classes = tuple(sorted({label for _, label in images}))
+    notes = () if len(classes) == N_CHARACTERS else (f"{len(classes)} of the {N_CHARACTERS} characters are here",)
+    return Listing(Mounted(root.where, trees), tuple(images), classes, notes)
+
+
+def split_omniglot(classes: tuple[str, ...]) -> Split:
+    """The published split (Vinyals et al. 2016) if all 1623 characters are there, else `by_alphabet`.
+
+    The published one has 1028, 172 and 423 characters of whole alphabets, but for Gurmukhi: 41 of its characters train
+    and 4 are novel.
+    """
+    published = expanded(shipped_split("omniglot"), classes)
+    if set(classes) == {one for part in published.values() for one in part}:
+        return published
+    return by_alphabet(classes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One 20-way run: ``test[i]`` shows the same character as ``training[answers[i]]``, drawn by somebody else."""
+
+    name: str
+    training: tuple["Image", ...]
+    test: tuple["Image", ...]
+    answers: tuple[int, ...]
+
+
+def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
+    """The 20 official one-shot runs, from all_runs.zip or the folder all_runs.
+
+    ``data_dir``: the folder that holds it, one above that holds it as omniglot, or all_runs.zip itself.
+    """
+    from udtw.images.datasets.loading import places
+
+    reasons = [f"{data_dir} holds no {RUNS}.zip"]
+    for tree in places("omniglot", data_dir):
+        root = tree.part("python") or tree
+        root = root.part("one-shot-classification") or root
+        runs = root.part(RUNS) or root
+        if runs.has("run01"):
+            return [_run(runs, f"run{number:02d}") for number in range(1, N_RUNS + 1)]
+        reasons.append(f"{runs.where} has no run01")
+    raise DataError(f"{'; '.join(reasons)}. It is a file of the Omniglot repository: the 20 one-shot runs.")
+
+
+def runs_as_images(runs: list[Run]) -> ImageSet:
+    """The drawings of all runs as one set, so that their tokens can be extracted: for each run its ``training`` images,
+    then its ``test`` images, each labelled with its character "RUN/classNN".
+    """
+    classes = [f"{run.name}/class{number + 1:02d}" for run in runs for number in range(len(run.training))]
+    files: dict[str, bytes] = {}
+    labels: list[int] = []
+    for run in runs:
+        first = classes.index(f"{run.name}/class01")
+        drawn = [*zip(run.training, range(len(run.training)), strict=True), *zip(run.test, run.answers, strict=True)]
+        for number, (image, character) in enumerate(drawn):
+            buffer = io.BytesIO()
+            image.save(buffer, "PNG")
+            files[f"{run.name}/{number:02d}.png"] = buffer.getvalue()
+            labels.append(first + character)
+    return ImageSet("omniglot-runs", classes, labels, list(files), {}, _InMemory(files))
+
+
+class _InMemory:
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+
+    def read(self, name: str) -> bytes:
+        return self.files[name]
+
+    def place(self, name: str) -> str:
+        return f"{RUNS}/{name}"
+
+
+def _run(tree: Tree, name: str) -> Run:
+    listed = f"{name}/class_labels.txt"
+    answers: dict[int, int] = {}
+    for line in tree.read_text(listed).splitlines():
+        if not line.strip():
+            continue
+        match = LINE.fullmatch(line.strip())
+        item, answer = (int(number) - 1 for number in match.groups()) if match else (-1, -1)
+        if not (0 <= item < N_ITEMS and 0 <= answer < N_ITEMS and item not in answers):
+            raise DataError(
+                f"{tree.place(listed)}: expected one line RUN/test/itemNN.png RUN/training/classNN.png for each item "
+                f"from 01 to {N_ITEMS}, got {line.strip()!r}."
+            )
+        answers[item] = answer
+    if sorted(answers) != list(range(N_ITEMS)) or sorted(answers.values()) != list(range(N_ITEMS)):
+        raise DataError(f"{tree.place(listed)} must pair {N_ITEMS} items with {N_ITEMS} classes, each once.")
+    training, test = (
+        tuple(_picture(tree, f"{name}/{stem}{number:02d}.png") for number in range(1, N_ITEMS + 1))
+        for stem in ("training/class", "test/item")
+    )
+    return Run(name, training, test, tuple(answers[item] for item in range(N_ITEMS)))
+
+
+def _picture(tree: Tree, name: str) -> "Image":
+    return decode(tree.read(name), tree.place(name))
+
+
+def _parts(tree: Tree, stems: tuple[str, ...]) -> dict[str, Tree]:
+    return {stem: part for stem in stems if (part := tree.part(stem)) is not None}

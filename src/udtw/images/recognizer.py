@@ -1,0 +1,139 @@
+"""Few-shot image classification from cached tokens to accuracy: train, save, load, evaluate."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens, checkpoint, loop
+from udtw.fewshot.evaluation import evaluate_episodes
+from udtw.fewshot.model import predict
+from udtw.images.projection import TokenProjection
+from udtw.images.recipe import ImageRecipe
+from udtw.images.source import TokenSource
+from udtw.images.tokens import TokenSet
+
+STANDARDIZE_IMAGES = 1000
+"""So many training images give mean and scale of the tokens."""
+
+
+class ImageRecognizer:
+    """A model of an `ImageRecipe` for the tokens of one backbone.
+
+    >>> recognizer = ImageRecognizer(ImageRecipe(metric="udtw"), inputs=384)
+    >>> recognizer.fit(tokens.of_split("train"), checkpoint_path="run.safetensors")
+    >>> recognizer.evaluate(tokens.of_split("test"), n_way=5, n_shot=1, n_query=15, n_episodes=1000)
+    """
+
+    def __init__(self, recipe: ImageRecipe, inputs: int) -> None:
+        self.recipe, self.inputs = recipe, inputs
+        self.losses: list[float] = []
+        r = recipe
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(r.seed)
+            self.model = FewShotModel(
+                TokenProjection(inputs, min(r.dim, inputs), start=r.start), r.metric, r.objective, gamma=r.gamma,
+                beta=r.beta, normalize=r.normalize, sigma_range=(r.sigma_low, r.sigma_high),
+                sigma_hidden=r.sigma_hidden, matching=r.matching,
+            )  # fmt: skip
+
+    def source(self, tokens: TokenSet) -> TokenSource:
+        """Batches of these images as the model takes them."""
+        if tokens.dim != self.inputs:
+            raise DataError(
+                f"The model was made for tokens of {self.inputs} features; those of {tokens.name} have {tokens.dim}. "
+                "Extract them with the same backbone."
+            )
+        return TokenSource(tokens, self.recipe.order)
+
+    def fit(
+        self,
+        tokens: TokenSet,
+        *,
+        checkpoint_path: str | Path | None = None,
+        checkpoint_every: int = 100,
+        fabric: Any = None,
+        tick: Callable[[int, float], None] = lambda number, loss: None,
+    ) -> "ImageRecognizer":
+        """Train on images of the training classes. Labels are read in supervised mode only.
+
+        With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
+        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
+        """
+        r, source = self.recipe, self.source(tokens)
+        self._standardize(source)
+        task: EpisodicTask | ContrastiveTask
+        if r.mode == "supervised":
+            sampler = EpisodeSampler(source.labels, r.n_way, r.n_shot, r.n_query, r.seed)
+            task = EpisodicTask(
+                self.model, source, sampler, n_steps=r.n_steps, learning_rate=r.learning_rate,
+                weight_decay=r.weight_decay, episodes_per_step=r.episodes_per_step, fabric=fabric,
+            )  # fmt: skip
+        else:
+            task = ContrastiveTask(
+                self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,
+                learning_rate=r.learning_rate, weight_decay=r.weight_decay, seed=r.seed,
+            )  # fmt: skip
+        self.losses = loop.run(
+            task, r.n_steps, config=self.config, checkpoint_path=checkpoint_path, checkpoint_every=checkpoint_every,
+            tick=tick, writes=fabric is None or fabric.is_global_zero,
+        )  # fmt: skip
+        return self
+
+    def _standardize(self, source: TokenSource) -> None:
+        chosen = np.random.default_rng((self.recipe.seed, 0)).permutation(len(source))[:STANDARDIZE_IMAGES]
+        encoder = self.model.encoder
+        assert isinstance(encoder, TokenProjection), "made so in __init__"
+        encoder.standardize(source.batch(chosen))
+
+    def evaluate(
+        self, tokens: TokenSet, *, n_way: int = 5, n_shot: int = 1, n_query: int = 15, n_episodes: int = 1000,
+        seed: int = 0,
+    ) -> Accuracy:  # fmt: skip
+        """Accuracy over episodes drawn from the classes of ``tokens``."""
+        source = self.source(tokens)
+        sampler = EpisodeSampler(source.labels, n_way, n_shot, n_query, seed)
+        return evaluate_episodes(self.model, source, sampler, n_episodes)
+
+    @torch.no_grad()
+    def classify(
+        self, tokens: TokenSet, queries: np.ndarray, supports: np.ndarray, support_labels: np.ndarray
+    ) -> np.ndarray:
+        """(Q,) labels of the nearest supports, or class prototypes, for the images ``queries`` of ``tokens``.
+
+        ``supports`` are images too, with ``support_labels`` 0 … n − 1.
+        """
+        self.model.eval()
+        source = self.source(tokens)
+        labels = torch.from_numpy(support_labels)
+        x, y = (self.model.encode(source.batch(part)) for part in (queries, supports))
+        comparison, columns = self.model.compare(x, y, labels)
+        return predict(self.model.objective.scores(comparison).numpy(), columns.numpy())
+
+    @torch.no_grad()
+    def encode(self, tokens: Tensor) -> Tokens:
+        """Projected tokens of ``tokens`` (B, T, D) in row-by-row order, in that order; with variances for uDTW."""
+        self.model.eval()
+        return self.model.encode(tokens)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What `load` needs to make the same model again."""
+        return {"recipe": self.recipe.as_dict(), "inputs": self.inputs}
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ImageRecognizer":
+        """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
+        tensors, config = checkpoint.read(Path(path))
+        try:
+            found = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
+        except (KeyError, TypeError, UdtwError, RuntimeError) as error:
+            raise FileFormatError(f"{path} does not describe an image recogniser: {error!r}.") from error
+        checkpoint.load_modules(Path(path), tensors, {"model": found.model})
+        found.losses = tensors["losses"].tolist()
+        found.model.eval()
+        return found

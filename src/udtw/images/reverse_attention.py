@@ -1,0 +1,134 @@
+"""A number for "uncertainty behaves as reverse attention": the rank correlation of σ² and attention within images."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from udtw.errors import NonFiniteError, OptionError, ShapeError
+from udtw.fewshot.accuracy import NORMAL_975
+from udtw.images.backbones.packages import needed
+
+if TYPE_CHECKING:
+    from udtw.images.recognizer import ImageRecognizer
+    from udtw.images.tokens import TokenSet
+
+KEPT_BITS = 20
+"""Of a value; what single precision has beyond them is rounding error, and must not decide about ranks."""
+
+BATCH = 64
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """Spearman's ρ, ``mean ± half_width`` over ``n_images``; the interval is ``1.96·std/√n``.
+
+    ``n_constant`` images are left out: all their tokens have the same uncertainty, or the same attention, so that there
+    are no ranks. Without any other image the mean is NaN.
+    """
+
+    mean: float
+    half_width: float
+    n_images: int
+    n_constant: int = 0
+
+    def __str__(self) -> str:
+        left_out = f", {self.n_constant} constant" if self.n_constant else ""
+        return f"ρ = {self.mean:.3f} ± {self.half_width:.3f} ({self.n_images} images{left_out})".replace("-", "−")
+
+
+def rank_correlation(variance: Any, attention: Any) -> RankCorrelation:
+    """Of ``variance`` and ``attention``, both (B, T): −1 if the most attended token is the most certain, and so on.
+
+    Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both fall
+    off towards the edges, so do their ranks.
+    """
+    return summary(rank_correlations(variance, attention))
+
+
+def rank_correlations(variance: Any, attention: Any) -> Floats:
+    """(B,) Spearman's ρ of each image over its tokens, ties at their mean rank; NaN where one of the maps is constant.
+
+    σ instead of σ² gives the same. Values count as equal if they agree to six digits.
+    """
+    ranks = []
+    maps = {"variance": _maps("variance", variance), "attention": _maps("attention", attention)}
+    if maps["variance"].shape != maps["attention"].shape:
+        raise ShapeError(
+            f"variance and attention must have the same shape (B, T); got {maps['variance'].shape} and "
+            f"{maps['attention'].shape}."
+        )
+    rankdata = needed("scipy.stats", "Rank correlations").rankdata
+    for values in maps.values():
+        mantissa, exponent = np.frexp(values)
+        rank = rankdata(np.ldexp(np.round(np.ldexp(mantissa, KEPT_BITS)), exponent), axis=1)
+        ranks.append(rank - rank.mean(1, keepdims=True))
+    x, y = ranks
+    scale = np.sqrt((x**2).sum(1) * (y**2).sum(1))
+    return np.where(scale > 0, (x * y).sum(1) / np.where(scale > 0, scale, 1), np.nan)
+
+
+def summary(correlations: Floats) -> RankCorrelation:
+    """Mean and 95 % interval over the images of `rank_correlations`."""
+    known = correlations[~np.isnan(correlations)]
+    n = len(known)
+    mean = float(known.mean()) if n else float("nan")
+    spread = float(known.std(ddof=1)) if n > 1 else float("nan")
+    return RankCorrelation(mean, NORMAL_975 * spread / max(n, 1) ** 0.5, n, len(correlations) - n)
+
+
+def contrast(tokens: Any) -> Floats:
+    """(B, T): how far each of ``tokens`` (B, T, D) lies from the mean token of its image, ``‖x_t − x̄‖``.
+
+    A stand-in for attention where the backbone has none: what stands out of its image, such as an object from its
+    background. It is no attention: nobody asked what the image shows, and an object that fills the image has none.
+    """
+    array = _array(tokens)
+    if array.ndim != 3 or 0 in array.shape:
+        raise ShapeError(f"tokens must have shape (B, T, D), none of them zero; got {array.shape}.")
+    return np.linalg.norm(array - array.mean(1, keepdims=True), axis=2)
+
+
+def measure_reverse_attention(
+    recognizer: "ImageRecognizer", tokens: "TokenSet", *, batch_size: int = BATCH
+) -> dict[str, RankCorrelation]:
+    """Rank correlation of a model's uncertainty over all images of ``tokens``, a batch at a time.
+
+    With "contrast", always, of the tokens as the projection standardises them (raw features differ in size by orders);
+    and with "attention", if it was kept when the tokens were extracted.
+    """
+    if recognizer.model.sigma is None:
+        raise OptionError(f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; use udtw.")
+    if batch_size < 1:
+        raise OptionError(f"batch_size must be at least 1; got {batch_size}.")
+    from udtw.images.order import token_order
+
+    source, order = recognizer.source(tokens), token_order(recognizer.recipe.order, tokens.grid)
+    encoder: Any = recognizer.model.encoder
+    found: dict[str, list[Floats]] = {name: [] for name in ("attention", "contrast")[not tokens.has_attention :]}
+    for start in range(0, len(tokens), batch_size):
+        chosen = np.arange(start, min(start + batch_size, len(tokens)))
+        batch = source.batch(chosen)
+        variance = recognizer.encode(batch).variance
+        standardized = (batch - encoder.mean) / encoder.scale
+        found["contrast"].append(rank_correlations(variance, contrast(standardized)))
+        if tokens.has_attention:
+            found["attention"].append(rank_correlations(variance, tokens.attention(chosen)[:, order]))
+    return {name: summary(np.concatenate([*parts, np.empty(0)])) for name, parts in found.items()}
+
+
+def _maps(name: str, values: Any) -> Floats:
+    array = _array(values)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ShapeError(f"{name} must have shape (B, T), one number a token; got {array.shape}.")
+    if not np.isfinite(array).all():
+        raise NonFiniteError(f"{name} holds NaN or infinity.")
+    return array
+
+
+def _array(values: Any) -> Floats:
+    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values).astype(np.float64)

@@ -1,0 +1,154 @@
+"""Run a frozen backbone once over a data set and keep its tokens."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from udtw.data.checked_shards import finished, plan_of, refuse_other_sets, write_manifest
+from udtw.data.progress import progress_bar
+from udtw.data.skipping import Skipped, check_on_error
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
+from udtw.images.augmentation import Augmentation, as_augmentation
+from udtw.images.backbones.base import Backbone
+from udtw.images.tokens.extract import Job, Part, unreadable
+from udtw.images.tokens.shards import TYPES, Contents, Layout, TokenShard
+from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of
+from udtw.images.tokens.workers import make_shards
+
+IMAGES_PER_SHARD = 256
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What `embed` did: images in the set, shards written now and found finished, and what was left out."""
+
+    folder: Path
+    images: int
+    written: int
+    kept: int
+    skipped: tuple[Skipped, ...]
+
+
+def embed(
+    images: Images,
+    backbone: Backbone,
+    folder: str | os.PathLike,
+    *,
+    views: int = 0,
+    augmentation: str | Augmentation | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    attention: bool = False,
+    dtype: str = "float16",
+    batch_size: int = 32,
+    images_per_shard: int = IMAGES_PER_SHARD,
+    n_jobs: int = 1,
+    on_error: str = "raise",
+    progress: bool = False,
+) -> Embedded:
+    """Write the tokens of all ``images`` into ``folder``, made if needed; `open_tokens` reads them.
+
+    ``views`` K: also the tokens of K augmented views of each image, by ``augmentation`` ("photo", "drawing" or
+    settings of one's own) and ``seed``. ``attention``: also the backbone's attention. A shard that is there in full and
+    was made by the same backbone in the same way from the same image files is kept, so that an interrupted run goes on
+    and a changed image costs one shard. With ``n_jobs`` above 1 (−1: all cores) shards are made in as many processes
+    of one torch thread each. ``on_error``: "raise" stops at the first image that cannot be read, "skip" leaves it out
+    and lists it. Tokens of a process with other threads, or of another ``batch_size``, may differ in their last bit.
+    """
+    check_on_error(on_error)
+    _check_counts(views=(views, 0), batch_size=(batch_size, 1), images_per_shard=(images_per_shard, 1))
+    if dtype not in TYPES:
+        raise OptionError(f"dtype must be one of {tuple(TYPES)}; got {dtype!r}.")
+    if attention and not backbone.has_attention:
+        raise OptionError("This backbone has no attention to keep. Use attention=False.")
+    if views and augmentation is None:
+        raise OptionError(f'views={views} needs an augmentation: "photo", "drawing", or settings of your own.')
+    processes = _processes(n_jobs)
+    chosen = as_augmentation(augmentation) if views and augmentation is not None else None
+    folder = Path(folder)
+    job = Job(images, backbone, folder, views, chosen, seed, attention, dtype, batch_size, on_error)
+    identity = _identity(job)
+    folder.mkdir(parents=True, exist_ok=True)
+    refuse_other_sets(folder, FORMAT, images.name)
+    digests: dict[str, str] = {}
+    done: dict[int, tuple[str, Contents]] = {}
+    parts = []
+    with progress_bar(f"embedding {images.name}", len(images), progress) as advance:
+        for number, start in enumerate(range(0, len(images), images_per_shard)):
+            part = _part(job, identity, number, range(start, min(start + images_per_shard, len(images))), digests)
+            found = finished(folder, number, part.plan, _contents)
+            if found is None:
+                parts.append(part)
+                advance(len(part.skipped))
+            elif on_error == "raise" and found[1].skipped:
+                raise DataError(found[1].skipped[0].reason)
+            else:
+                done[number] = found
+                advance(len(part.indices) + len(part.skipped))
+        done.update(make_shards(job, parts, processes, advance))
+    files = [done[number] for number in sorted(done)]
+    skipped = [one for _, contents in files for one in contents.skipped]
+    layout = _common_layout(images, files, skipped)
+    write_manifest(folder, manifest_of(images, digests, identity, layout, files, skipped))
+    total = sum(len(contents.names) for _, contents in files)
+    return Embedded(folder, total, len(parts), len(files) - len(parts), tuple(skipped))
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    """All that the tokens depend on except the images, as JSON values. The seed is a matter of the views only."""
+    augmentation = job.augmentation.as_json() if job.augmentation else None
+    found = {"backbone": job.backbone.identity, "augmentation": augmentation, "seed": job.seed if job.views else None}
+    return json.loads(json.dumps(found, sort_keys=True))
+
+
+def _part(job: Job, identity: dict[str, Any], number: int, indices: range, digests: dict[str, str]) -> Part:
+    """Reads the images' files, adds their checksums to ``digests``, and makes the plan of the shard from them."""
+    readable, skipped = [], []
+    for index in indices:
+        name = job.images.names[index]
+        try:
+            digests[name] = digest_of(job.images, index)
+            readable.append(index)
+        except (DataError, FileFormatError, OSError) as error:
+            named = unreadable(job.images, index, error)
+            if job.on_error == "raise":
+                raise named from error
+            skipped.append(Skipped(name, str(named)))
+    files = [[job.images.names[index], digests[job.images.names[index]]] for index in readable]
+    unread = [one.name for one in skipped]
+    plan = plan_of(VERSION, job.images.name, identity, job.views, job.attention, job.dtype, files, unread)
+    return Part(number, plan, tuple(readable), tuple(skipped))
+
+
+def _contents(path: Path) -> Contents:
+    return TokenShard(path).contents()
+
+
+def _common_layout(images: Images, files: list[tuple[str, Contents]], skipped: list[Skipped]) -> Layout:
+    layouts = {contents.layout for _, contents in files if contents.names}
+    if not layouts:
+        first = skipped[0].reason if skipped else "there are no images"
+        raise DataError(f"{images.name}: none of the {len(images)} images could be read. The first: {first}")
+    if len(layouts) > 1:
+        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(one.grid for one in layouts)}.")
+    return layouts.pop()
+
+
+def _check_counts(**counts: tuple[int, int]) -> None:
+    for name, (value, least) in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise OptionError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def _processes(n_jobs: int) -> int:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
+        raise OptionError(f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.")
+    if n_jobs == 1:
+        return 1
+    try:
+        import joblib
+    except ModuleNotFoundError as error:
+        raise ImportError("Worker processes are run by joblib; install it with: pip install 'udtw[images]'") from error
+    return joblib.effective_n_jobs(n_jobs)

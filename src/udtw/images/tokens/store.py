@@ -1,0 +1,117 @@
+"""The token cache: a folder of shards (see `shards`) and ``manifest.json``, which names them and all that made them."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from udtw.data.checked_shards import MANIFEST, Shards
+from udtw.data.choosing import some
+from udtw.data.described import read_described
+from udtw.data.skipping import Skipped
+from udtw.errors import DataError, FileFormatError
+from udtw.images.tokens.shards import Contents, Layout, TokenShard
+from udtw.images.tokens.token_set import TokenSet
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FORMAT, VERSION = "udtw.TokenSet", 1
+
+
+class Images(Protocol):
+    """What is asked of an `ImageSet`: who the images are, their files, and the images themselves."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def labels(self) -> np.ndarray: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def splits(self) -> Mapping[str, Sequence[int]]: ...
+    def __len__(self) -> int: ...
+    def read(self, index: int, /) -> bytes: ...
+    def image(self, index: int, /) -> "Image": ...
+
+
+def digest_of(images: Images, index: int) -> str:
+    """sha256 of the image's file, as it is now."""
+    return hashlib.sha256(images.read(index)).hexdigest()
+
+
+def manifest_of(
+    images: Images,
+    digests: Mapping[str, str],
+    identity: Mapping[str, Any],
+    layout: Layout,
+    parts: Sequence[tuple[str, Contents]],
+    skipped: Sequence[Skipped],
+) -> dict[str, Any]:
+    """``parts``: file and contents of each shard; ``digests`` by name of the image."""
+    names = [name for _, contents in parts for name in contents.names]
+    place = {name: i for i, name in enumerate(images.names)}
+    kept = [place[name] for name in names]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": images.name,
+        **identity,
+        "layout": asdict(layout),
+        "classes": list(images.classes),
+        "splits": {split: list(labels) for split, labels in images.splits.items()},
+        "shards": [{"file": file, "images": len(contents.names)} for file, contents in parts],
+        "names": names,
+        "labels": [int(images.labels[i]) for i in kept],
+        "sha256": [digests[name] for name in names],
+        "skipped": [asdict(one) for one in skipped],
+    }
+
+
+def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> TokenSet:
+    """The tokens that `embed` wrote into ``folder``; they stay on the disk until they are asked for.
+
+    A shard is compared with its checksum when it is used first. With ``images`` the set is also compared with the image
+    files as they are now, by `check_against`.
+    """
+    folder = Path(folder)
+    manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a folder of tokens")
+    try:
+        tokens = TokenSet(
+            manifest["name"],
+            manifest["classes"],
+            manifest["labels"],
+            manifest["names"],
+            manifest["splits"],
+            digests=manifest["sha256"],
+            identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
+            layout=Layout.from_json(manifest["layout"]),
+            shards=Shards(folder, manifest["shards"], len(manifest["names"]), TokenShard),
+            skipped=[Skipped(**one) for one in manifest["skipped"]],
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise FileFormatError(f"{folder / MANIFEST} does not describe a set of tokens: {error!r}.") from error
+    if images is not None:
+        check_against(tokens, images)
+    return tokens
+
+
+def check_against(tokens: TokenSet, images: Images) -> None:
+    """Raise a `DataError` that names the images that changed, are gone, or are new since they were embedded."""
+    embedded = dict(zip(tokens.names, tokens.digests, strict=True))
+    now = {name: index for index, name in enumerate(images.names)}
+    skipped = {one.name for one in tokens.skipped}
+    found = {
+        "changed": [name for name in embedded if name in now and digest_of(images, now[name]) != embedded[name]],
+        "gone": [name for name in embedded if name not in now],
+        "new": [name for name in now if name not in embedded and name not in skipped],
+    }
+    if any(found.values()):
+        said = "; ".join(f"{len(names)} {what}: {some(names)}" for what, names in found.items() if names)
+        raise DataError(f"{images.name} is not what was embedded ({said}). Embed it again into the same folder.")

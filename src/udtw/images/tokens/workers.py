@@ -1,0 +1,63 @@
+"""Shards made by several processes, one torch thread each; the backbone is sent to each process once."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import torch
+
+from udtw.errors import UdtwError, WorkerError
+from udtw.images.tokens.extract import Job, Part, make_shard
+from udtw.images.tokens.shards import Contents
+
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+_state: dict[str, Any] = {}
+
+
+def make_shards(
+    job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
+) -> Iterator[tuple[int, tuple[str, Contents]]]:
+    """Number, file and contents of each shard, as it is finished."""
+    if n_jobs == 1 or len(parts) < 2:
+        for part in parts:
+            yield part.number, make_shard(job, part, advance)
+        return
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(min(n_jobs, len(parts)), initializer=_start, initargs=(job, os.getpid()), env=THREADS)
+    futures = {pool.submit(_make, part): part for part in parts}
+    kill = True
+    try:
+        for future in as_completed(futures):
+            made = future.result()
+            advance(len(futures[future].indices))
+            yield futures[future].number, made
+        kill = False
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "A worker process was killed, or crashed: perhaps memory was short, or the backbone cannot be sent to it. "
+            f"What was finished is kept in {job.folder}; run again, with a smaller n_jobs."
+        ) from error
+    except UdtwError:
+        for future in futures:  # Those in the making are finished and kept. loky cannot both cancel and kill.
+            future.cancel()
+        kill = False
+        raise
+    finally:
+        pool.shutdown(kill_workers=kill)
+
+
+def _start(job: Job, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers.
+    torch.set_num_threads(1)
+    _state.update(job=job, parent=parent)
+
+
+def _make(part: Part) -> tuple[str, Contents]:
+    if os.getppid() != _state["parent"]:
+        os._exit(1)  # The run was killed: its next one must not compete with orphans.
+    return make_shard(_state["job"], part)

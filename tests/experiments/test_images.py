@@ -1,0 +1,129 @@
+"""The image experiments: their units, one quick run from pictures to report, and tables that add up."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+pytest.importorskip("kornia")
+
+from PIL import Image
+
+from tests.cli.helpers import fails, run_ok
+from udtw.errors import OptionError
+from udtw.experiments import Document, Store, run
+from udtw.experiments.image_report import report_accuracies, short
+from udtw.experiments.image_runs import METHODS, recipe_of
+from udtw.experiments.registry import EXPERIMENTS, PHOTOGRAPHS, experiment, units_of, work_of
+from udtw.experiments.units import Unit
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+EVERY = {"datasets": None, "seeds": [0, 1], "quick": False, "data_dir": None, "backbones": None, "per_class": None}
+
+
+@pytest.mark.parametrize("name", [*PHOTOGRAPHS, "omniglot", "cifar-fs", "cross-domain"])
+def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
+    module = experiment(name)
+    units = units_of(module, **EVERY)
+    assert len(units) == len(set(units))
+    assert module.TITLE
+    usual = [unit for unit in units if "changes" not in unit.options]
+    kinds = {(u.dataset, u.options["mode"]) for u in usual}
+    assert len(usual) == len(kinds) * len(METHODS) * 2
+    for dataset, mode in kinds:
+        recipes = [recipe_of(u).as_dict() for u in usual if (u.dataset, u.options["mode"]) == (dataset, mode)]
+        same = [{k: v for k, v in recipe.items() if k not in ("metric", "seed")} for recipe in recipes]
+        assert all(recipe == same[0] for recipe in same)
+
+
+def test_a_quick_run_from_pictures_to_report(tmp_path):
+    cub = experiment("cub")
+    options = EVERY | {"datasets": ["synthetic"], "seeds": [0], "quick": True, "backbones": ["sift?image_size=48"]}
+    units = units_of(cub, **options | {"per_class": 20})
+    chosen = [unit for unit in units if unit.method in ("udtw", "protonet")]
+    cub.prepare(chosen, None, str(tmp_path))
+    store = Store(tmp_path / "units")
+    assert run(chosen, work_of(cub, None, tmp_path), store).computed == 4
+    assert not list((tmp_path / "checkpoints").glob("*"))
+    for unit, result in store.results():
+        assert 0.15 < result["5-1"]["mean"] < result["5-5"]["mean"] < 1
+        assert ("correlations" in result) == (unit.method == "udtw")
+    document = Document("test")
+    cub.report(store.results(), document)
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "synthetic, unsupervised, sift" in text
+    assert "rank correlation" in text
+
+
+def drawing(seed: int) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 2, (6, 6)).repeat(6, 0).repeat(6, 1).astype(np.uint8) * 255
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_omniglot_from_its_archives_to_the_official_runs(tmp_path):
+    """Eight alphabets of ten random signs, which their twenty drawers draw alike: all should be recognised."""
+    data, out = tmp_path / "omniglot", tmp_path / "runs"
+    data.mkdir()
+    with zipfile.ZipFile(data / "images_background_small1.zip", "w") as archive:
+        for alphabet in range(8):
+            for sign in range(10):
+                for drawer in range(20):
+                    name = f"images_background_small1/A{alphabet}/character{sign + 1:02d}/{sign:04d}_{drawer + 1:02d}"
+                    archive.writestr(f"{name}.png", drawing(100 * alphabet + sign))
+    with zipfile.ZipFile(data / "all_runs.zip", "w") as archive:
+        for run_number in range(1, 21):
+            name = f"run{run_number:02d}"
+            lines = []
+            for item in range(20):
+                answer = (item + run_number) % 20
+                archive.writestr(f"{name}/training/class{item + 1:02d}.png", drawing(item))
+                archive.writestr(f"{name}/test/item{item + 1:02d}.png", drawing(answer))
+                lines.append(f"{name}/test/item{item + 1:02d}.png {name}/training/class{answer + 1:02d}.png")
+            archive.writestr(f"{name}/class_labels.txt", "\n".join(lines))
+    run_ok("reproduce", "omniglot", "--data-dir", tmp_path, "--out", out, "--quick", "--backbones",
+           "patches-grey?pool=3")  # fmt: skip
+    results = Store(out / "omniglot-quick" / "units").results()
+    assert len(results) == len(METHODS)
+    for _, result in results:
+        assert len(result["run_errors"]) == 20
+        assert max(result["run_errors"]) == 0
+        assert result["20-5"]["mean"] == 1
+    assert "20 official runs" in (out / "omniglot-quick" / "report.md").read_text()
+
+
+def result(method: str, seed: int, accuracy: float, **params) -> tuple[Unit, dict]:
+    params = {"mode": "supervised", "backbone": "dinov3", "per_class": None, "n_episodes": 1000} | params
+    one = {"mean": accuracy, "half_width": 0.01, "n": 1000}
+    return Unit("cub", "cub", method, seed, params), {"5-1": one, "5-5": one | {"mean": accuracy + 0.1}}
+
+
+def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path):
+    results = [result("udtw", 0, 0.6), result("udtw", 1, 0.7), result("soft_dtw", 0, 0.5), result("soft_dtw", 1, 0.6)]
+    results += [result("udtw", 0, 0.65, order="snake", changes="snake order")]
+    document = Document("test")
+    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "(87.77)" in text
+    row = next(line for line in text.splitlines() if line.startswith("| sDTW | 10.0"))
+    assert row == "| sDTW | 10.0 ± 0.0 | 10.0 ± 0.0 |"
+    assert "| uDTW | snake order | 65.0 ± 1.0 | 75.0 ± 1.0 |" in text
+
+
+def test_a_path_in_a_backbones_spec_stays_out_of_reports():
+    assert short("onnx:/home/me/model.onnx#block") == "onnx:model.onnx#block"
+    assert short("hf:/data/dinov3?pool=7") == "hf:dinov3?pool=7"
+    assert short("dinov3?pool=7") == "dinov3?pool=7"
+
+
+def test_what_is_refused():
+    assert set(PHOTOGRAPHS) < set(EXPERIMENTS)
+    with pytest.raises(OptionError, match="synthetic"):
+        units_of(experiment("cub"), **EVERY | {"datasets": ["cars"]})
+    with pytest.raises(OptionError, match="images"):
+        units_of(experiment("ucr"), **EVERY | {"backbones": ["patches"]})
+    with pytest.raises(OptionError, match="SOURCE>TARGET"):
+        units_of(experiment("cross-domain"), **EVERY | {"datasets": ["cub>"]})
+    assert "no experiment" in fails(2, "reproduce", "imagenet")

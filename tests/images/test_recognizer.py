@@ -1,0 +1,91 @@
+"""The few-shot classifier of images: learns, resumes bit by bit, saves and loads."""
+
+import numpy as np
+import pytest
+import torch
+
+from udtw.errors import DataError, FileFormatError, OptionError
+from udtw.fewshot import loop
+from udtw.images import ImageRecipe, ImageRecognizer
+
+SMALL = {"n_steps": 20, "dim": 24, "n_query": 3, "batch_size": 12, "learning_rate": 3e-3}
+
+
+def recognizer(tokens, **settings) -> ImageRecognizer:
+    return ImageRecognizer(ImageRecipe.from_dict(SMALL | settings), tokens.dim)
+
+
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+@pytest.mark.parametrize("metric", ["protonet", "euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"])
+def test_training_lowers_the_loss(tokens, metric, mode):
+    found = recognizer(tokens, metric=metric, mode=mode, dim=4, n_steps=40, learning_rate=0.01)
+    found.fit(tokens.of_split("train"))
+    assert np.mean(found.losses[-10:]) < np.mean(found.losses[:10])
+
+
+@pytest.mark.parametrize("objective", ["similarity", "cross_entropy"])
+@pytest.mark.parametrize("matching", ["support", "prototype"])
+def test_novel_classes_are_told_apart_better_than_by_chance(tokens, objective, matching):
+    found = recognizer(tokens, objective=objective, matching=matching).fit(tokens.of_split("train"))
+    novel = tokens.of_split("test")
+    one, five = (found.evaluate(novel, n_shot=shots, n_query=5, n_episodes=30) for shots in (1, 5))
+    assert one.mean > 0.4  # chance is 0.2
+    assert five.mean > one.mean
+
+
+def test_the_model_is_the_papers(tokens):
+    model = ImageRecognizer(ImageRecipe(), 384).model
+    assert {name: tuple(p.shape) for name, p in model.named_parameters() if name != "objective.log_scale"} == {
+        "encoder.map.weight": (256, 384),
+        "sigma.net.0.weight": (256, 256),
+        "sigma.net.0.bias": (256,),
+    }
+    sigma = model.encode(torch.randn(2, 9, 384)).variance.sqrt()
+    assert ((sigma > 0.5) & (sigma < 2)).all()
+
+
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+def test_interrupted_and_resumed_is_bit_equal(tokens, mode, tmp_path):
+    train = tokens.of_split("train")
+    whole = recognizer(tokens, mode=mode, n_steps=8).fit(train)
+    path = tmp_path / "model.safetensors"
+
+    def stop(number: int, loss: float) -> None:
+        if number == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recognizer(tokens, mode=mode, n_steps=8).fit(train, checkpoint_path=path, checkpoint_every=3, tick=stop)
+    again = recognizer(tokens, mode=mode, n_steps=8).fit(train, checkpoint_path=path)
+    assert again.losses == whole.losses
+    for key, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, again.model.state_dict()[key]), key
+    loaded = ImageRecognizer.load(path)
+    chosen = {"n_query": 5, "n_episodes": 5}
+    assert loaded.evaluate(tokens.of_split("test"), **chosen) == whole.evaluate(tokens.of_split("test"), **chosen)
+
+
+def test_single_images_are_classified(tokens):
+    found = recognizer(tokens, n_steps=0)
+    found.fit(tokens.of_split("train"))
+    supports = np.array([0, 20, 40])
+    assert found.classify(tokens, supports, supports, np.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_labels_play_no_part_without_them(tokens):
+    train = tokens.of_split("train")
+    shuffled = train.subset(np.arange(len(train)))
+    shuffled.labels = np.random.default_rng(0).permutation(train.labels)
+    both = [recognizer(tokens, mode="unsupervised", n_steps=3).fit(one) for one in (train, shuffled)]
+    assert both[0].losses == both[1].losses
+
+
+def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tmp_path):
+    with pytest.raises(DataError, match="same backbone"):
+        ImageRecognizer(ImageRecipe(dim=4), 10).fit(tokens)
+    with pytest.raises(OptionError, match="order"):
+        ImageRecipe(order="spiral")
+    path = tmp_path / "x.safetensors"
+    loop.checkpoint.save(path, {}, {}, {"recipe": {"metric": "udtw"}}, [])
+    with pytest.raises(FileFormatError, match="image recogniser"):
+        ImageRecognizer.load(path)
