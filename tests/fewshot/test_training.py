@@ -6,7 +6,7 @@ import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw.errors import FileFormatError, OptionError
-from udtw.fewshot import Dictionary, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, loop
+from udtw.fewshot import Dictionary, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, evaluation, loop
 from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import METRICS
 
@@ -37,7 +37,7 @@ def test_training_lowers_the_loss(metric, objective):
     assert np.mean(losses[-8:]) < np.mean(losses[:8])
 
 
-def test_a_trained_model_recognises_classes_and_matching_by_prototypes_agrees_for_one_shot():
+def test_a_trained_model_recognises_classes_and_matching_by_prototypes_agrees_for_one_shot(monkeypatch):
     model = make_model(matching="prototype")
     loop.run(episodic(model, 60), 60)
     fresh = Waves(seed=1)
@@ -47,6 +47,8 @@ def test_a_trained_model_recognises_classes_and_matching_by_prototypes_agrees_fo
     assert by_support.mean > 0.8  # chance is 0.2
     more = evaluate_episodes(model, fresh, EpisodeSampler(fresh.labels, 5, 3, 4, seed=9), 20)
     assert more.mean > by_support.mean - 0.05
+    monkeypatch.setattr(evaluation, "ENCODED_BYTES", 0)  # as if the set were too large to be encoded at once
+    assert evaluate_episodes(model, fresh, EpisodeSampler(fresh.labels, 5, 3, 4, seed=9), 20) == more
 
 
 def state(task) -> dict[str, torch.Tensor]:

@@ -12,7 +12,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and its figures.")] = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: only shows that everything runs.")] = False,
 ) -> None:
-    """Average, classify, forecast and recognise on generated data, against the baselines, in a few minutes.
+    """Average, classify, forecast, recognise and tell apart on generated data, against the baselines, in a few minutes.
 
     Prints the tables and leaves a report with figures: open OUT/report.html.
 

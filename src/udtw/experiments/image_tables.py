@@ -13,7 +13,7 @@ from udtw.experiments.image_runs import Settings, make_units, prepare, work
 from udtw.experiments.units import Unit
 
 SUPERVISED: Settings = {"n_steps": 300, "n_way": 10}
-UNSUPERVISED: Settings = {"n_steps": 300}
+UNSUPERVISED: Settings = {"n_steps": 150}
 MODES = {"supervised": SUPERVISED, "unsupervised": UNSUPERVISED}
 
 

@@ -28,7 +28,7 @@ TITLE = "Omniglot: few-shot classification of characters without labels"
 NAME, RUNS = "omniglot", "omniglot-runs"
 BACKBONES = ["patches-grey"]
 KEEPS_FILES = True
-MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 300}}
+MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
 PAPER: Paper = {
     "unsupervised": {
         "protonet": (82.20, 93.09, 62.61, 81.32),

@@ -20,6 +20,8 @@ from udtw.fewshot.unsupervised import codes_of
 
 BATCH = 64
 """Samples that are encoded, and codes that are compared, at once."""
+ENCODED_BYTES = 2**30
+"""Tokens of a set that are kept in memory during an evaluation."""
 
 
 @torch.no_grad()
@@ -67,17 +69,23 @@ def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int
 
 @torch.no_grad()
 def evaluate_episodes(model: FewShotModel, source: Source, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
-    """Accuracy by the nearest support or prototype, as the model matches; samples are encoded episode by episode.
+    """Accuracy by the nearest support or prototype, as the model matches.
 
     For sets whose comparisons of all samples with all would be too many, and for prototypes, which every episode makes
-    anew.
+    anew. Samples are encoded once if their tokens fit into `ENCODED_BYTES`, else episode by episode.
     """
     device = next(model.parameters()).device
     model.eval()
+    first = model.encode(moved(source.batch(np.arange(1)), device))
+    fits = first.features.nbytes * len(source.labels) <= ENCODED_BYTES
+    encoded = encode_all(model, source) if fits else None
 
     def accuracy(episode: Episode) -> float:
         chosen = np.concatenate([episode.support.ravel(), episode.query.ravel()])
-        tokens = model.encode(moved(source.batch(chosen), device))
+        if encoded is None:
+            tokens = model.encode(moved(source.batch(chosen), device))
+        else:
+            tokens = encoded[torch.from_numpy(chosen)]
         labels: Tensor = torch.from_numpy(episode.support_labels).to(device)
         comparison, columns = model.compare(tokens[len(labels) :], tokens[: len(labels)], labels)
         found = predict(model.objective.scores(comparison).cpu().numpy(), columns.cpu().numpy())

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import udtw
 from udtw.data import znormalize
-from udtw.experiments.demo import actions, averages, classification, forecasts
+from udtw.experiments.demo import actions, averages, classification, forecasts, pictures
 from udtw.experiments.demo.data import draw
 from udtw.experiments.demo.parts import Part
 from udtw.experiments.demo.sizes import Sizes
@@ -24,6 +24,7 @@ PARTS = (
     (classification.classify, classification.steps),
     (forecasts.forecast, forecasts.steps),
     (actions.recognise, actions.steps),
+    (pictures.tell_apart, pictures.steps),
 )
 
 

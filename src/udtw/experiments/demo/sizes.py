@@ -25,11 +25,14 @@ class Sizes:
     clips: int = 12
     """Clips an action."""
     action_steps: int = 60
+    images: int = 8
+    """Images a class."""
+    image_steps: int = 60
 
 
 FULL = Sizes()
 QUICK = Sizes(
     seeds=1, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4, sigma_iterations=4,
     epochs=3, forecast_train=4,
-    clips=5, action_steps=3,
+    clips=5, action_steps=3, images=4, image_steps=3,
 )  # fmt: skip
