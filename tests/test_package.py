@@ -22,7 +22,8 @@ def test_importing_udtw_does_not_import_heavy_packages():
     assert not {"numba", "llvmlite", "scipy", "sklearn", "matplotlib", "rich", "pandas"} & set(out)
 
 
-def test_the_code_in_the_readme_runs():
+def test_the_code_in_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some of it writes files
     readme = (SOURCE.parents[1] / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
     names: dict = {}

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options, training
-from udtw.cli.output import note, show
 from udtw.cli.training import Comparator, Mode, Objective
 
 
@@ -64,15 +63,5 @@ def train(
     training.with_progress(
         recipe.n_steps, main, lambda tick: recognizer.fit(chosen, checkpoint_path=out, fabric=fabric, tick=tick)
     )
-    if not main:
-        return
-    note(f"wrote {out}")
-    last = recognizer.losses[-50:]
-    show(
-        f"Trained on {name}",
-        {
-            "model": str(out), "metric": recipe.metric, "mode": recipe.mode, "clips": len(chosen),
-            "steps": len(recognizer.losses), "loss": sum(last) / len(last) if last else None,
-        },
-        json,
-    )  # fmt: skip
+    if main:
+        training.tell(recognizer, name, out, {"clips": len(chosen)}, json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from udtw.cli.output import messages
+from udtw.cli.output import messages, note, show
 
 
 class Mode(StrEnum):
@@ -39,6 +39,17 @@ EpisodesPerStep = Annotated[int, typer.Option(help="Episodes whose losses a step
 Devices = Annotated[int, typer.Option(help="Processes (CPU) or GPUs that share the episodes of a step.")]
 Accelerator = Annotated[str, typer.Option(help="Of lightning-fabric: `cpu`, `cuda`, `auto`.")]
 Strategy = Annotated[str, typer.Option(help="Of lightning-fabric: `auto`, `ddp`.")]
+
+
+def tell(recognizer: Any, name: str, out: Path, counted: dict[str, int], as_json: bool) -> None:
+    """What was trained, and how well."""
+    note(f"wrote {out}")
+    recipe, last = recognizer.recipe, recognizer.losses[-50:]
+    result = {
+        "model": str(out), "metric": recipe.metric, "mode": recipe.mode, **counted,
+        "steps": len(recognizer.losses), "loss": sum(last) / len(last) if last else None,
+    }  # fmt: skip
+    show(f"Trained on {name}", result, as_json)
 
 
 def with_progress(steps: int, shown: bool, fit: Callable[[Callable[[int, float], None]], Any]) -> None:

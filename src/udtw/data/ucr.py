@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from udtw.data.cache import read_npz
+from udtw.data.folder import data_root
 from udtw.data.labelled import LabelledSeries, UCRData, labels_as_array, stack_if_equal
 from udtw.data.tables import read_table
 from udtw.data.ts_files import read_ts
 from udtw.errors import DataError
 
-ENVIRONMENT_VARIABLE = "UDTW_DATA"
 READERS = {".tsv": read_table, ".txt": read_table, ".ts": read_ts}
 
 
@@ -47,12 +47,9 @@ def _check_name(name: str) -> None:
 
 
 def _root(data_dir: str | os.PathLike | None) -> Path:
-    chosen = data_dir or os.environ.get(ENVIRONMENT_VARIABLE)
-    if not chosen:
-        raise DataError(f"No data folder: pass data_dir, or set the environment variable {ENVIRONMENT_VARIABLE}.")
-    root = Path(chosen).expanduser()
+    root = data_root(data_dir)
     if not root.is_dir():
-        raise DataError(f"The data folder {root} does not exist, or is not a folder.")
+        raise DataError(f"{root} is not a folder.")
     return root
 
 

@@ -24,10 +24,10 @@ CHANGES: dict[str, Settings] = {
     "Hilbert order": {"order": "hilbert"},
     "the paper's (d² − δ)² + βΩ": {"objective": "similarity"},
     "every support by itself": {"matching": "support"},
+    "β = 0": {"beta": 0.0},
+    "β = 1": {"beta": 1.0},
 }
-"""What differs from the usual recipe, one at a time: supervised, the first seed, soft-DTW and uDTW."""
-BETAS: dict[str, Settings] = {f"β = {beta}": {"beta": beta} for beta in (0.0, 1.0)}
-"""For uDTW alone."""
+"""What differs from the usual recipe, one at a time: uDTW, supervised, the first seed."""
 
 
 def units(
@@ -41,12 +41,10 @@ def units(
     found = []
     for name in chosen:
         usual = make_units(NAME, name, seeds, MODES, backbones=backbones, per_class=per_class, quick=quick)
-        first = [u for u in usual if u.seed == seeds[0] and u.options["mode"] == "supervised"]
+        first = [u for u in usual if (u.seed, u.method, u.options["mode"]) == (seeds[0], "udtw", "supervised")]
         found += usual
         for label, settings in CHANGES.items():
-            found += changed([u for u in first if u.method in ("soft_dtw", "udtw")], label, settings)
-        for label, settings in BETAS.items():
-            found += changed([u for u in first if u.method == "udtw"], label, settings)
+            found += changed(first, label, settings)
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import DataError, FileFormatError, UdtwError
-from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens, checkpoint, loop
+from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, EpisodicTask, Tokens, checkpoint, loop
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
 from udtw.images.projection import TokenProjection
@@ -35,11 +35,7 @@ class ImageRecognizer:
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
-            self.model = FewShotModel(
-                TokenProjection(inputs, min(r.dim, inputs), start=r.start), r.metric, r.objective, gamma=r.gamma,
-                beta=r.beta, normalize=r.normalize, sigma_range=(r.sigma_low, r.sigma_high),
-                sigma_hidden=r.sigma_hidden, matching=r.matching,
-            )  # fmt: skip
+            self.model = r.model(TokenProjection(inputs, min(r.dim, inputs), start=r.start))
 
     def source(self, tokens: TokenSet) -> TokenSource:
         """Batches of these images as the model takes them."""
@@ -68,11 +64,7 @@ class ImageRecognizer:
         self._standardize(source)
         task: EpisodicTask | ContrastiveTask
         if r.mode == "supervised":
-            sampler = EpisodeSampler(source.labels, r.n_way, r.n_shot, r.n_query, r.seed)
-            task = EpisodicTask(
-                self.model, source, sampler, n_steps=r.n_steps, learning_rate=r.learning_rate,
-                weight_decay=r.weight_decay, episodes_per_step=r.episodes_per_step, fabric=fabric,
-            )  # fmt: skip
+            task = r.episodic_task(self.model, source, fabric)
         else:
             task = ContrastiveTask(
                 self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,

@@ -2,30 +2,16 @@
 
 from dataclasses import dataclass
 
-from udtw.errors import OptionError
-from udtw.fewshot.model import METRICS
-from udtw.fewshot.settings import Settings
+from udtw.fewshot.recipe import FewShotRecipe
 
-MODES = ("supervised", "unsupervised")
 ENCODERS = ("joints", "pictures")
 
 
 @dataclass(frozen=True)
-class Recipe(Settings):
+class Recipe(FewShotRecipe):
     """What is trained and how; see the classes in brackets for what a setting means."""
 
-    metric: str = "udtw"
-    mode: str = "supervised"
-    objective: str = "cross_entropy"
     encoder: str = "joints"
-    seed: int = 0
-    # What is compared [FewShotModel]
-    gamma: float = 0.1
-    beta: float = 0.1
-    normalize: str | None = "length"
-    sigma_low: float = 0.5
-    sigma_high: float = 2.0
-    matching: str = "support"
     # Blocks and augmentation [SkeletonSource]
     block_size: int = 8
     stride: int = 4
@@ -43,14 +29,6 @@ class Recipe(Settings):
     hops: int = 6
     alpha: float = 0.7
     image_size: int = 224
-    # Training [EpisodicTask]
-    n_steps: int = 300
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-6
-    n_way: int = 5
-    n_shot: int = 1
-    n_query: int = 3
-    episodes_per_step: int = 1
     # Training without labels [Dictionary], [DictionaryTask]
     n_atoms: int = 64
     n_nearest: int = 8
@@ -62,7 +40,5 @@ class Recipe(Settings):
     batch_size: int = 32
 
     def __post_init__(self) -> None:
-        for name, choices in (("metric", METRICS), ("mode", MODES), ("encoder", ENCODERS)):
-            self.check_choice(name, choices)
-        if self.n_steps < 0:
-            raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
+        super().__post_init__()
+        self.check_choice("encoder", ENCODERS)

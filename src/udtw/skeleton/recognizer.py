@@ -11,7 +11,6 @@ from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.fewshot import (
     Dictionary,
     DictionaryTask,
-    EpisodeSampler,
     EpisodicTask,
     FewShotModel,
     Tokens,
@@ -59,10 +58,7 @@ class ActionRecognizer:
                 self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
                 depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
             )  # fmt: skip
-        return FewShotModel(
-            encoder, r.metric, r.objective, gamma=r.gamma, beta=r.beta, normalize=r.normalize,
-            sigma_range=(r.sigma_low, r.sigma_high), matching=r.matching,
-        )  # fmt: skip
+        return r.model(encoder)
 
     def source(self, skeletons: SkeletonSet, *, augment: bool = False) -> SkeletonSource:
         """Batches of these clips as the model's encoder takes them."""
@@ -93,11 +89,7 @@ class ActionRecognizer:
         r, source = self.recipe, self.source(skeletons, augment=True)
         task: EpisodicTask | DictionaryTask
         if self.dictionary is None:
-            sampler = EpisodeSampler(source.labels, r.n_way, r.n_shot, r.n_query, r.seed)
-            task = EpisodicTask(
-                self.model, source, sampler, n_steps=r.n_steps, learning_rate=r.learning_rate,
-                weight_decay=r.weight_decay, episodes_per_step=r.episodes_per_step, fabric=fabric,
-            )  # fmt: skip
+            task = r.episodic_task(self.model, source, fabric)
         else:
             self._start_dictionary(skeletons)
             task = DictionaryTask(

@@ -98,3 +98,18 @@ def test_efficientnet_lite0_gives_the_map_of_a_block(layer, grid, dim):
 def test_efficientnet_lite0_names_its_blocks():
     with pytest.raises(OptionError, match="blocks 0 to 15; got 16"):
         efficientnet_lite0(layer=16)
+
+
+@pytest.mark.parametrize("layer", [None, "0"])
+def test_onnxruntime_gives_the_same_tokens_for_any_batch(network, layer):
+    pytest.importorskip("onnxruntime")
+    options = {"image_size": 16, "name": "tiny", "layer": layer}
+    by_torch, by_onnx = (FeatureMapBackbone(network[0], **options, runtime=one) for one in ("torch", "onnx"))
+    assert by_torch.identity == by_onnx.identity
+    pixels = torch.rand(3, 3, 16, 16)
+    for count in (3, 1):
+        torch.testing.assert_close(by_onnx(pixels[:count]).tokens, by_torch(pixels[:count]).tokens)
+    again = pickle.loads(pickle.dumps(by_onnx))
+    torch.testing.assert_close(again(pixels).tokens, by_torch(pixels).tokens)
+    with pytest.raises(OptionError, match="runtime"):
+        FeatureMapBackbone(network[0], **options, runtime="jax")

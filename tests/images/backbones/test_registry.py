@@ -13,8 +13,10 @@ from udtw.errors import DataError, OptionError
 from udtw.images.backbones import BACKBONES, load_backbone, registry
 
 
-@pytest.mark.parametrize(("spec", "grid", "dim"), [("patches", (14, 14), 780), ("patches-grey", (7, 7), 268)])
-def test_plain_patches(spec, grid, dim):
+@pytest.mark.parametrize(
+    ("spec", "grid", "dim"), [("patches", (14, 14), 780), ("patches-grey", (7, 7), 268), ("sift", (9, 9), 72)]
+)
+def test_backbones_without_weights(spec, grid, dim):
     backbone = load_backbone(spec)
     out = backbone(backbone.prepare(noise())[None])
     assert (out.grid, backbone.dim, out.tokens.shape[2]) == (grid, dim, dim)
@@ -71,3 +73,23 @@ def test_what_a_backbone_does_not_have_is_refused():
         load_backbone("patches", layer=3)
     with pytest.raises(DataError, match="There is no folder"):
         load_backbone("hf:./absent")
+
+
+def test_settings_in_the_spec_are_those_of_the_arguments():
+    said = load_backbone("patches?image_size=64&pool=2")
+    assert said.identity == load_backbone("patches", image_size=64, pool=2).identity
+    assert load_backbone("patches?pool=2", image_size=64, pool=4).identity == said.identity
+    with pytest.raises(OptionError, match="no layers"):
+        load_backbone("patches?layer=3")
+
+
+@pytest.mark.parametrize("spec", ["patches?", "patches?size=3", "patches?pool=two", "patches?pool", "patches?pool=2&"])
+def test_settings_that_are_none_are_named(spec):
+    with pytest.raises(OptionError, match="NAME=NUMBER"):
+        load_backbone(spec)
+
+
+def test_a_file_may_have_a_question_mark_in_its_name(tmp_path):
+    file = tmp_path / "what?.onnx"
+    file.write_bytes(b"")
+    assert registry.parse_spec(f"onnx:{file}") == (f"onnx:{file}", {})

@@ -6,7 +6,7 @@ pytest.importorskip("PIL")
 
 from tests.images.datasets.files import PNG, encoded, pictures, write, write_zip
 from udtw.errors import DataError
-from udtw.images.datasets import load_images, omniglot_runs
+from udtw.images.datasets import load_images, omniglot_runs, runs_as_images
 from udtw.images.datasets.class_splits import shipped_split
 from udtw.images.datasets.omniglot import split_omniglot
 
@@ -98,6 +98,17 @@ def test_runs(tmp_path, packed):
         assert [image.getpixel((0, 0)) for image in run.test] == list(range(1, 21))
         assert [image.getpixel((0, 0)) for image in run.training] == list(range(101, 121))
         assert run.answers[:4] == (7, 14, 1, 8)
+
+
+def test_the_drawings_of_all_runs_are_one_set_with_the_answers_as_labels(tmp_path):
+    write(tmp_path / "all_runs", runs())
+    found = omniglot_runs(tmp_path)
+    images = runs_as_images(found)
+    assert (len(images), len(images.classes)) == (800, 400)
+    first = 4 * 40  # of run05: its training images, then its test images
+    assert images.labels[first : first + 20].tolist() == list(range(80, 100))
+    assert images.labels[first + 20 : first + 40].tolist() == [80 + answer for answer in found[4].answers]
+    assert images.image(first + 20).getpixel((0, 0)) == found[4].test[0].getpixel((0, 0))
 
 
 @pytest.mark.parametrize(

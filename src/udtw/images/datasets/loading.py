@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from udtw.data.ucr import ENVIRONMENT_VARIABLE
+from udtw.data.folder import data_root
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.cars import find_cars
 from udtw.images.datasets.class_splits import (
@@ -144,12 +144,7 @@ def check_name(name: str) -> None:
 
 def places(name: str, data_dir: str | os.PathLike | None) -> Iterator[Tree]:
     """Where a set may be: in the folders and archives with its name if there are such, else in the folder itself."""
-    chosen = data_dir or os.environ.get(ENVIRONMENT_VARIABLE)
-    if not chosen:
-        raise DataError(f"No data folder: pass data_dir, or set the environment variable {ENVIRONMENT_VARIABLE}.")
-    root = Path(chosen).expanduser()
-    if not root.exists():
-        raise DataError(f"{root} does not exist.")
+    root = data_root(data_dir)
     if not root.is_dir():
         yield open_tree(root)
         return

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from udtw.data.folder import data_root
 from udtw.data.skipping import check_on_error
-from udtw.data.ucr import ENVIRONMENT_VARIABLE
 from udtw.errors import DataError, OptionError, SizeError
 from udtw.skeleton.datasets.kinetics import kinetics_source
 from udtw.skeleton.datasets.natops import natops_source
@@ -94,12 +94,7 @@ def check_name(name: str) -> None:
 
 def _folders(name: str, data_dir: str | os.PathLike | None) -> list[Path]:
     """Where the set may be, the likeliest place first."""
-    chosen = data_dir or os.environ.get(ENVIRONMENT_VARIABLE)
-    if not chosen:
-        raise DataError(f"No data folder: pass data_dir, or set the environment variable {ENVIRONMENT_VARIABLE}.")
-    root = Path(chosen).expanduser()
-    if not root.exists():
-        raise DataError(f"{root} does not exist.")
+    root = data_root(data_dir)
     names = (name, *ALSO_IN.get(name, ()))
     inner = [above / one for one in names for above in (root / "skeleton", root)]
     return [folder for folder in inner if folder.is_dir()] or [root]
