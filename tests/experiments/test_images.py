@@ -112,6 +112,17 @@ def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path
     assert "| uDTW | snake order | 65.0 ± 1.0 | 75.0 ± 1.0 |" in text
 
 
+def test_other_images_and_sources_are_not_averaged_and_only_the_papers_data_has_its_numbers(tmp_path):
+    results = [result("udtw", 0, 0.6), result("udtw", 1, 0.2, per_class=20)]
+    results += [(Unit("cub", "synthetic", u.method, 0, u.options), r) for u, r in results[:1]]
+    document = Document("test")
+    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "| uDTW | 60.0 ± 1.0 (87.77) | 70.0 ± 1.0 (95.08) |" in text
+    assert "| uDTW | 20.0 ± 1.0 (87.77) | 30.0 ± 1.0 (95.08) |" in text
+    assert "| uDTW | 60.0 ± 1.0 | 70.0 ± 1.0 |" in text
+
+
 def test_a_path_in_a_backbones_spec_stays_out_of_reports():
     assert short("onnx:/home/me/model.onnx#block") == "onnx:model.onnx#block"
     assert short("hf:/data/dinov3?pool=7") == "hf:dinov3?pool=7"

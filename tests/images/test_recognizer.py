@@ -65,11 +65,36 @@ def test_interrupted_and_resumed_is_bit_equal(tokens, mode, tmp_path):
     assert loaded.evaluate(tokens.of_split("test"), **chosen) == whole.evaluate(tokens.of_split("test"), **chosen)
 
 
+def test_a_model_of_other_data_is_neither_continued_nor_applied_to_other_tokens(tokens, tmp_path):
+    path = tmp_path / "model.safetensors"
+    recognizer(tokens, n_steps=2).fit(tokens.of_split("train"), checkpoint_path=path)
+    with pytest.raises(OptionError, match="data"):
+        recognizer(tokens, n_steps=2).fit(tokens.of_split("test"), checkpoint_path=path)
+    other = tokens.subset(range(10))
+    other.identity = {**tokens.identity, "backbone": {"backbone": "another"}}
+    with pytest.raises(DataError, match="same backbone"):
+        ImageRecognizer.load(path).encode(ImageRecognizer.load(path).source(other).batch([0]))
+
+
+def test_no_steps_leave_a_model_that_can_be_loaded(tokens, tmp_path):
+    path = tmp_path / "model.safetensors"
+    recognizer(tokens, n_steps=0).fit(tokens.of_split("train"), checkpoint_path=path)
+    assert ImageRecognizer.load(path).losses == []
+
+
+def test_settings_of_a_wrong_type_are_named():
+    with pytest.raises(OptionError, match="n_query must be of type int"):
+        ImageRecipe.from_dict({"n_query": "abc"})
+    with pytest.raises(OptionError, match="dim"):
+        ImageRecipe.from_dict({"dim": 2.5})
+    assert ImageRecipe.from_dict({"gamma": 1, "normalize": None, "sigma_hidden": 3}).gamma == 1
+
+
 def test_single_images_are_classified(tokens):
     found = recognizer(tokens, n_steps=0)
     found.fit(tokens.of_split("train"))
     supports = np.array([0, 20, 40])
-    assert found.classify(tokens, supports, supports, np.arange(3)).tolist() == [0, 1, 2]
+    assert found.classify(tokens, supports, supports, np.array([7, 2, 5])).tolist() == [7, 2, 5]
 
 
 def test_labels_play_no_part_without_them(tokens):

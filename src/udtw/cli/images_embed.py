@@ -30,23 +30,24 @@ def embed(
     backbone: Annotated[
         str,
         typer.Option(
-            help="`patches`, `patches-grey`, `dinov3`, `efficientnet-lite0`, `hf:ID-or-FOLDER`, `onnx:FILE#OUTPUT`; "
-            "settings after a question mark, as in `dinov3?image_size=224&pool=7`."
+            help="`patches`, `patches-grey`, `sift`, `dinov3`, `efficientnet-lite0`, `hf:ID-or-FOLDER`, "
+            "`onnx:FILE#OUTPUT`; settings after a question mark, as in `dinov3?image_size=224&pool=7`."
         ),
-    ] = "dinov3",
+    ] = "patches",
     views: Annotated[int, typer.Option(help="Augmented views of each image; training without labels needs some.")] = 0,
     augmentation: Annotated[Preset, typer.Option(help="How views are made.")] = Preset.photo,
     attention: Annotated[bool, typer.Option("--attention", help="Keep the backbone's attention too.")] = False,
     split: Annotated[str | None, typer.Option(help="Only the classes of `train`, `val` or `test`.")] = None,
-    split_file: Annotated[
-        Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
-    ] = None,
+    split_file: options.SplitFile = None,
     per_class: options.PerClass = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
     batch_size: Annotated[int, typer.Option(help="Images that the backbone takes at once.")] = 32,
     on_error: Annotated[
         OnError, typer.Option(help="An image that cannot be read stops the run, or is left out and listed.")
     ] = OnError.stop,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Give up tokens that are in OUT of other images or another backbone.")
+    ] = False,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -77,7 +78,8 @@ def embed(
         images = images.limited(per_class)
     found = extract(
         images, load_backbone(backbone), out, views=views, augmentation=str(augmentation) if views else None, seed=seed,
-        attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error), progress=True,
+        attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error), replace=replace,
+        progress=True,
     )  # fmt: skip
     for skipped in found.skipped[:LISTED]:
         note(f"left out {skipped.name}: {skipped.reason}")

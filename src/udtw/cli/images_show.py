@@ -26,6 +26,7 @@ def show(
     out: Annotated[Path, typer.Option(help="Write the picture here (.png, .pdf or .svg).")],
     what: Annotated[Picture, typer.Option(help="Which picture.")] = Picture.uncertainty,
     data_dir: options.ImageDir = None,
+    split_file: options.SplitFile = None,
     split: Annotated[str, typer.Option(help="Images of these classes; `all` of them.")] = "test",
     image: Annotated[
         list[str] | None,
@@ -61,7 +62,7 @@ def show(
     recognizer = ImageRecognizer.load(model)
     chosen = open_tokens(tokens)
     chosen = chosen if split == "all" else chosen.of_split(split)
-    images = load_images(chosen.name, data_dir)
+    images = load_images(chosen.name, data_dir, split_file=split_file)
     if what is Picture.match:
         places = _places(chosen, image) if image else _triple(chosen, seed)
         figure: Any = show_match(recognizer, chosen, images, *_three(places))

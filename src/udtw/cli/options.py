@@ -25,7 +25,7 @@ Band = Annotated[
     typer.Option(help="Paths stay near the diagonal: a radius in steps (`5`), a fraction (`0.1`), or `itakura`."),
 ]
 DataDir = Annotated[
-    Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the UCR archive. Not needed for generated data.")
+    Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the data. Not needed for generated data.")
 ]
 SkeletonDir = Annotated[
     Path | None,
@@ -37,6 +37,9 @@ IMAGE_SETS = (
 ImageDir = Annotated[
     Path | None,
     typer.Option(envvar="UDTW_DATA", help="Folder or archive of the images, or a folder that holds it as NAME."),
+]
+SplitFile = Annotated[
+    Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
 ]
 PerClass = Annotated[int | None, typer.Option(help="Use at most so many images of a class.")]
 Plot = Annotated[Path | None, typer.Option(help="Write a picture here (.png, .pdf or .svg).")]

@@ -51,6 +51,7 @@ def reproduce(
     - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
     """
     from udtw.experiments import Store, run
+    from udtw.experiments.lock import exclusive
     from udtw.experiments.registry import experiment, seeds_of, units_of, work_of, write_report
 
     module = experiment(name)
@@ -68,7 +69,8 @@ def reproduce(
     store = Store(folder / "units")
     missing = [unit for unit in units if not store.has(unit)]
     if missing and hasattr(module, "prepare"):
-        module.prepare(missing, where, str(folder), jobs)
+        with exclusive(folder / "tokens"):
+            module.prepare(missing, where, str(folder), jobs)
     summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
     results = store.results()
     if results:

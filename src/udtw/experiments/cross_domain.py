@@ -42,6 +42,8 @@ def units(
 def report(results: Results, document: Document) -> None:
     for target in sorted({unit.dataset for unit, _ in results}):
         mine = [(unit, result) for unit, result in results if unit.dataset == target]
-        sources = ", ".join(sorted({unit.options["source"] for unit, _ in mine}))
-        document.text(f"## {target}, trained on {sources}")
-        report_accuracies(mine, document, {"cross-domain": PAPER.get(target, {})})
+        for source in sorted({unit.options["source"] for unit, _ in mine}):
+            document.text(f"## {target}, trained on {source}")
+            paper = PAPER.get(target, {}) if source == SOURCE else {}
+            chosen = [(unit, result) for unit, result in mine if unit.options["source"] == source]
+            report_accuracies(chosen, document, {"cross-domain": paper})

@@ -24,24 +24,32 @@ NOTE = (
 
 def report_accuracies(results: Results, document: Document, paper: Paper) -> None:
     """A table for each data set, backbone and mode: methods down, settings across; then the changes of the recipe."""
-    groups = sorted({(u.dataset, u.options["backbone"], _mode(u)) for u, _ in results})
-    for dataset, backbone, mode in groups:
-        mine = [(u, r) for u, r in results if (u.dataset, u.options["backbone"], _mode(u)) == (dataset, backbone, mode)]
+    for group in sorted({_group(unit) for unit, _ in results}):
+        dataset, mode, backbone = group[:3]
+        mine = [(unit, result) for unit, result in results if _group(unit) == group]
         usual = [(u, r) for u, r in mine if "changes" not in u.options]
         columns = {f"{s.n_way}-way {s.n_shot}-shot": f"{s.n_way}-{s.n_shot}" for s in settings_of(dataset, mode)}
-        title = f"{dataset}, {mode}, {short(backbone)}"
-        document.table(title, ["comparator", *columns], _rows(usual, columns, paper.get(mode, {})), _note(usual))
+        title = f"{dataset}, {mode}, {short(backbone)}" + (f", {group[3]} images a class" if group[3] else "")
+        printed = paper.get(mode, {}) if dataset != "synthetic" else {}
+        document.table(title, ["comparator", *columns], _rows(usual, columns, printed), _note(usual))
         differences = _differences(usual, columns)
         if differences:
             document.table(f"{title}: uDTW minus the other, in points", ["other", *columns], differences)
         report_correlations(title, usual, document)
         names = sorted({u.options["changes"] for u, _ in mine if "changes" in u.options})
         if names:
+            compared = {(u.method, u.seed) for u, _ in mine if "changes" in u.options}
             rows = [
                 [METHODS[method], "the usual recipe" if name is None else name, *_cells(found, columns)]
                 for method in METHODS
                 for name in (None, *names)
-                if (found := [r for u, r in mine if u.method == method and u.options.get("changes") == name])
+                if (
+                    found := [
+                        r
+                        for u, r in mine
+                        if u.method == method and u.options.get("changes") == name and (method, u.seed) in compared
+                    ]
+                )
             ]
             document.table(f"{title}: what changes of the recipe bring", ["comparator", "change", *columns], rows)
 
@@ -71,15 +79,17 @@ def short(backbone: str) -> str:
     return f"{kind}{colon}{path.rsplit('/', 1)[-1]}{mark}{output}"
 
 
-def _mode(unit: Unit) -> str:
-    return "cross-domain" if "source" in unit.options else unit.options["mode"]
+def _group(unit: Unit) -> tuple[str, str, str, int, int, str]:
+    """What units must agree in to be seeds of each other, or to be compared; 0 images a class are all."""
+    o = unit.options
+    mode = "cross-domain" if "source" in o else o["mode"]
+    return unit.dataset, mode, o["backbone"], o["per_class"] or 0, o["n_episodes"], o.get("source", "")
 
 
 def _note(results: Results) -> str:
     seeds = sorted({unit.seed for unit, _ in results})
     episodes = sorted({unit.options["n_episodes"] for unit, _ in results})
-    limits = sorted({str(unit.options["per_class"] or "all") for unit, _ in results})
-    return f"{NOTE} Seeds {seeds}, {episodes} episodes, images of a class: {', '.join(limits)}."
+    return f"{NOTE} Seeds {seeds}, {episodes} episodes."
 
 
 def _rows(results: Results, columns: Mapping[str, str], paper: Mapping[str, Sequence[float]]) -> list[list[Any]]:

@@ -9,17 +9,17 @@ by `prepare`.
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from udtw.errors import OptionError
+from udtw.errors import DataError, OptionError
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
-from udtw.images.datasets import ImageSet, settings_of
+from udtw.images.datasets import ImageSet, Setting, settings_of
 from udtw.images.reverse_attention import measure_reverse_attention
 
 EPISODES = 1000
@@ -117,28 +117,44 @@ def tokens_of(unit: Unit, part: str, folder: str | Path) -> TokenSet:
     return _tokens(tokens_folder(folder, name, part, unit.options["backbone"], unit.options["per_class"]))
 
 
-def trained(unit: Unit, folder: str | None) -> tuple[ImageRecognizer, dict[str, Any]]:
+def enough(novel: TokenSet, setting: Setting) -> TokenSet | None:
+    """The images of classes that have enough for an episode, or None if there are too few such classes."""
+    labels, counts = np.unique(novel.labels, return_counts=True)
+    kept = labels[counts >= setting.n_shot + setting.n_query]
+    return novel.of_classes(kept.tolist()) if len(kept) >= setting.n_way else None
+
+
+def episodes_of(unit: Unit, folder: str) -> list[tuple[Setting, TokenSet]]:
+    """The settings of the data set's protocol that its images allow, and the images to draw from."""
+    novel = tokens_of(unit, "novel", folder)
+    mode = "cross-domain" if "source" in unit.options else unit.options["mode"]
+    every = [(setting, enough(novel, setting)) for setting in settings_of(unit.dataset, mode)]
+    found = [(setting, tokens) for setting, tokens in every if tokens is not None]
+    if not found:
+        raise DataError(f"{unit.dataset}: no class has images enough for an episode. Raise --per-class.")
+    return found
+
+
+def trained(unit: Unit, folder: str) -> tuple[ImageRecognizer, dict[str, Any]]:
     """The recogniser of a unit, and how its training went."""
-    if folder is None:
-        raise OptionError("Tokens are kept in the folder of results; none was given.")
     train = tokens_of(unit, "train", folder)
     recognizer = ImageRecognizer(recipe_of(unit), train.dim)
-    checkpoint = Path(folder) / "checkpoints" / f"{unit.key}.safetensors"
     begin = time.perf_counter()
-    recognizer.fit(train, checkpoint_path=checkpoint)
-    checkpoint.unlink(missing_ok=True)
+    recognizer.fit(train, checkpoint_path=_checkpoint(unit, folder))
     return recognizer, {
         "seconds": time.perf_counter() - begin,
         "loss": float(np.mean(recognizer.losses[-50:])) if recognizer.losses else None,
     }
 
 
-def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str | None) -> dict[str, Any]:
-    """Accuracy on the novel classes in each setting of the data set's protocol, as "WAY-SHOT"."""
-    novel = tokens_of(unit, "novel", str(folder))
-    mode = "cross-domain" if "source" in unit.options else unit.options["mode"]
+def _checkpoint(unit: Unit, folder: str) -> Path:
+    return Path(folder) / "checkpoints" / f"{unit.key}.safetensors"
+
+
+def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any]:
+    """Accuracy on the novel classes in each setting, as "WAY-SHOT"; of uDTW also what its uncertainty goes with."""
     found: dict[str, Any] = {}
-    for setting in settings_of(unit.dataset, mode):
+    for setting, novel in episodes_of(unit, folder):
         accuracy = recognizer.evaluate(
             novel, n_way=setting.n_way, n_shot=setting.n_shot, n_query=setting.n_query, seed=NOVEL_SEED,
             n_episodes=unit.options["n_episodes"],
@@ -147,12 +163,22 @@ def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str | None) -> d
             "mean": accuracy.mean, "half_width": accuracy.half_width, "n": accuracy.n_episodes,
         }  # fmt: skip
     if unit.method == "udtw":
-        maps = measure_reverse_attention(recognizer, novel)
+        maps = measure_reverse_attention(recognizer, tokens_of(unit, "novel", folder))
         found["correlations"] = {name: [one.mean, one.half_width] for name, one in maps.items()}
     return found
 
 
-def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
+Judge = Callable[[ImageRecognizer, Unit, str], dict[str, Any]]
+
+
+def work(
+    unit: Unit, data_dir: str | None = None, folder: str | None = None, judge: Judge = accuracies
+) -> dict[str, Any]:
     """Train on the training classes and judge on the novel ones."""
+    if folder is None:
+        raise OptionError("Tokens are kept in the folder of results; none was given.")
+    episodes_of(unit, folder)  # what cannot be judged is not trained
     recognizer, result = trained(unit, folder)
-    return result | accuracies(recognizer, unit, folder)
+    result |= judge(recognizer, unit, folder)
+    _checkpoint(unit, folder).unlink(missing_ok=True)
+    return result

@@ -32,8 +32,8 @@ class Comparison:
 class Comparator(nn.Module, ABC):
     """``comparator(queries, supports)`` gives a `Comparison`; it may have weights of its own."""
 
-    chunk_cells = 2**24
-    """Cells (pairs × steps × steps) that are worth holding in memory at once, for `in_chunks`."""
+    chunk_cells = 2**22
+    """Cells (pairs × steps × steps) that are worth holding in memory, or rather in the cache, at once."""
 
     @torch.no_grad()
     def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
@@ -139,8 +139,11 @@ class AlignmentComparator(Comparator):
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     """``‖x_i − y_j‖²`` (…, N, M) of (…, N, d) and (…, M, d), by one matrix product; never below zero."""
-    norms = x.square().sum(-1)[..., :, None] + y.square().sum(-1)[..., None, :]
-    return (norms - 2 * x @ y.mT).clamp_min(0)
+    norms_x, norms_y = x.square().sum(-1)[..., :, None], y.square().sum(-1)[..., None, :]
+    product = (-2 * x) @ y.mT
+    if product.requires_grad:
+        return (product + norms_x + norms_y).clamp_min(0)
+    return product.add_(norms_x).add_(norms_y).clamp_min_(0)  # without new memory: these passes are most of the time
 
 
 def cost_of_pairs(queries: Tokens, supports: Tokens) -> Tensor:

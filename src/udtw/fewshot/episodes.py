@@ -77,5 +77,7 @@ class EpisodeSampler:
 
 def queries_for(labels: Sequence[int] | np.ndarray, n_shot: int, at_most: int = 10) -> int:
     """Queries a class that the smallest class allows beside its supports: at most ``at_most``, at least one."""
+    if not len(labels):
+        raise DataError("There are no samples to draw episodes from.")
     smallest = int(np.unique(np.asarray(labels), return_counts=True)[1].min())
     return max(1, min(at_most, smallest - n_shot))

@@ -49,6 +49,8 @@ def run(
         tick(number, losses[-1])
         if checkpoint_path is not None and writes and ((number + 1) % checkpoint_every == 0 or number + 1 == n_steps):
             checkpoint.save(Path(checkpoint_path), task.modules, task.optimizers, config or {}, losses)
+    if checkpoint_path is not None and writes and not Path(checkpoint_path).exists():
+        checkpoint.save(Path(checkpoint_path), task.modules, task.optimizers, config or {}, losses)
     for module in task.modules.values():
         module.eval()
     return losses

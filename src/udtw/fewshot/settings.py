@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from udtw.errors import OptionError
 
@@ -25,4 +25,11 @@ class Settings:
         unknown = sorted(set(settings) - known)
         if unknown:
             raise OptionError(f"A recipe has no setting {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
+        types = get_type_hints(cls)
+        for name, value in settings.items():
+            allowed = types[name] | int if types[name] is float else types[name]
+            if not isinstance(value, allowed) or (isinstance(value, bool) and types[name] is not bool):
+                raise OptionError(
+                    f"{name} must be of type {getattr(types[name], '__name__', types[name])}; got {value!r}."
+                )
         return cls(**settings)

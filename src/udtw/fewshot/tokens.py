@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from udtw.errors import ShapeError
+from udtw.errors import OptionError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
+    if len(labels.unique()) < n_way:
+        raise OptionError(f"Labels of supports must be 0 … n_way − 1, each at least once; got {labels.tolist()}.")
     member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype)
     weights = (member / member.sum(0)).T
     features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))

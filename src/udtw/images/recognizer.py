@@ -8,17 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, EpisodicTask, Tokens, checkpoint, loop
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
+from udtw.fewshot.source import moved
 from udtw.images.projection import TokenProjection
 from udtw.images.recipe import ImageRecipe
 from udtw.images.source import TokenSource
 from udtw.images.tokens import TokenSet
 
-STANDARDIZE_IMAGES = 1000
-"""So many training images give mean and scale of the tokens."""
+STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
+"""So many training images, or what fits into so many bytes, give mean and scale of the tokens."""
 
 
 class ImageRecognizer:
@@ -32,6 +33,9 @@ class ImageRecognizer:
     def __init__(self, recipe: ImageRecipe, inputs: int) -> None:
         self.recipe, self.inputs = recipe, inputs
         self.losses: list[float] = []
+        self.backbone: dict[str, Any] | None = None
+        """Identity of what made the tokens that the model was trained on."""
+        self._trained_on: str | None = None
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
@@ -43,6 +47,11 @@ class ImageRecognizer:
             raise DataError(
                 f"The model was made for tokens of {self.inputs} features; those of {tokens.name} have {tokens.dim}. "
                 "Extract them with the same backbone."
+            )
+        if self.backbone not in (None, tokens.identity["backbone"]):
+            raise DataError(
+                f"The model was trained on tokens of {self.backbone}; those of {tokens.name} are of "
+                f"{tokens.identity['backbone']}. Extract them with the same backbone."
             )
         return TokenSource(tokens, self.recipe.order)
 
@@ -61,6 +70,9 @@ class ImageRecognizer:
         CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
         """
         r, source = self.recipe, self.source(tokens)
+        if fabric is not None and r.mode != "supervised":
+            raise OptionError("Training without labels runs in one process; leave out the devices and the accelerator.")
+        self.backbone, self._trained_on = tokens.identity["backbone"], tokens.digest
         self._standardize(source)
         task: EpisodicTask | ContrastiveTask
         if r.mode == "supervised":
@@ -77,7 +89,9 @@ class ImageRecognizer:
         return self
 
     def _standardize(self, source: TokenSource) -> None:
-        chosen = np.random.default_rng((self.recipe.seed, 0)).permutation(len(source))[:STANDARDIZE_IMAGES]
+        bytes_each = 4 * int(np.prod(source.tokens.grid)) * self.inputs
+        count = max(1, min(STANDARDIZE_IMAGES, STANDARDIZE_BYTES // bytes_each))
+        chosen = np.random.default_rng((self.recipe.seed, 0)).permutation(len(source))[:count]
         encoder = self.model.encoder
         assert isinstance(encoder, TokenProjection), "made so in __init__"
         encoder.standardize(source.batch(chosen))
@@ -97,25 +111,26 @@ class ImageRecognizer:
     ) -> np.ndarray:
         """(Q,) labels of the nearest supports, or class prototypes, for the images ``queries`` of ``tokens``.
 
-        ``supports`` are images too, with ``support_labels`` 0 … n − 1.
+        ``supports`` are images too, with ``support_labels`` (S,).
         """
-        self.model.eval()
         source = self.source(tokens)
-        labels = torch.from_numpy(support_labels)
-        x, y = (self.model.encode(source.batch(part)) for part in (queries, supports))
-        comparison, columns = self.model.compare(x, y, labels)
-        return predict(self.model.objective.scores(comparison).numpy(), columns.numpy())
+        known, numbers = np.unique(support_labels, return_inverse=True)
+        x, y = (self.encode(source.batch(np.asarray(part))) for part in (queries, supports))
+        comparison, columns = self.model.compare(x, y, torch.from_numpy(numbers).to(x.features.device))
+        return known[predict(self.model.objective.scores(comparison).cpu().numpy(), columns.cpu().numpy())]
 
     @torch.no_grad()
     def encode(self, tokens: Tensor) -> Tokens:
-        """Projected tokens of ``tokens`` (B, T, D) in row-by-row order, in that order; with variances for uDTW."""
+        """Projected ``tokens`` (B, T, D), in the order in which they are given; with variances for uDTW."""
         self.model.eval()
-        return self.model.encode(tokens)
+        return self.model.encode(moved(tokens, next(self.model.parameters()).device))
 
     @property
     def config(self) -> dict[str, Any]:
         """What `load` needs to make the same model again."""
-        return {"recipe": self.recipe.as_dict(), "inputs": self.inputs}
+        return {
+            "recipe": self.recipe.as_dict(), "inputs": self.inputs, "backbone": self.backbone, "data": self._trained_on,
+        }  # fmt: skip
 
     @classmethod
     def load(cls, path: str | Path) -> "ImageRecognizer":
@@ -123,6 +138,7 @@ class ImageRecognizer:
         tensors, config = checkpoint.read(Path(path))
         try:
             found = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
+            found.backbone, found._trained_on = config["backbone"], config["data"]
         except (KeyError, TypeError, UdtwError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not describe an image recogniser: {error!r}.") from error
         checkpoint.load_modules(Path(path), tensors, {"model": found.model})

@@ -114,7 +114,7 @@ def measure_reverse_attention(
         chosen = np.arange(start, min(start + batch_size, len(tokens)))
         batch = source.batch(chosen)
         variance = recognizer.encode(batch).variance
-        standardized = (batch - encoder.mean) / encoder.scale
+        standardized = (batch - encoder.mean.cpu()) / encoder.scale.cpu()
         found["contrast"].append(rank_correlations(variance, contrast(standardized)))
         if tokens.has_attention:
             found["attention"].append(rank_correlations(variance, tokens.attention(chosen)[:, order]))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from udtw.data.checked_shards import plan_of
 from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.fewshot import (
     Dictionary,
@@ -40,6 +41,7 @@ class ActionRecognizer:
         self.recipe, self.graph_name, self.coordinates = recipe, graph_name, coordinates
         self.graph = graph(graph_name)
         self.losses: list[float] = []
+        self._trained_on: str | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
@@ -87,6 +89,9 @@ class ActionRecognizer:
         CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
         """
         r, source = self.recipe, self.source(skeletons, augment=True)
+        if fabric is not None and self.dictionary is not None:
+            raise OptionError("Training without labels runs in one process; leave out the devices and the accelerator.")
+        self._trained_on = plan_of(skeletons.name, skeletons.names, skeletons.labels.tolist())
         task: EpisodicTask | DictionaryTask
         if self.dictionary is None:
             task = r.episodic_task(self.model, source, fabric)
@@ -145,7 +150,7 @@ class ActionRecognizer:
         steps = 1 if self.dictionary is None else self.dictionary.atoms.shape[1]
         return {
             "recipe": self.recipe.as_dict(), "graph": self.graph_name, "coordinates": self.coordinates,
-            "dictionary_steps": steps,
+            "dictionary_steps": steps, "data": self._trained_on,
         }  # fmt: skip
 
     @property
@@ -161,6 +166,7 @@ class ActionRecognizer:
         try:
             recipe = Recipe.from_dict(config["recipe"])
             found = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
+            found._trained_on = config["data"]
         except (KeyError, TypeError, UdtwError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not describe an action recogniser: {error!r}.") from error
         checkpoint.load_modules(Path(path), tensors, found._modules)

@@ -27,6 +27,7 @@ def test_unsupervised():
     assert [(one.n_way, one.n_shot) for one in settings_of("omniglot", "unsupervised")] == [
         (5, 1), (5, 5), (20, 1), (20, 5),
     ]  # fmt: skip
+    assert [one.n_way * one.n_query for one in settings_of("omniglot", "unsupervised")] == [75, 75, 100, 100]
     assert [(one.n_way, one.n_shot) for one in settings_of("miniimagenet", "unsupervised")] == [
         (5, 1), (5, 5), (5, 20), (5, 50),
     ]  # fmt: skip

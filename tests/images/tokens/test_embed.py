@@ -169,8 +169,25 @@ def test_a_changed_image_renews_its_shard_alone(tmp_path):
 )
 def test_whatever_the_tokens_depend_on_renews_them(tmp_path, backbone, options):
     embed(IMAGES, Backbone(), tmp_path, **OPTIONS)
-    done = embed(IMAGES, Backbone(**backbone), tmp_path, **{**OPTIONS, **options})
+    done = embed(IMAGES, Backbone(**backbone), tmp_path, **{**OPTIONS, **options}, replace=True)
     assert (done.written, done.kept, len(shards(tmp_path))) == (4, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("count", "backbone", "options", "said"),
+    [
+        (6, {}, {}, "4 other images"),
+        (10, {"model": "other"}, {}, "another backbone"),
+        (10, {}, {"augmentation": "photo"}, "another augmentation"),
+        (10, {}, {"views": 2}, "another number of views"),
+    ],
+)
+def test_finished_tokens_are_not_given_up_by_accident(tmp_path, count, backbone, options, said):
+    embed(IMAGES, Backbone(), tmp_path, **OPTIONS)
+    before = shards(tmp_path)
+    with pytest.raises(DataError, match=said):
+        embed(Images(count), Backbone(**backbone), tmp_path, **{**OPTIONS, **options})
+    assert shards(tmp_path) == before
 
 
 def test_the_seed_is_a_matter_of_views_only(tmp_path):

@@ -125,7 +125,9 @@ class FeatureMapBackbone:
             self.module(normalised)
         finally:
             hook.remove()
-        return kept[-1]
+        if not kept:
+            raise OptionError(f"{self.name} does not use its layer {self.layer!r}; choose another.")
+        return kept[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}  # a session cannot be pickled; the next call makes another

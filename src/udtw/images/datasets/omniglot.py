@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from udtw.data.folder import data_root
 from udtw.errors import DataError
 from udtw.images.datasets.class_splits import Split, by_alphabet, expanded, shipped_split
 from udtw.images.datasets.image_set import ImageSet
@@ -71,7 +72,7 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
     """
     from udtw.images.datasets.loading import places
 
-    reasons = [f"{data_dir} holds no {RUNS}.zip"]
+    reasons = [f"{data_root(data_dir)} holds no {RUNS}.zip"]
     for tree in places("omniglot", data_dir):
         root = tree.part("python") or tree
         root = root.part("one-shot-classification") or root

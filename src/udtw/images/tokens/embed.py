@@ -15,7 +15,7 @@ from udtw.images.augmentation import Augmentation, as_augmentation
 from udtw.images.backbones.base import Backbone
 from udtw.images.tokens.extract import Job, Part, unreadable
 from udtw.images.tokens.shards import TYPES, Contents, Layout, TokenShard
-from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of
+from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of, refuse_to_lose
 from udtw.images.tokens.workers import make_shards
 
 IMAGES_PER_SHARD = 256
@@ -46,6 +46,7 @@ def embed(
     images_per_shard: int = IMAGES_PER_SHARD,
     n_jobs: int = 1,
     on_error: str = "raise",
+    replace: bool = False,
     progress: bool = False,
 ) -> Embedded:
     """Write the tokens of all ``images`` into ``folder``, made if needed; `open_tokens` reads them.
@@ -55,7 +56,9 @@ def embed(
     was made by the same backbone in the same way from the same image files is kept, so that an interrupted run goes on
     and a changed image costs one shard. With ``n_jobs`` above 1 (−1: all cores) shards are made in as many processes
     of one torch thread each. ``on_error``: "raise" stops at the first image that cannot be read, "skip" leaves it out
-    and lists it. Tokens of a process with other threads, or of another ``batch_size``, may differ in their last bit.
+    and lists it. Tokens in ``folder`` of images that are not among these, or of another backbone or augmentation, are
+    given up only with ``replace``. Tokens of a process with other threads, or of another ``batch_size``, may differ in
+    their last bit.
     """
     check_on_error(on_error)
     _check_counts(views=(views, 0), batch_size=(batch_size, 1), images_per_shard=(images_per_shard, 1))
@@ -72,6 +75,8 @@ def embed(
     identity = _identity(job)
     folder.mkdir(parents=True, exist_ok=True)
     refuse_other_sets(folder, FORMAT, images.name)
+    if not replace:
+        refuse_to_lose(folder, images, identity, views)
     digests: dict[str, str] = {}
     done: dict[int, tuple[str, Contents]] = {}
     parts = []

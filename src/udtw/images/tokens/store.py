@@ -74,6 +74,23 @@ def manifest_of(
     }
 
 
+def refuse_to_lose(folder: Path, images: Images, identity: Mapping[str, Any], views: int) -> None:
+    """Raise if ``folder`` holds finished tokens that embedding ``images`` anew would give up."""
+    try:
+        manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a token cache")
+        lost = len(set(manifest["names"]) - set(images.names))
+        other = [key for key in identity if manifest[key] != identity[key]]
+        fewer = views != manifest["layout"]["views"]
+    except (FileFormatError, KeyError, TypeError):
+        return  # nothing finished is there
+    if lost or other or fewer:
+        what = f"{lost} other images" if lost else f"another {other[0]}" if other else "another number of views"
+        raise DataError(
+            f"{folder} holds finished tokens of {images.name} with {what}, which would be given up. Choose another "
+            "folder, or replace them (replace=True, --replace)."
+        )
+
+
 def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> TokenSet:
     """The tokens that `embed` wrote into ``folder``; they stay on the disk until they are asked for.
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.checked_shards import MANIFEST, Shards
+from udtw.data.checked_shards import MANIFEST, Shards, plan_of
 from udtw.data.choosing import checked_indices, class_numbers
 from udtw.data.skipping import Skipped
 from udtw.errors import FileFormatError, OptionError, ShapeError
@@ -70,6 +70,11 @@ class TokenSet:
     @property
     def has_attention(self) -> bool:
         return self.layout.attention
+
+    @property
+    def digest(self) -> str:
+        """A checksum of the images and their labels: it changes when the set does."""
+        return plan_of(self.name, self.names, self.digests, self.labels.tolist())
 
     def __len__(self) -> int:
         return len(self.names)
