@@ -73,10 +73,7 @@ class ImageSet:
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageSet":
         """The images at ``indices``, in that order; none is read for it."""
-        chosen = np.asarray(indices)
-        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
-            raise ShapeError(f"indices must be whole numbers of shape (k,); got {chosen.dtype} of {chosen.shape}.")
-        at = [self._index(int(i)) for i in chosen]
+        at = checked_indices(indices, len(self), f"{self.name} has {len(self)} images")
         names = [self.names[i] for i in at]
         return ImageSet(self.name, self.classes, self.labels[at], names, self.splits, self.reader, self.notes)
 
