@@ -14,10 +14,10 @@ def test_demo_prints_tables_and_leaves_a_report(tmp_path):
     shown = run_ok("demo", "--quick", "--out", out).stdout
     assert f"Open {out / 'report.html'}" in shown
     page = (out / "report.html").read_text()
-    for heading in ("Align", "Average", "Classify", "Forecast", "Recognise"):
+    for heading in ("Align", "Average", "Classify", "Forecast", "Recognise", "Tell apart"):
         assert f"<h2>{heading}</h2>" in page
     for name in ("Euclidean", "DTW", "soft-DTW", "soft-DTW divergence", "uDTW"):
         assert f"<td>{name}</td>" in page
         assert name in shown.replace("\n", " ") or name == "soft-DTW divergence"
-    # couplings by γ, three classes of means, an alignment, forecasts, matched actions
-    assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 7
+    # couplings by γ, three classes of means, an alignment, forecasts, matched actions, uncertain images
+    assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 8

@@ -31,7 +31,7 @@ def test_images_by_number(images):
     assert images.image(-1).getpixel((0, 0)) == 17
     assert images.read(7) == encoded("PNG", "L", colour=7)
     assert repr(images) == "ImageSet('mine', 18 images, 3 classes: train 1, test 2)"
-    with pytest.raises(IndexError, match="there is mine has 18 images"):
+    with pytest.raises(IndexError, match="mine has 18 images"):
         images.image(18)
 
 
