@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.fewshot import EpisodeSampler
-from udtw.fewshot.evaluation import evaluate_episodes
+from udtw.fewshot import EpisodeSampler, evaluation
 from udtw.images import ImageRecipe, ImageRecognizer, TokenGrid, embed, open_tokens
 from udtw.images.datasets import make_images
 
@@ -34,6 +33,7 @@ class RandomTokens:
 
 
 def main() -> None:
+    evaluation.ENCODED_BYTES = 0  # Every episode reads its own images, as if the set were too large for the memory.
     with tempfile.TemporaryDirectory() as folder:
         embed(make_images(20), RandomTokens(), folder)
         tokens = open_tokens(folder)
@@ -43,7 +43,7 @@ def main() -> None:
         for number in range(EPISODES + 2):
             sampler = EpisodeSampler(source.labels, 5, 5, 15, seed=number)
             start = time.perf_counter()
-            evaluate_episodes(recognizer.model, source, sampler, 1)
+            evaluation.evaluate_episodes(recognizer.model, source, sampler, 1)
             times.append(time.perf_counter() - start)
         found = 1e3 * np.array(times[2:])  # the first ones compile
         print(f"uDTW, 375 pairs of 196 tokens with {torch.get_num_threads()} thread(s), {EPISODES} episodes")
