@@ -6,8 +6,9 @@ import pytest
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
 from udtw.errors import OptionError
 from udtw.experiments import Document, Store, kinetics, ntu60, ntu120, run, utd_mhad
+from udtw.experiments.intervals import over_seeds
 from udtw.experiments.registry import work_of
-from udtw.experiments.skeleton_report import against, over_seeds
+from udtw.experiments.skeleton_report import against
 from udtw.experiments.skeleton_runs import METHODS, UNSUPERVISED, recipe_of
 from udtw.experiments.units import Unit
 

@@ -39,8 +39,6 @@ def evaluate(
     novel = open_tokens(tokens)
     novel = novel if split == "all" else novel.of_split(split)
     n_query = queries_for(novel.labels, n_shot, 15) if n_query is None else n_query
-    found = recognizer.evaluate(
-        novel, n_way=n_way, n_shot=n_shot, n_query=n_query, n_episodes=episodes, seed=seed
-    )  # fmt: skip
+    found = recognizer.evaluate(novel, n_way=n_way, n_shot=n_shot, n_query=n_query, n_episodes=episodes, seed=seed)
     what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes, "model": str(model)}
     show(f"{novel.name}, {split}: {found}", {"accuracy": found.mean, "half_width_95": found.half_width, **what}, json)

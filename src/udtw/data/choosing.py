@@ -30,9 +30,9 @@ def _class_number(one: int | str, classes: Sequence[str], name: str) -> int:
             return classes.index(one)
     elif 0 <= operator.index(one) < len(classes):
         return operator.index(one)
-    raise OptionError(f"{name} has no class {one!r}; it has {len(classes)}: {some(classes)}.")
+    raise OptionError(f"{name} has no class {one!r}; it has {some(classes)}.")
 
 
-def some(words: Sequence[str], count: int = 6) -> str:
-    """The first few words, for a message."""
-    return ", ".join(words[:count]) + (", …" if len(words) > count else "")
+def some(words: Sequence[str], count: int = 5) -> str:
+    """The first few words, and how many there are if these are not all, for a message."""
+    return ", ".join(words[:count]) + (f", … ({len(words)} in all)" if len(words) > count else "")

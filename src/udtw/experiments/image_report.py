@@ -7,7 +7,7 @@ import numpy as np
 
 from udtw.experiments.document import Document
 from udtw.experiments.image_runs import METHODS
-from udtw.experiments.skeleton_report import over_seeds
+from udtw.experiments.intervals import over_seeds
 from udtw.experiments.units import Unit
 from udtw.images.datasets import settings_of
 

@@ -12,7 +12,7 @@ from udtw.experiments import image_runs
 from udtw.experiments.document import Document
 from udtw.experiments.image_report import Paper, Results, report_accuracies, short
 from udtw.experiments.image_runs import METHODS, Settings, make_units, tokens_folder
-from udtw.experiments.skeleton_report import over_seeds
+from udtw.experiments.intervals import over_seeds
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
 from udtw.images.datasets import omniglot_runs, runs_as_images

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from scipy import stats
-
 from udtw.experiments.document import Document
+from udtw.experiments.intervals import over_seeds
 from udtw.experiments.skeleton_runs import METHODS
 from udtw.experiments.units import Unit
 
@@ -19,15 +17,6 @@ WAYS = {
     ("unsupervised", "codes"): "Unsupervised, by codes",
     ("unsupervised", "alignment"): "Unsupervised, by alignment",
 }
-
-
-def over_seeds(values: list[float]) -> str:
-    """``mean ± 95 % interval`` in per cent; the interval is that of the mean over training seeds (Student's t)."""
-    mean = 100 * float(np.mean(values))
-    if len(values) < 2:
-        return f"{mean:.1f}"
-    half_width = 100 * stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return f"{mean:.1f} ± {half_width:.1f}"
 
 
 def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], list[float]]:

@@ -1,6 +1,5 @@
 """Few-shot image classification from cached tokens to accuracy: train, save, load, evaluate."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
-from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, EpisodicTask, Tokens, checkpoint, loop
+from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens, checkpoint, loop
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
+from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.source import moved
 from udtw.images.projection import TokenProjection
 from udtw.images.recipe import ImageRecipe
@@ -22,7 +22,7 @@ STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
 """So many training images, or what fits into so many bytes, give mean and scale of the tokens."""
 
 
-class ImageRecognizer:
+class ImageRecognizer(Recognizer):
     """A model of an `ImageRecipe` for the tokens of one backbone.
 
     >>> recognizer = ImageRecognizer(ImageRecipe(metric="udtw"), inputs=384)
@@ -30,12 +30,13 @@ class ImageRecognizer:
     >>> recognizer.evaluate(tokens.of_split("test"), n_way=5, n_shot=1, n_query=15, n_episodes=1000)
     """
 
+    recipe: ImageRecipe
+
     def __init__(self, recipe: ImageRecipe, inputs: int) -> None:
+        super().__init__()
         self.recipe, self.inputs = recipe, inputs
-        self.losses: list[float] = []
         self.backbone: dict[str, Any] | None = None
         """Identity of what made the tokens that the model was trained on."""
-        self._trained_on: str | None = None
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
@@ -55,38 +56,16 @@ class ImageRecognizer:
             )
         return TokenSource(tokens, self.recipe.order)
 
-    def fit(
-        self,
-        tokens: TokenSet,
-        *,
-        checkpoint_path: str | Path | None = None,
-        checkpoint_every: int = 100,
-        fabric: Any = None,
-        tick: Callable[[int, float], None] = lambda number, loss: None,
-    ) -> "ImageRecognizer":
-        """Train on images of the training classes. Labels are read in supervised mode only.
-
-        With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
-        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
-        """
-        r, source = self.recipe, self.source(tokens)
-        if fabric is not None and r.mode != "supervised":
-            raise OptionError("Training without labels runs in one process; leave out the devices and the accelerator.")
-        self.backbone, self._trained_on = tokens.identity["backbone"], tokens.digest
+    def _task(self, samples: TokenSet, fabric: Any) -> loop.Task:
+        r, source = self.recipe, self.source(samples)
+        self.backbone, self._trained_on = samples.identity["backbone"], samples.digest
         self._standardize(source)
-        task: EpisodicTask | ContrastiveTask
         if r.mode == "supervised":
-            task = r.episodic_task(self.model, source, fabric)
-        else:
-            task = ContrastiveTask(
-                self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,
-                learning_rate=r.learning_rate, weight_decay=r.weight_decay, seed=r.seed,
-            )  # fmt: skip
-        self.losses = loop.run(
-            task, r.n_steps, config=self.config, checkpoint_path=checkpoint_path, checkpoint_every=checkpoint_every,
-            tick=tick, writes=fabric is None or fabric.is_global_zero,
+            return r.episodic_task(self.model, source, fabric)
+        return ContrastiveTask(
+            self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,
+            learning_rate=r.learning_rate, weight_decay=r.weight_decay, seed=r.seed,
         )  # fmt: skip
-        return self
 
     def _standardize(self, source: TokenSource) -> None:
         bytes_each = 4 * int(np.prod(source.tokens.grid)) * self.inputs
@@ -127,7 +106,6 @@ class ImageRecognizer:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What `load` needs to make the same model again."""
         return {
             "recipe": self.recipe.as_dict(), "inputs": self.inputs, "backbone": self.backbone, "data": self._trained_on,
         }  # fmt: skip
@@ -141,7 +119,5 @@ class ImageRecognizer:
             found.backbone, found._trained_on = config["backbone"], config["data"]
         except (KeyError, TypeError, UdtwError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not describe an image recogniser: {error!r}.") from error
-        checkpoint.load_modules(Path(path), tensors, {"model": found.model})
-        found.losses = tensors["losses"].tolist()
-        found.model.eval()
+        found._take(Path(path), tensors)
         return found

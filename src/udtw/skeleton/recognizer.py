@@ -1,6 +1,5 @@
 """Few-shot action recognition from clips to scores: train, save, load, compare."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
 from udtw.fewshot import (
     Dictionary,
     DictionaryTask,
-    EpisodicTask,
     FewShotModel,
     Tokens,
     checkpoint,
     loop,
 )
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
+from udtw.fewshot.recognizer import Recognizer
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import graph
@@ -29,7 +28,7 @@ from udtw.skeleton.source import SkeletonSource
 INFERENCE = ("auto", "alignment", "codes")
 
 
-class ActionRecognizer:
+class ActionRecognizer(Recognizer):
     """A model of a `Recipe` for skeletons of one joint layout.
 
     >>> recognizer = ActionRecognizer(Recipe(metric="udtw"), "kinect20")
@@ -37,11 +36,12 @@ class ActionRecognizer:
     >>> recognizer.scores(queries, supports)           # (Q, S), lower is closer
     """
 
+    recipe: Recipe
+
     def __init__(self, recipe: Recipe, graph_name: str, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
+        super().__init__()
         self.recipe, self.graph_name, self.coordinates = recipe, graph_name, coordinates
         self.graph = graph(graph_name)
-        self.losses: list[float] = []
-        self._trained_on: str | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
@@ -74,39 +74,16 @@ class ActionRecognizer:
             skeletons, skeletons.labels, self.graph, block_size=r.block_size, stride=r.stride, scale=r.scale, **extra
         )
 
-    def fit(
-        self,
-        skeletons: SkeletonSet,
-        *,
-        checkpoint_path: str | Path | None = None,
-        checkpoint_every: int = 100,
-        fabric: Any = None,
-        tick: Callable[[int, float], None] = lambda number, loss: None,
-    ) -> "ActionRecognizer":
-        """Train on clips of the training classes. Labels are read in supervised mode only.
-
-        With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
-        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
-        """
-        r, source = self.recipe, self.source(skeletons, augment=True)
-        if fabric is not None and self.dictionary is not None:
-            raise OptionError("Training without labels runs in one process; leave out the devices and the accelerator.")
-        self._trained_on = plan_of(skeletons.name, skeletons.names, skeletons.labels.tolist())
-        task: EpisodicTask | DictionaryTask
+    def _task(self, samples: SkeletonSet, fabric: Any) -> loop.Task:
+        r, source = self.recipe, self.source(samples, augment=True)
+        self._trained_on = plan_of(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
-            task = r.episodic_task(self.model, source, fabric)
-        else:
-            self._start_dictionary(skeletons)
-            task = DictionaryTask(
-                self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
-                dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread,
-                seed=r.seed,
-            )  # fmt: skip
-        self.losses = loop.run(
-            task, r.n_steps, config=self.config, checkpoint_path=checkpoint_path, checkpoint_every=checkpoint_every,
-            tick=tick, writes=fabric is None or fabric.is_global_zero,
+            return r.episodic_task(self.model, source, fabric)
+        self._start_dictionary(samples)
+        return DictionaryTask(
+            self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
+            dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread, seed=r.seed,
         )  # fmt: skip
-        return self
 
     def _start_dictionary(self, skeletons: SkeletonSet) -> None:
         """Atoms of the mean block count begin as tokens of random clips under the untrained encoder."""
@@ -146,7 +123,6 @@ class ActionRecognizer:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What `load` needs to make the same model again."""
         steps = 1 if self.dictionary is None else self.dictionary.atoms.shape[1]
         return {
             "recipe": self.recipe.as_dict(), "graph": self.graph_name, "coordinates": self.coordinates,
@@ -155,9 +131,7 @@ class ActionRecognizer:
 
     @property
     def _modules(self) -> dict[str, torch.nn.Module]:
-        return (
-            {"model": self.model} if self.dictionary is None else {"model": self.model, "dictionary": self.dictionary}
-        )
+        return super()._modules | ({} if self.dictionary is None else {"dictionary": self.dictionary})
 
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":
@@ -169,8 +143,5 @@ class ActionRecognizer:
             found._trained_on = config["data"]
         except (KeyError, TypeError, UdtwError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not describe an action recogniser: {error!r}.") from error
-        checkpoint.load_modules(Path(path), tensors, found._modules)
-        found.losses = tensors["losses"].tolist()
-        for module in found._modules.values():
-            module.eval()
+        found._take(Path(path), tensors)
         return found

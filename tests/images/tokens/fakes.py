@@ -7,7 +7,9 @@ import torch
 from PIL import Image
 
 from udtw.errors import DataError
+from udtw.images.augmentation import PRESETS
 from udtw.images.backbones.base import TokenGrid
+from udtw.images.views import Views
 
 
 def png(seed, size=(20, 16)):
@@ -80,3 +82,24 @@ class Backbone:
         if self.spoil is not None:
             tokens[-1, 3, 2] = self.spoil
         return TokenGrid(tokens, (4, 5), means.sum(2) if attention else None)
+
+
+IMAGES = Images(10)
+OPTIONS = {"views": 1, "augmentation": "drawing", "images_per_shard": 3, "batch_size": 2}
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def shards(folder):
+    return sorted(folder.glob("shard-*"))
+
+
+def expected(images, indices, view=None, seed=0):
+    backbone = Backbone()
+    pixels = [backbone.prepare(images.image(i)) for i in indices]
+    if view is not None:
+        views = Views(PRESETS["photo"], seed)
+        pixels = [views(one, images.names[i], view) for i, one in zip(indices, pixels, strict=True)]
+    return backbone(torch.stack(pixels), attention=True)

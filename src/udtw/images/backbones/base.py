@@ -34,6 +34,11 @@ class TokenGrid:
                 f"Attention must have the shape {tuple(self.tokens.shape[:2])}; got {tuple(self.attention.shape)}."
             )
 
+    @classmethod
+    def of_map(cls, maps: Tensor) -> "TokenGrid":
+        """The places of a feature map (B, D, h, w) as tokens."""
+        return cls(maps.flatten(2).transpose(1, 2).contiguous(), (maps.shape[2], maps.shape[3]))
+
 
 class Backbone(Protocol):
     """A frozen network from images to tokens. ``backbone(backbone.prepare(image)[None])`` is a `TokenGrid`.

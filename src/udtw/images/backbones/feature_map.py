@@ -3,6 +3,8 @@
 import copy
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -94,35 +96,30 @@ class FeatureMapBackbone:
                 f"{self.layer or 'The output'} of {self.name} is not a feature map (B, C, h, w) of {len(pixels)} "
                 f"images but {got}; choose another layer."
             )
-        tokens = maps.flatten(2).transpose(1, 2).to(pixels.device, torch.float32).contiguous()
-        return TokenGrid(tokens, (maps.shape[2], maps.shape[3]))
+        return TokenGrid.of_map(maps.to(pixels.device, torch.float32))
 
     def _feature_map(self, normalised: Tensor) -> Any:
         if self.runtime == "torch":
-            return self._by_torch(normalised)
+            return self._up_to_layer(normalised)
         if self._session is None:
-            self._session = onnx_session(self._by_hook, self.module, normalised[:1])
+            # An exception cannot be traced; what is computed in vain, the trace leaves out.
+            traced = partial(self._up_to_layer, stop=False)
+            self._session = onnx_session(traced, self.module, normalised[:1])
         return self._session(normalised)
 
-    def _by_torch(self, normalised: Tensor) -> Any:
-        if self.layer is None:
-            return self.module(normalised)
-        hook = self.module.get_submodule(self.layer).register_forward_hook(_stop)
-        try:
-            self.module(normalised)
-        except _Reached as reached:
-            return reached.output
-        finally:
-            hook.remove()
-        raise OptionError(f"{self.name} does not use its layer {self.layer!r}; choose another.")
-
-    def _by_hook(self, normalised: Tensor) -> Any:
-        """The same without an exception, which cannot be traced; what is computed in vain, the trace leaves out."""
+    def _up_to_layer(self, normalised: Tensor, stop: bool = True) -> Any:
+        """What the layer gives when it is called first; the layers after it are not computed if ``stop``."""
         kept = []
-        target = self.module if self.layer is None else self.module.get_submodule(self.layer)
-        hook = target.register_forward_hook(lambda module, inputs, output: kept.append(output))
+
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            kept.append(output)
+            if stop:
+                raise _Reached
+
+        hook = self.module.get_submodule(self.layer or "").register_forward_hook(keep)
         try:
-            self.module(normalised)
+            with suppress(_Reached):
+                self.module(normalised)
         finally:
             hook.remove()
         if not kept:
@@ -134,14 +131,7 @@ class FeatureMapBackbone:
 
 
 class _Reached(Exception):
-    """Carries a layer's output past the layers that follow."""
-
-    def __init__(self, output: Any) -> None:
-        self.output = output
-
-
-def _stop(module: nn.Module, inputs: Any, output: Any) -> None:
-    raise _Reached(output)
+    """Ends a forward pass: what follows is not needed."""
 
 
 def weights_checksum(module: nn.Module) -> str:

@@ -102,7 +102,7 @@ class OnnxBackbone:
         results = [self._run(inputs[start : start + batch], batch) for start in range(0, len(inputs), batch)]
         result = torch.from_numpy(np.concatenate(results).astype(np.float32, copy=False)).to(pixels.device)
         if result.ndim == 4:
-            return TokenGrid(result.flatten(2).transpose(1, 2).contiguous(), (result.shape[2], result.shape[3]))
+            return TokenGrid.of_map(result)
         if pixels.shape[2] != pixels.shape[3]:
             raise ShapeError(f"Tokens of an ONNX model are taken for a square; got pixels {tuple(pixels.shape[2:])}.")
         side, prefix = self._square(result.shape[1])

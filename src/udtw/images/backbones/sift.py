@@ -51,5 +51,4 @@ class SiftBackbone:
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
         check_pixels(pixels)
         grey = (pixels.float() * pixels.new_tensor(LUMA).view(3, 1, 1)).sum(1, keepdim=True)
-        maps = self._descriptor(grey)
-        return TokenGrid(maps.flatten(2).transpose(1, 2).contiguous(), (maps.shape[2], maps.shape[3]))
+        return TokenGrid.of_map(self._descriptor(grey))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from udtw.data.choosing import some
 from udtw.data.folder import data_root
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.cars import find_cars
@@ -171,14 +172,14 @@ def _assemble(
         found = len(part_of) - len(missing)
         raise DataError(
             f"{name}: {len(part_of)} classes of images were expected under {where}, found {found}; "
-            f"missing: {_some(missing)}."
+            f"missing: {some(missing)}."
         )
     classes = [one for one in listing.classes if one in part_of]
     numbers = {one: number for number, one in enumerate(classes)}
     images = [(image, numbers[label]) for image, label in listing.images if label in numbers]
     notes = list(listing.notes)
     if left_out := sorted(present - set(part_of)):
-        notes.append(f"{len(left_out)} classes are not in the split and are left out: {_some(left_out)}")
+        notes.append(f"{len(left_out)} classes are not in the split and are left out: {some(left_out)}")
     if known.n_images and own is None and len(images) != known.n_images:
         notes.append(f"{len(images)} of the {known.n_images} images of the published set are here")
     splits = {part: sorted(numbers[one] for one in members) for part, members in split.items()}
@@ -192,12 +193,8 @@ def _split(name: str, known: Known, listing: Listing, where: str, present: set[s
         return shipped_split(name)
     if known.n_classes is not None and len(present) != known.n_classes:
         absent = sorted(set(listing.classes) - present)
-        more = f"; missing: {_some(absent)}" if absent else ""
+        more = f"; missing: {some(absent)}" if absent else ""
         raise DataError(
             f"{name}: {known.n_classes} classes of images were expected under {where}, found {len(present)}{more}."
         )
     return known.rule(listing)
-
-
-def _some(words: list[str], count: int = 5) -> str:
-    return ", ".join(words[:count]) + (f", … ({len(words)} in all)" if len(words) > count else "")

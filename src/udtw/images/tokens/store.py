@@ -130,5 +130,5 @@ def check_against(tokens: TokenSet, images: Images) -> None:
         "new": [name for name in now if name not in embedded and name not in skipped],
     }
     if any(found.values()):
-        said = "; ".join(f"{len(names)} {what}: {some(names)}" for what, names in found.items() if names)
+        said = "; ".join(f"{what}: {some(names)}" for what, names in found.items() if names)
         raise DataError(f"{images.name} is not what was embedded ({said}). Embed it again into the same folder.")
