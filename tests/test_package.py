@@ -55,6 +55,8 @@ def test_a_missing_numba_is_reported_and_not_fatal():
 LAYERS = [
     "errors",
     "lazy",
+    "spread",
+    "processes",
     "costs",
     "validate",
     "kernels",

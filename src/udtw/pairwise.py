@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ def pairwise(
     metric : "euclidean", "dtw", "soft_dtw", "soft_dtw_divergence" or "udtw"
         "udtw" gives ``d² + βΩ + λΩ'``, which is ``d²`` where no variances are given.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores.
+        Threads; None is 1, -1 all cores. Under ``joblib.parallel_config`` with a backend of processes or machines
+        (loky, Dask) its workers compute the table instead, each with one thread: the same bits.
     gamma, beta, lam, band, normalize : as in `udtw.align`
         A band is a radius, a fraction or "itakura" here.
     var_x, var_y : one array of variances σ² a series, optional
@@ -84,11 +86,10 @@ def pairwise(
         if metric == "euclidean":
             parts = [_euclidean(left, right, normalize)]
         elif metric == "dtw":
-            parts = request.fill(1, lambda block: dtw_values(block, normalize), advance)
+            parts = request.fill(1, partial(dtw_values, normalize=normalize), advance)
         elif metric == "udtw":
-            parts = request.fill(
-                2 if return_parts else 1, lambda block: udtw_values(block, beta, lam, normalize, return_parts), advance
-            )
+            value = partial(udtw_values, beta=beta, lam=lam, normalize=normalize, return_parts=return_parts)
+            parts = request.fill(2 if return_parts else 1, value, advance)
         else:
             parts = [_soft_dtw(request, metric == "soft_dtw_divergence", normalize, advance)]
     if not squared:
@@ -127,13 +128,14 @@ def dtw_values(block: Block, normalize: str | None) -> np.ndarray:
     return _scale(least_costs(block)[None], block, normalize, None)
 
 
+def _soft_min(block: Block, normalize: str | None) -> np.ndarray:
+    """The soft-DTW value of the pairs of a block, (1, pairs)."""
+    sums = path_sums(block, [ONE] if normalize == "path" else [])
+    return _scale(sums[:1], block, normalize, sums[1] if normalize == "path" else None)
+
+
 def _soft_dtw(request, divergence: bool, normalize: str | None, advance) -> np.ndarray:
-    wanted = [ONE] if normalize == "path" else []
-
-    def value(block: Block) -> np.ndarray:
-        sums = path_sums(block, wanted)
-        return _scale(sums[:1], block, normalize, sums[1] if wanted else None)
-
+    value = partial(_soft_min, normalize=normalize)
     [table] = request.fill(1, value, advance)
     if not divergence:
         return table

@@ -1,12 +1,12 @@
 """The blocks of pairs that `pairwise` works through, and how a backend evaluates one block."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from udtw import costs, validate
+from udtw import costs, spread, validate
 from udtw.kernels import engine
 from udtw.kernels.bands import Band, intervals
 from udtw.kernels.problem import Problem
@@ -14,6 +14,8 @@ from udtw.series import SeriesSet
 
 BLOCK_CELLS = 20_000_000
 """Cells of a block: about a tenth of a second of work."""
+TILE_CELLS = 400_000_000
+"""Cells of a tile, the work that is sent to another process at once: a second or two."""
 MATRIX_BYTES = 64 * 2**20
 """Bytes of cost matrices in flight where the kernel cannot build costs itself."""
 
@@ -82,6 +84,9 @@ class Request:
     ) -> list[np.ndarray]:
         """``parts`` tables (len(left), len(right)) from ``value(block)`` of shape (parts, pairs)."""
         out = np.empty((parts, len(self.left), len(self.right)), self.left.values.dtype)
+        if spread.chosen():
+            self._fill_elsewhere(out, value, advance)
+            return list(out)
         for block in self._blocks():
             result = value(block)
             out[:, block.i, block.j] = result
@@ -90,10 +95,42 @@ class Request:
             advance(len(block.i))
         return list(out)
 
+    def _fill_elsewhere(self, out: np.ndarray, value: Callable[[Block], np.ndarray], advance: Callable[[int], None]):
+        """Tiles of the table are filled by the workers of joblib's backend; each is sent only the series it needs."""
+        tiles = self._tiles()
+        tasks = [(self._tile(rows, columns), len(out), value) for rows, columns in tiles]
+        for number, result in spread.spread(_filled, tasks):
+            rows, columns = tiles[number]
+            out[:, rows[:, None], columns] = result
+            if self.symmetric:
+                out[:, columns[:, None], rows] = np.swapaxes(result, 1, 2)
+            advance(tasks[number][0].total)
+
+    def _tiles(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and columns of each tile; of a symmetric table only i ≤ j, as here, so that the bits are the same."""
+        rows, columns = np.arange(len(self.left)), np.arange(len(self.right))
+        cells = self.left.values.shape[1] * self.right.values.shape[1]
+        least, most = (max(1, int((size / cells) ** 0.5)) for size in (BLOCK_CELLS, TILE_CELLS))
+        fair = int((self.total / len(spread.shares(self.total))) ** 0.5)
+        edge = min(most, max(least, fair))
+        return [
+            (rows[r : r + edge], columns[c : c + edge])
+            for r in range(0, len(rows), edge)
+            for c in range(r if self.symmetric else 0, len(columns), edge)
+        ]
+
+    def _tile(self, rows: np.ndarray, columns: np.ndarray) -> "Request":
+        own = self.symmetric and rows[0] == columns[0]
+        return replace(self, left=self.left[rows], right=self.right[columns], symmetric=own, threads=1)
+
     def selves(self, series: SeriesSet, value: Callable[[Block], np.ndarray]) -> np.ndarray:
         """``value`` of each series with itself."""
         every = np.arange(len(series))
         return value(self._block(series, series, every, every))[0]
+
+
+def _filled(request: Request, parts: int, value: Callable[[Block], np.ndarray]) -> np.ndarray:
+    return np.stack(request.fill(parts, value, lambda pairs: None))
 
 
 def blocks(

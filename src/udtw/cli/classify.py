@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
+from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import messages, show
 
 
@@ -38,6 +39,7 @@ def classify(
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option(help="Threads of the neighbour search; -1: all cores.")] = 1,
     seed: options.Seed = 0,
+    dask: Dask = None,
     json: options.Json = False,
 ) -> None:
     """Classify: train on the training split, print the accuracy on the test split.
@@ -59,13 +61,14 @@ def classify(
     data = datasets.load(name, data_dir, seed=seed, normalize=not raw)
     used: dict[str, Any] = {"metric": str(metric), "band": options.parse_band(band), "gamma": gamma, "beta": beta}
     estimator, extra = _estimator(model, used, k, objective, max_iter, jobs, seed)
-    with messages().status(f"training on {len(data.train)} series …"):
-        begin = time.perf_counter()
-        estimator.fit(data.train.X, data.train.y)
-        fitted = time.perf_counter()
-    with messages().status(f"predicting {len(data.test)} series …"):
-        guesses = estimator.predict(data.test.X)
-        done = time.perf_counter()
+    with cluster(dask):
+        with messages().status(f"training on {len(data.train)} series …"):
+            begin = time.perf_counter()
+            estimator.fit(data.train.X, data.train.y)
+            fitted = time.perf_counter()
+        with messages().status(f"predicting {len(data.test)} series …"):
+            guesses = estimator.predict(data.test.X)
+            done = time.perf_counter()
     right = guesses == data.test.y
     result = {
         "dataset": data.name,

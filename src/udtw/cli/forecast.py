@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from udtw.cli import options
+from udtw.cli import options, training
 from udtw.cli.output import messages, note, save_figure, show
 
 SHOWN = 6
@@ -29,6 +29,13 @@ def forecast(
     raw: Annotated[bool, typer.Option("--raw", help="Do not bring each series to mean 0, std 1 first.")] = False,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the training in this file after every epoch, and go on from it if it is there."),
+    ] = None,
+    devices: training.Devices = 1,
+    accelerator: training.Accelerator = "cpu",
+    strategy: training.Strategy = "auto",
     plot: options.Plot = None,
     save: Annotated[
         Path | None, typer.Option(help="Keep the forecaster in this folder (JSON and safetensors).")
@@ -46,6 +53,8 @@ def forecast(
 
     - `udtw forecast ECG5000 --data-dir ~/ucr --loss euclidean --horizon 0.4 --json`
 
+    - `torchrun --nproc-per-node 2 --no-python udtw forecast ECG5000 --data-dir ~/ucr --checkpoint training`
+
     - `udtw forecast ECG5000 --data-dir ~/ucr --save model`, and in Python `SequenceForecaster.load("model")`
     """
     import numpy as np
@@ -58,8 +67,11 @@ def forecast(
     train, test = (_equally_long(name, part.X) for part in (data.train, data.test))
     cut = _cut(train.shape[1], horizon)
     model = SequenceForecaster(str(loss), gamma=gamma, beta=beta, max_epochs=max_epochs, random_state=seed)
+    fabric = training.launch(accelerator, devices, strategy)
     with messages().status(f"training on {len(train)} series …"):
-        model.fit(train[:, :cut], train[:, cut:])
+        model.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
+    if fabric is not None and not fabric.is_global_zero:
+        return
     past, truth = test[:, :cut], test[:, cut:]
     future, std = model.predict(past, return_std=True)
     deep = (future, truth) if truth.ndim == 3 else (future[..., None], truth[..., None])

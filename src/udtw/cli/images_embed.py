@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options
+from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import note, show
 
 LISTED = 5
@@ -49,6 +50,7 @@ def embed(
         bool, typer.Option("--replace", help="Give up tokens that are in OUT of other images or another backbone.")
     ] = False,
     seed: options.Seed = 0,
+    dask: Dask = None,
     json: options.Json = False,
 ) -> None:
     """Extract the tokens of a data set once; training and evaluation then read them and never run the backbone.
@@ -76,11 +78,12 @@ def embed(
         images = images.of_split(split)
     if per_class is not None:
         images = images.limited(per_class)
-    found = extract(
-        images, load_backbone(backbone), out, views=views, augmentation=str(augmentation) if views else None, seed=seed,
-        attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error), replace=replace,
-        progress=True,
-    )  # fmt: skip
+    with cluster(dask):
+        found = extract(
+            images, load_backbone(backbone), out, views=views, augmentation=str(augmentation) if views else None,
+            seed=seed, attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error),
+            replace=replace, progress=True,
+        )  # fmt: skip
     for skipped in found.skipped[:LISTED]:
         note(f"left out {skipped.name}: {skipped.reason}")
     result = {

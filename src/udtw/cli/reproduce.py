@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options
+from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import messages, note
 
 
@@ -32,6 +33,7 @@ def reproduce(
     ] = None,
     per_class: options.PerClass = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
+    dask: Dask = None,
 ) -> None:
     """Run an experiment of the paper and write its report.
 
@@ -49,6 +51,8 @@ def reproduce(
     - `udtw reproduce utd-mhad --data-dir ~/skeletons --jobs 2`
 
     - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
+
+    - `udtw reproduce ucr --data-dir /shared/ucr --out /shared/runs --dask tcp://10.0.0.1:8786`
     """
     from udtw.experiments import Store, run
     from udtw.experiments.lock import exclusive
@@ -68,10 +72,11 @@ def reproduce(
     )
     store = Store(folder / "units")
     missing = [unit for unit in units if not store.has(unit)]
-    if missing and hasattr(module, "prepare"):
-        with exclusive(folder / "tokens"):
-            module.prepare(missing, where, str(folder), jobs)
-    summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
+    with cluster(dask):
+        if missing and hasattr(module, "prepare"):
+            with exclusive(folder / "tokens"):
+                module.prepare(missing, where, str(folder), jobs)
+        summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
     results = store.results()
     if results:
         note(f"Open {write_report(name, results, folder)}")

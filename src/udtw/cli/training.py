@@ -83,15 +83,22 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def launch(accelerator: str, devices: int, strategy: str) -> Any:
-    """A launched lightning-fabric object, whose other processes run the same command; None where one is enough."""
-    if (accelerator, devices, strategy) == ("cpu", 1, "auto"):
+    """A launched lightning-fabric object, whose other processes run the same command; None where one is enough.
+
+    Under ``torchrun`` the processes are there already, and their number is torchrun's.
+    """
+    from udtw.processes import join_torchrun
+
+    found = join_torchrun(accelerator)
+    if found is None and (accelerator, devices, strategy) == ("cpu", 1, "auto"):
         return None
+    devices, machines = found or (devices, 1)
     try:
         from lightning_fabric import Fabric
     except ModuleNotFoundError as error:
         raise ImportError(
             "Several devices need lightning-fabric; install it with: pip install 'udtw[distributed]'"
         ) from error
-    fabric = Fabric(accelerator=accelerator, devices=devices, strategy=strategy)
+    fabric = Fabric(accelerator=accelerator, devices=devices, strategy=strategy, num_nodes=machines)
     fabric.launch()
     return fabric

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import joblib
@@ -14,7 +15,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from udtw.errors import OptionError, WorkerError
+from udtw import spread
+from udtw.errors import WorkerError
 from udtw.experiments.lock import exclusive
 from udtw.experiments.store import Store
 from udtw.experiments.units import Unit
@@ -45,12 +47,13 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
     """Call ``work(unit)`` for every unit without a result in ``store`` and keep the dict that it returns.
 
     With ``n_jobs`` above 1 (−1: all cores) the units run in as many processes of one torch thread each, and each
-    process writes its own results; with 1 they run here, with the threads that torch has. However the run is stopped,
+    process writes its own results; with 1 they run here, with the threads that torch has. Where
+    ``joblib.parallel_config`` names a backend, Dask for instance, its workers run the units instead and send the
+    results back; files that a unit reads or keeps must be at the same place there. However the run is stopped,
     by Ctrl-C, SIGKILL or a power cut, the units finished so far stay finished, and the next run goes on.
     A second run on the same folder is refused meanwhile. The progress is shown on ``console``, or on standard error.
     """
-    if not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise OptionError(f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.")
+    spread.check_jobs(n_jobs)
     console = console or Console(stderr=True)
     wanted = list(dict.fromkeys(units))
     with exclusive(store.folder):
@@ -79,6 +82,9 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
 
 def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Outcomes:
     """One value a finished unit, in the order in which they finish."""
+    if spread.chosen():
+        yield from _outcomes_elsewhere(pending, work, store)
+        return
     if n_jobs == 1 or not pending:
         yield from (_compute(unit, work, store) for unit in pending)
         return
@@ -87,6 +93,29 @@ def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Out
     calls = (joblib.delayed(_compute_in_worker)(unit, work, store, os.getpid()) for unit in pending)
     with closing(parallel(calls)) as outcomes:
         yield from outcomes
+
+
+def _outcomes_elsewhere(pending: list[Unit], work: Work, store: Store) -> Outcomes:
+    tasks = [(unit, work) for unit in pending]
+    with closing(spread.spread(_compute_elsewhere, tasks)) as finished:  # type: ignore[type-var]
+        for number, (result, failure) in finished:
+            yield failure or _compute(pending[number], partial(_known, result), store)
+
+
+def _known(result: dict[str, Any], unit: Unit) -> dict[str, Any]:
+    return result
+
+
+def _compute_elsewhere(unit: Unit, work: Work) -> tuple[dict[str, Any] | None, Failure | None]:
+    """The result of a unit, to be written by the process that asked for it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return work(unit), None
+    except (Exception, SystemExit) as error:
+        return None, _failure(unit, error)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _compute_in_worker(unit: Unit, work: Work, store: Store, parent: int) -> Failure | None:
@@ -101,8 +130,12 @@ def _compute(unit: Unit, work: Work, store: Store) -> Failure | None:
     try:
         store.write(unit, work(unit))
     except (Exception, SystemExit) as error:
-        return Failure(unit, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return _failure(unit, error)
     return None
+
+
+def _failure(unit: Unit, error: BaseException) -> Failure:
+    return Failure(unit, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
 
 
 def _shown(outcomes: Outcomes, total: int, console: Console) -> Outcomes:

@@ -10,10 +10,10 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
 from udtw.errors import OptionError
-from udtw.fewshot.comparators import Comparison
 from udtw.fewshot.loop import cosine_rate, own_randomness
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.source import moved
+from udtw.processes import Processes
 
 
 class ViewSource(Protocol):
@@ -31,11 +31,14 @@ class ContrastiveTask:
     A step draws ``batch_size`` samples and two views of each. The first view of sample i must be closer to its second
     view than to the second views of all others, and the other way round. The score is that by which the model
     classifies: d², or d² + βΩ with the objective "cross_entropy".
+
+    With a ``fabric`` (lightning-fabric) of several processes, each compares its share of the first views with all
+    second views, and the scores are exchanged: the same step, up to rounding.
     """
 
     def __init__(
         self, model: FewShotModel, source: ViewSource, *, n_steps: int, batch_size: int = 32, temperature: float = 0.1,
-        learning_rate: float = 1e-3, weight_decay: float = 1e-6, seed: int = 0,
+        learning_rate: float = 1e-3, weight_decay: float = 1e-6, seed: int = 0, fabric: Any = None,
     ) -> None:  # fmt: skip
         if not temperature > 0:
             raise OptionError(f"temperature must be positive; got {temperature}.")
@@ -43,7 +46,9 @@ class ContrastiveTask:
             raise OptionError(
                 f"Telling samples apart takes two in a batch; got batch_size={batch_size} of {len(source)} samples."
             )
-        self.model, self.source, self.seed = model, source, seed
+        self.processes = Processes(fabric)
+        self.model = model if fabric is None else fabric.to_device(model)
+        self.source, self.seed = source, seed
         self.n_steps, self.rate, self.temperature = n_steps, learning_rate, temperature
         self.batch_size = min(batch_size, len(source))
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True)
@@ -58,15 +63,19 @@ class ContrastiveTask:
         views = self.source.two_views(chosen, generator)
         with own_randomness(self.seed, number, device=device):
             first, second = (self.model.encode(moved(view, device)) for view in views)
-            comparison = self.model.comparator(first, second)
-        loss = info_nce(self.model.objective.scores(comparison), self.temperature) + self._penalty(comparison)
+            rows = self.processes.rows(len(first)).to(device)
+            comparison = self.model.comparator(first[rows], second)
+        # (rows, B + 1): the scores, and Ω of the positive pair
+        omega = comparison.regularizer.gather(1, rows[:, None])
+        mine = torch.cat([self.model.objective.scores(comparison), omega], dim=1)
+        every = self.processes.gather(mine, len(first)).requires_grad_()
+        loss = info_nce(every[:, :-1], self.temperature) + self.model.objective.beta * every[:, -1].mean()
+        [gradient] = torch.autograd.grad(loss, every)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        mine.backward(self.processes.own(gradient))
+        self.processes.sum_gradients(self.model.parameters())
         self.optimizer.step()
         return float(loss.detach())
-
-    def _penalty(self, comparison: Comparison) -> Tensor:
-        return self.model.objective.beta * comparison.regularizer.diagonal().mean()
 
 
 def info_nce(scores: Tensor, temperature: float) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
-from udtw.errors import OptionError
 from udtw.fewshot import checkpoint, loop
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
@@ -36,10 +35,8 @@ class Recognizer(ABC):
         """Train on samples of the training classes. Labels are read in supervised mode only.
 
         With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
-        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU (supervised mode).
+        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU.
         """
-        if fabric is not None and self.recipe.mode != "supervised":
-            raise OptionError("Training without labels runs in one process; leave out the devices and the accelerator.")
         task = self._task(samples, fabric)
         self.losses = loop.run(
             task, self.recipe.n_steps, config=self.config, checkpoint_path=checkpoint_path,

@@ -1,6 +1,7 @@
 """Dictionary learning without labels: dictionary steps and encoder steps take turns."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from udtw.fewshot.loop import own_randomness
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.source import Source, moved
 from udtw.fewshot.tokens import Tokens
+from udtw.processes import Processes
 
 
 class DictionaryTask:
@@ -23,13 +25,20 @@ class DictionaryTask:
 
     The objective is least where all samples have the same tokens. Against that, the encoder's step also minimises
     ``spread · mean over features of max(0, 1 − √d·std)``, the standard deviation being that of the batch's tokens.
+
+    With a ``fabric`` (lightning-fabric) of several processes, each compares its share of the samples with the atoms,
+    which is nearly all of the work, and the distances are exchanged; the rest every process does for itself.
     """
 
     def __init__(
         self, model: FewShotModel, dictionary: Dictionary, source: Source, *, batch_size: int = 32, dict_iter: int = 10,
         dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, spread: float = 1.0,
-        seed: int = 0,
+        seed: int = 0, fabric: Any = None,
     ) -> None:  # fmt: skip
+        self.processes = Processes(fabric)
+        for module in (model, dictionary):
+            if fabric is not None:
+                fabric.to_device(module)
         self.model, self.dictionary, self.source = model, dictionary, source
         self.batch_size, self.dict_iter, self.beta, self.seed = batch_size, dict_iter, beta, seed
         self.spread = spread
@@ -68,7 +77,7 @@ class DictionaryTask:
 
     @torch.no_grad()
     def _codes(self, tokens: Tokens) -> Tensor:
-        return codes_of(self.model, self.dictionary, tokens)
+        return codes_of(self.model, self.dictionary, tokens, self.processes)
 
 
 def narrowness(tokens: Tokens) -> Tensor:
@@ -78,7 +87,10 @@ def narrowness(tokens: Tokens) -> Tensor:
     return torch.relu(1 - values.shape[1] ** 0.5 * std).mean()
 
 
-def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens) -> Tensor:
-    """(B, K): the codes of encoded samples."""
+def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens, processes: Processes | None = None) -> Tensor:
+    """(B, K): the codes of encoded samples, whose distances several ``processes`` may find together."""
+    processes = processes or Processes()
+    rows = processes.rows(len(tokens)).to(tokens.features.device)
     atoms = model.with_variance(dictionary.tokens())
-    return dictionary.codes(model.comparator(tokens, atoms).distance)
+    distance = model.comparator(tokens[rows], atoms).distance
+    return dictionary.codes(processes.gather(distance, len(tokens)))

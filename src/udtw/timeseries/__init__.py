@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
 
 from udtw.timeseries.barycenter import Barycenter, barycenter
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.class_barycenters import class_barycenters
 from udtw.timeseries.forecaster import SequenceForecaster
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 
@@ -20,4 +21,5 @@ __all__ = [
     "NearestCentroidTimeSeriesClassifier",
     "SequenceForecaster",
     "barycenter",
+    "class_barycenters",
 ]

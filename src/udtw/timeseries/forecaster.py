@@ -1,6 +1,7 @@
 """SequenceForecaster: from the observed past of a series to its future, trained by a distance between sequences."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from udtw.errors import OptionError, ShapeError
-from udtw.timeseries import forecaster_files, training
+from udtw.processes import Processes
+from udtw.timeseries import forecaster_files
 from udtw.timeseries.calibration import calibrate
 from udtw.timeseries.forecaster_checks import check_options, hidden_widths, with_features
 from udtw.timeseries.forecaster_networks import Forecaster, initialise, make_loss, sigma_of
+from udtw.timeseries.forecaster_training import train_phases
 from udtw.timeseries.scale import Scale
+from udtw.timeseries.training import History
+from udtw.timeseries.training_file import TrainingFile
 
 Floats = NDArray[np.floating]
+
+TRAINING_OPTIONS = ("learning_rate", "weight_decay", "batch_size", "max_epochs", "patience")
 
 
 class SequenceForecaster(RegressorMixin, BaseEstimator):
@@ -135,13 +142,24 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> "SequenceForecaster":
+    def fit(
+        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, *, checkpoint_path: str | Path | None = None,
+        fabric: Any = None,
+    ) -> "SequenceForecaster":  # fmt: skip
         """Learn to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]); a 1-D ``y`` is one step each.
 
         ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
-        ``validation_fraction`` of the training series does.
+        ``validation_fraction`` of the training series does. With ``checkpoint_path`` the state of the training is
+        written there after every epoch, and a training that was stopped, in whatever way, goes on from it with the same
+        result. ``fabric``: a launched lightning-fabric object, whose processes share the series of every batch.
         """
         check_options(self)
+        if (checkpoint_path is not None or fabric is not None) and not isinstance(self.random_state, Integral):
+            raise OptionError(
+                "A training that goes on, or is shared by several processes, needs the same random numbers each time: "
+                f"give random_state as an integer; got {self.random_state!r}."
+            )
+        self._device = self.device if fabric is None else str(fabric.device)
         x, future, self._y_ndim = self._validated(X, y, reset=True)
         self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
@@ -158,9 +176,15 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         valid_data = None if valid is None else self._standardised(*valid)
         self.model_, loss = self._networks(generator)
         self.sigma_ = sigma_of(loss)
-        self.history_: dict[str, training.History] = {}
+        self.history_: dict[str, History] = {}
+        processes = Processes(fabric)
+        options = {name: getattr(self, name) for name in TRAINING_OPTIONS}
         try:
-            self._train(loss, data, valid_data, generator)
+            train_phases(
+                self.model_, self._phases(loss), data, valid_data, self.history_, options=options, generator=generator,
+                file=self._training_file(checkpoint_path, (x, future, *(valid or ())), processes.writes),
+                processes=processes, verbose=self.verbose,
+            )  # fmt: skip
         finally:  # an interrupt finds the best weights in place
             self.model_.generator = None
             for module in (self.model_, self.sigma_):
@@ -246,7 +270,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
 
     def _standardised(self, x: Floats, future: Floats) -> tuple[Tensor, Tensor]:
         return tuple(  # type: ignore[return-value]
-            torch.tensor(scale.apply(array), dtype=torch.float32, device=self.device)
+            torch.tensor(scale.apply(array), dtype=torch.float32, device=self._device)
             for scale, array in ((self._x_scale, x), (self._y_scale, future))
         )
 
@@ -264,27 +288,20 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             model.generator = generator
             for module in (model, loss):
                 initialise(module, generator)
-                module.to(self.device)
+                module.to(self._device)
         return model, loss
 
-    def _train(
-        self,
-        loss: nn.Module,
-        data: tuple[Tensor, Tensor],
-        valid: tuple[Tensor, Tensor] | None,
-        generator: torch.Generator,
-    ) -> None:
-        phases = {self.loss: loss}
-        if self.warm_start_euclidean and self.loss != "euclidean":
-            first = make_loss("euclidean", self._future_shape, sigma=None, sigma_range=None, beta=0.0)
-            phases = {"euclidean": first, **phases}
-        for name, objective in phases.items():
-            with training.progress(f"{name} loss", self.max_epochs, self.verbose) as tick:
-                self.history_[name] = training.train(
-                    self.model_, objective, data, valid, learning_rate=self.learning_rate,
-                    weight_decay=self.weight_decay, batch_size=self.batch_size, max_epochs=self.max_epochs,
-                    patience=self.patience, generator=generator, tick=tick,
-                )  # fmt: skip
+    def _phases(self, loss: nn.Module) -> dict[str, nn.Module]:
+        """The losses to train with, one after the other."""
+        if not self.warm_start_euclidean or self.loss == "euclidean":
+            return {self.loss: loss}
+        first = make_loss("euclidean", self._future_shape, sigma=None, sigma_range=None, beta=0.0)
+        return {"euclidean": first, self.loss: loss}
+
+    def _training_file(self, path: str | Path | None, data: Sequence[Floats], writes: bool) -> TrainingFile | None:
+        if path is None:
+            return None
+        return TrainingFile(Path(path), forecaster_files.settings_of(self, *data), writes)
 
     @torch.no_grad()
     def _forecast(self, x: Floats) -> tuple[Floats, Floats]:

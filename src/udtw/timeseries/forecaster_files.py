@@ -65,6 +65,16 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
             old.unlink(missing_ok=True)
 
 
+def settings_of(forecaster: "SequenceForecaster", *arrays: np.ndarray) -> dict[str, Any]:
+    """All that a training depends on, as JSON values; the data by their checksum."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    params = forecaster.get_params(deep=False)
+    settings = {key: _plain(key, value) for key, value in params.items() if key not in ("device", "verbose")}
+    return settings | {"data": digest.hexdigest()}
+
+
 def load(cls: type[Estimator], folder: Path) -> Estimator:
     """The forecaster in ``folder``; anything that `save` did not write is a `FileFormatError`."""
     if not folder.exists():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from udtw.nn import SigmaNet
 from udtw.series import SeriesSet
-from udtw.timeseries.barycenter import barycenter
+from udtw.timeseries.class_barycenters import barycenters_of
 from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
 from udtw.timeseries.sigma_kinds import sigma_bounds, starting_sigma
@@ -96,16 +96,13 @@ def frechet_means(
     start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, max_iter: int
 ) -> tuple[Tensor, list[float]]:
     """(C, L, d): the Fréchet mean of every class by `barycenter`, without uncertainty; and the last class's trace."""
-    length = start.values.shape[1]
-    means = []
-    for c in range(len(start)):
-        members = series[np.flatnonzero(codes == c)]
-        found = barycenter(
-            members.rows(), metric.name, gamma=metric.gamma, band=metric.band, sigma=None, length=length,
-            max_iter=max_iter,
-        )  # fmt: skip
-        means.append(found.mean)
-    return torch.tensor(np.stack(means), dtype=torch.float32), found.trace
+    members = [series[np.flatnonzero(codes == c)].rows() for c in range(len(start))]
+    params = {
+        "gamma": metric.gamma, "band": metric.band, "sigma": None, "length": start.values.shape[1],
+        "max_iter": max_iter,
+    }  # fmt: skip
+    found = barycenters_of(members, metric.name, params)
+    return torch.tensor(np.stack([one.mean for one in found]), dtype=torch.float32), found[-1].trace
 
 
 def train_prototypes(

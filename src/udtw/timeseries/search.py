@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from udtw import spread
 from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
 from udtw.pairwise_blocks import BLOCK_CELLS, Block
 from udtw.series import SeriesSet
@@ -29,9 +30,14 @@ class Neighbours:
 
 
 def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int | None = None) -> Neighbours:
-    """The k nearest of ``train`` to each of ``x``; the same as from the full table."""
+    """The k nearest of ``train`` to each of ``x``; the same as from the full table.
+
+    With ``n_jobs`` threads, or by the workers of the joblib backend that is active (see `udtw.pairwise`).
+    """
     if not bounded(metric):
         return _best(metric.table(x, train, n_jobs), k, 0.0)
+    if spread.chosen():
+        return _nearest_elsewhere(x, train, k, metric)
     x, train = matched(x, train)
     band, threads, backend = parsed_band(metric.band), threads_of(n_jobs), backend_of("auto")
 
@@ -56,6 +62,18 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
     cells = x.values.shape[1] * train.values.shape[1]
     table, computed = _search(quick, k, bounds, exact, max(1, BLOCK_CELLS // cells))
     return _best(table, k, 1 - computed / table.size)
+
+
+def _nearest_elsewhere(x: SeriesSet, train: SeriesSet, k: int, metric: Metric) -> Neighbours:
+    shares = spread.shares(len(x))
+    tasks = [(x[np.asarray(share)], train, k, metric) for share in shares]
+    found = dict(spread.spread(nearest, tasks))
+    parts = [found[number] for number in range(len(shares))]
+    return Neighbours(
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.indices for part in parts]),
+        float(np.average([part.saved for part in parts], weights=[len(share) for share in shares])),
+    )
 
 
 PairValues = Callable[[np.ndarray, np.ndarray], np.ndarray]

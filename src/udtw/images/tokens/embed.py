@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from udtw import spread
 from udtw.data.checked_shards import finished, plan_of, refuse_other_sets, write_manifest
 from udtw.data.progress import progress_bar
 from udtw.data.skipping import Skipped, check_on_error
@@ -55,10 +56,11 @@ def embed(
     settings of one's own) and ``seed``. ``attention``: also the backbone's attention. A shard that is there in full and
     was made by the same backbone in the same way from the same image files is kept, so that an interrupted run goes on
     and a changed image costs one shard. With ``n_jobs`` above 1 (−1: all cores) shards are made in as many processes
-    of one torch thread each. ``on_error``: "raise" stops at the first image that cannot be read, "skip" leaves it out
-    and lists it. Tokens in ``folder`` of images that are not among these, or of another backbone or augmentation, are
-    given up only with ``replace``. Tokens of a process with other threads, or of another ``batch_size``, may differ in
-    their last bit.
+    of one torch thread each; where ``joblib.parallel_config`` names a backend, Dask for instance, by its workers, which
+    must see the images and ``folder`` at the same place. ``on_error``: "raise" stops at the first image that cannot be
+    read, "skip" leaves it out and lists it. Tokens in ``folder`` of images that are not among these, or of another
+    backbone or augmentation, are given up only with ``replace``. Tokens of a process with other threads, or of another
+    ``batch_size``, may differ in their last bit.
     """
     check_on_error(on_error)
     _check_counts(views=(views, 0), batch_size=(batch_size, 1), images_per_shard=(images_per_shard, 1))
@@ -148,8 +150,7 @@ def _check_counts(**counts: tuple[int, int]) -> None:
 
 
 def _processes(n_jobs: int) -> int:
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise OptionError(f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.")
+    spread.check_jobs(n_jobs)
     if n_jobs == 1:
         return 1
     try:

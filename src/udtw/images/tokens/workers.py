@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
+from udtw import spread
 from udtw.errors import UdtwError, WorkerError
+from udtw.images.threads import torch_threads
 from udtw.images.tokens.extract import Job, Part, make_shard
 from udtw.images.tokens.shards import Contents
 
@@ -22,6 +24,9 @@ def make_shards(
     job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
 ) -> Iterator[tuple[int, tuple[str, Contents]]]:
     """Number, file and contents of each shard, as it is finished."""
+    if spread.chosen():
+        yield from _make_elsewhere(job, parts, advance)
+        return
     if n_jobs == 1 or len(parts) < 2:
         for part in parts:
             yield part.number, make_shard(job, part, advance)
@@ -49,6 +54,24 @@ def make_shards(
         raise
     finally:
         pool.shutdown(kill_workers=kill)
+
+
+def _make_elsewhere(
+    job: Job, parts: Sequence[Part], advance: Callable[..., None]
+) -> Iterator[tuple[int, tuple[str, Contents]]]:
+    """By the workers of joblib's backend, which write into the same folder."""
+    for k, made in spread.spread(_make_alone, [(job, part) for part in parts]):
+        if not (job.folder / made[0]).exists():
+            raise WorkerError(
+                f"A worker wrote {made[0]}, but it is not in {job.folder} here. The workers must see the same folder."
+            )
+        advance(len(parts[k].indices))
+        yield parts[k].number, made
+
+
+def _make_alone(job: Job, part: Part) -> tuple[str, Contents]:
+    with torch_threads(1):
+        return make_shard(job, part)
 
 
 def _start(job: Job, parent: int) -> None:

@@ -1,0 +1,93 @@
+"""Several processes that do the steps of one training together: each takes a share of the rows of every step."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Processes:
+    """The processes of a launched lightning-fabric object; a single one without it.
+
+    All hold the same weights and draw the same random numbers. Each compares its own rows of a batch, and the gradients
+    are summed: the step of one process, up to rounding.
+    """
+
+    def __init__(self, fabric: Any = None) -> None:
+        self.fabric = fabric
+        self.rank: int = 0 if fabric is None else fabric.global_rank
+        self.world: int = 1 if fabric is None else fabric.world_size
+
+    @property
+    def writes(self) -> bool:
+        """Whether this is the process that writes files."""
+        return self.rank == 0
+
+    def rows(self, count: int) -> Tensor:
+        """This process's share of ``range(count)``: the same number for all, so the last may be given repeatedly."""
+        each = -(-count // self.world)
+        return torch.arange(self.rank * each, (self.rank + 1) * each).clamp(max=count - 1)
+
+    def share(self, count: int) -> Tensor:
+        """This process's share of ``range(count)``, each row given to one process; it may be empty."""
+        each = -(-count // self.world)
+        return torch.arange(min(self.rank * each, count), min((self.rank + 1) * each, count))
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum of a tensor over the processes."""
+        return value if self.world == 1 else self.fabric.all_reduce(value, reduce_op="sum").to(value)
+
+    def gather(self, mine: Tensor, count: int) -> Tensor:
+        """(count, …) from the `rows` (each, …) of all processes. No gradient passes."""
+        if self.world == 1:
+            return mine.detach()
+        return self.fabric.all_gather(mine.detach().contiguous()).flatten(0, 1)[:count]
+
+    def own(self, every: Tensor) -> Tensor:
+        """The `rows` of ``every`` (count, …), zero where a row was given repeatedly."""
+        if self.world == 1:
+            return every
+        rows = self.rows(len(every))
+        first = self.rank * len(rows) + torch.arange(len(rows)) < len(every)
+        return every[rows.to(every.device)] * first.to(every.device).view(-1, *[1] * (every.ndim - 1))
+
+    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Replace every gradient by its sum over the processes, in one exchange."""
+        if self.world == 1:
+            return
+        kept = [p for p in parameters if p.requires_grad]
+        for parameter in kept:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        flat = torch.cat([p.grad.flatten() for p in kept if p.grad is not None])
+        for parameter, part in zip(kept, self.sum(flat).split([p.numel() for p in kept]), strict=True):
+            parameter.grad = part.view_as(parameter)
+
+
+def join_torchrun(accelerator: str) -> tuple[int, int] | None:
+    """Join the other processes that ``torchrun`` has started: (processes a machine, machines); None if it has not.
+
+    The processes find each other in the store of torchrun. After a restart it still has the addresses of the dead ones,
+    so each attempt writes under a name of its own.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    from torch import distributed
+
+    world, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    if not distributed.is_initialized():
+        rank, attempt = int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]
+        shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        store = distributed.TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world, is_master=rank == 0 and not shared
+        )
+        on_gpu = accelerator in ("cuda", "gpu") or (accelerator == "auto" and torch.cuda.is_available())
+        distributed.init_process_group(
+            "nccl" if on_gpu else "gloo",
+            store=distributed.PrefixStore(f"udtw/{attempt}", store),
+            rank=rank,
+            world_size=world,
+        )
+    return here, world // here
