@@ -14,6 +14,9 @@ def _kernel_fingerprint() -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # There is a test process for each core; threads beside them would only wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba-cache" / _kernel_fingerprint()))
 
 
