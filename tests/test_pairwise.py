@@ -131,9 +131,10 @@ def test_progress_bar_counts_every_pair(capsys):
 
 
 def test_a_table_that_does_not_fit_is_refused_with_an_estimate(monkeypatch):
-    monkeypatch.setattr("os.sysconf", lambda name: 10)
-    with pytest.raises(SizeError, match=r"12 × 12 distances need .* GiB"):
-        udtw.pairwise(RNG.standard_normal((12, 5)))
+    monkeypatch.setattr("udtw.memory.free_bytes", lambda: 2**30)
+    series = np.zeros((20_000, 1))
+    with pytest.raises(SizeError, match=r"20,000 × 20,000 distances \(dtw\) would take about 4\.2 GiB.*in parts"):
+        udtw.pairwise(series, metric="dtw")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch import Tensor
 from udtw import validate
 from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError
-from udtw.kernels import engine
+from udtw.kernels import engine, footprint
 from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem
 from udtw.lazy import lazy
 from udtw.prepare import for_kernels, prepare, self_pair, without_autocast
@@ -39,6 +39,7 @@ class Alignment:
     @lazy
     def variance(self) -> Any:
         """``Σ`` (B, N, M)."""
+        footprint.refuse_cost_matrix(self._problem)
         variance = self._problem.pair_variance()
         if variance is None:
             variance = self._problem.main.new_ones(self._problem.shape)
@@ -52,6 +53,7 @@ class Alignment:
 
     @lazy
     def _weighted_cost(self) -> Tensor:
+        footprint.refuse_cost_matrix(self._problem)
         return self._problem.weighted_cost()
 
     @lazy

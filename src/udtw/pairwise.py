@@ -1,6 +1,5 @@
 """All pairs of two collections of series, in parallel and in bounded memory."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,11 +10,12 @@ import torch
 from torch import Tensor
 
 from udtw import validate
-from udtw.errors import BackendError, LengthError, OptionError, ShapeError, SizeError
+from udtw.errors import BackendError, LengthError, OptionError, ShapeError
 from udtw.kernels import bands, engine
 from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE
 from udtw.kernels.threads import available_cores
-from udtw.pairwise_blocks import Block, blocks, least_costs, path_sums
+from udtw.memory import refuse_if_too_large
+from udtw.pairwise_blocks import Block, blocks, least_costs, path_sums, workspace_bytes
 from udtw.series import SeriesSet, load_series
 
 METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
@@ -79,7 +79,7 @@ def pairwise(
         raise OptionError("var_y needs Y; without Y, var_x serves both sides.")
     right = left if symmetric else load_series("Y", Y, var_y, nan_policy)
     left, right = matched(left, right)
-    _refuse_if_too_large(left, right, 2 if return_parts else 1)
+    _refuse_if_too_large(left, right, metric, 2 if return_parts else 1)
     threads = threads_of(n_jobs)
     request = blocks(left, right, symmetric, parsed_band(band), positive(gamma), threads, backend_of(backend))
     with _progress_bar(progress, request.total, metric) as advance:
@@ -173,17 +173,17 @@ def matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:
     return left, right
 
 
-def _refuse_if_too_large(left: SeriesSet, right: SeriesSet, tables: int) -> None:
-    needed = len(left) * len(right) * left.values.itemsize * tables
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return  # the system does not tell
-    if needed > free:
-        raise SizeError(
-            f"{len(left):,} × {len(right):,} distances need {needed / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free. "
-            "Compare in parts, for example pairwise(X[:1000], Y)."
-        )
+def _refuse_if_too_large(left: SeriesSet, right: SeriesSet, metric: str, tables: int) -> None:
+    item = left.values.itemsize
+    if metric == "soft_dtw_divergence":
+        tables += 2  # the self-distances' sums are spread out and subtracted in new tables
+    needed = len(left) * len(right) * item * tables
+    needed += right.values.nbytes if metric == "euclidean" else workspace_bytes(left, right)
+    refuse_if_too_large(
+        needed,
+        f"{len(left):,} × {len(right):,} distances ({metric})",
+        "Compare in parts, for example pairwise(X[:1000], Y), or pass float32 series.",
+    )
 
 
 def parsed_band(band: Any) -> bands.Band:

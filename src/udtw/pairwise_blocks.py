@@ -18,6 +18,8 @@ TILE_CELLS = 400_000_000
 """Cells of a tile, the work that is sent to another process at once: a second or two."""
 MATRIX_BYTES = 64 * 2**20
 """Bytes of cost matrices in flight where the kernel cannot build costs itself."""
+PAIR_BYTES = 64
+"""Bytes of the indices, lengths and values that a block holds for each of its pairs."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,13 @@ def blocks(
     left: SeriesSet, right: SeriesSet, symmetric: bool, band: Band, gamma: float, threads: int, backend: str
 ) -> Request:
     return Request(left, right, symmetric, band, gamma, threads, backend)
+
+
+def workspace_bytes(left: SeriesSet, right: SeriesSet) -> int:
+    """About how many bytes one block takes beside the tables that it fills."""
+    cells = left.values.shape[1] * right.values.shape[1]
+    pairs = max(BLOCK_CELLS // cells, len(right))
+    return PAIR_BYTES * min(pairs, len(left) * len(right))
 
 
 def path_sums(block: Block, wanted: Sequence[int]) -> np.ndarray:

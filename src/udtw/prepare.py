@@ -8,7 +8,7 @@ from torch import Tensor
 
 from udtw import costs, validate
 from udtw.errors import OptionError, ShapeError
-from udtw.kernels import bands, engine
+from udtw.kernels import bands, engine, footprint
 from udtw.kernels.problem import Problem
 from udtw.validate import ArrayLike, Form
 
@@ -89,10 +89,13 @@ def _without_padding(problem: Problem) -> Problem:
     device = problem.main.device
     in_x = torch.arange(rows, device=device) < problem.lengths[0, :, None]
     in_y = torch.arange(columns, device=device) < problem.lengths[1, :, None]
-    grid = in_x[:, :, None] & in_y[:, None, :]
+    matrices = problem.cost is not None or problem.variance is not None
+    if matrices:
+        footprint.refuse_copies(problem)
+    grid = in_x[:, :, None] & in_y[:, None, :] if matrices else None  # sequences alone need no (B, N, M) memory
 
-    def keep(tensor: Tensor | None, inside: Tensor, otherwise: float) -> Tensor | None:
-        if tensor is None:
+    def keep(tensor: Tensor | None, inside: Tensor | None, otherwise: float) -> Tensor | None:
+        if tensor is None or inside is None:
             return None
         shaped = inside.reshape(*inside.shape, *[1] * (tensor.ndim - inside.ndim))
         return torch.where(shaped, tensor, otherwise)
@@ -116,6 +119,7 @@ def for_kernels(problem: Problem) -> Problem:
         for name, tensor in (("x", problem.x), ("y", problem.y)):
             if not bool(torch.isfinite(tensor.detach().sum())):
                 validate.check_finite(name, tensor)
+    footprint.refuse_cost_matrix(problem)
     return problem.replace(x=None, y=None, cost=problem.base_cost())
 
 

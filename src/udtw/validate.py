@@ -251,8 +251,11 @@ def check_values(
     device = both_lengths.device
     in_x = torch.arange(rows, device=device) < both_lengths[0, :, None]
     in_y = torch.arange(columns, device=device) < both_lengths[1, :, None]
-    grid = in_x[:, :, None] & in_y[:, None, :]
     region = {"x": in_x, "var_x": in_x, "y": in_y, "var_y": in_y}
+    given = {name for name, tensor in (values | variances).items() if tensor is not None}
+    grid = None
+    if fields or not given <= region.keys():  # sequences alone need no (B, N, M) memory
+        grid = in_x[:, :, None] & in_y[:, None, :]
     for name, tensor in values.items():
         check_finite(name, tensor, region.get(name, grid))
     for name, tensor in variances.items():

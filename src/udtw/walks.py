@@ -17,11 +17,10 @@ def walk_back(
     device = transitions.device
     pair = torch.arange(count, device=device).repeat_interleave(k)
     i, j = lengths.repeat_interleave(k, dim=1) - 1
-    shares = transitions.double()
     visited = [torch.stack([i, j], 1)]
     alive = [torch.ones_like(pair, dtype=torch.bool)]
     for _ in range(rows + columns - 2):
-        corner, up, left = shares[:, pair, i, j]
+        corner, up, left = transitions[:, pair, i, j].double()
         where = generator.device if generator is not None else device
         dice = torch.rand(pair.shape[0], generator=generator, dtype=torch.float64, device=where).to(device)
         # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from udtw.distances import align
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
+from udtw.memory import refuse_if_too_large
 
 ALIGNMENTS = ("soft_dtw", "soft_dtw_divergence", "udtw")
 
@@ -148,5 +149,12 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
 
 def cost_of_pairs(queries: Tokens, supports: Tokens) -> Tensor:
     """``D`` (Q·S, N, M): squared distances between the tokens of every query and every support."""
+    pairs, rows, columns = len(queries) * len(supports), queries.features.shape[1], supports.features.shape[1]
+    if queries.features.device.type == "cpu" and type(queries.features) is Tensor:
+        refuse_if_too_large(
+            3 * pairs * rows * columns * queries.features.element_size(),
+            f"Comparing {len(queries):,} × {len(supports):,} token sequences of {rows:,} and {columns:,} tokens",
+            "Compare fewer at once: without gradients use in_chunks(), for training a smaller batch or episode.",
+        )
     flat = squared_distances(queries.features.flatten(0, 1), supports.features.flatten(0, 1))
     return flat.unflatten(1, (len(supports), -1)).unflatten(0, (len(queries), -1)).transpose(1, 2).flatten(0, 1)

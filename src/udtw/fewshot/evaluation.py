@@ -17,6 +17,7 @@ from udtw.fewshot.model import FewShotModel, predict
 from udtw.fewshot.source import Source, moved
 from udtw.fewshot.tokens import Tokens, concatenate
 from udtw.fewshot.unsupervised import codes_of
+from udtw.memory import refuse_if_too_large
 
 BATCH = 64
 """Samples that are encoded, and codes that are compared, at once."""
@@ -30,7 +31,16 @@ def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None =
     indices = np.arange(len(source.labels)) if indices is None else np.asarray(indices)
     device = next(model.parameters()).device
     model.eval()
-    parts = [model.encode(moved(source.batch(part), device)) for part in _parts(indices)]
+    parts: list[Tokens] = []
+    for part in _parts(indices):
+        parts.append(model.encode(moved(source.batch(part), device)))
+        if len(parts) == 1 and device.type == "cpu":
+            each = parts[0].features.nbytes // len(part)
+            refuse_if_too_large(
+                2 * each * len(indices),  # in parts, and joined
+                f"The tokens of {len(indices):,} samples, {each:,} bytes each,",
+                "Encode fewer samples at once, by indices, or evaluate by episodes.",
+            )
     return concatenate(parts)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import BackendError
-from udtw.kernels import generic
+from udtw.kernels import footprint, generic
 from udtw.kernels.bands import MASK, check_mask
 from udtw.kernels.problem import Problem
 from udtw.validate import FLOATS, check_gamma, check_lengths, range_error, visible
@@ -114,6 +114,7 @@ def _check_result(problem: Problem, result: Tensor) -> Tensor:
 
 def sums(problem: Problem, wanted: Sequence[int], backend: str) -> Tensor:
     """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `problem`)."""
+    footprint.refuse(problem, backend, "expectations", len(wanted))
     if backend == "numba":
         p = problem
         return _autograd().sums(
@@ -129,6 +130,7 @@ def loss_terms(problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor]:
 
     Any other gradient is as exact, but is computed when it is asked for. Without variances the last is zero.
     """
+    footprint.refuse(problem, "numba", "expectations")
     p = problem
     return _autograd().loss_terms(
         p.x, p.y, p.cost, p.var_x, p.var_y, p.variance, p.gamma, p.lengths, *_band_args(p), beta if p.uncertain else 0.0
@@ -152,6 +154,7 @@ def expects_usual_gradient(problem: Problem, beta: float) -> bool:
 
 def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Tensor:
     """(B, K): expectations of K user fields (B, N, M) under the paths of ``problem.cost``."""
+    footprint.refuse(problem, backend, "expectations", fields=fields)
     if backend == "numba":
         return _autograd().expectations(
             torch.stack(list(fields)), problem.cost, problem.gamma, problem.lengths, *_band_args(problem)
@@ -162,6 +165,7 @@ def expectations(problem: Problem, fields: Sequence[Tensor], backend: str) -> Te
 
 def coupling(problem: Problem, backend: str) -> Tensor:
     """(B, N, M): π* of ``problem.cost``."""
+    footprint.refuse(problem, backend, "coupling")
     if backend == "numba":
         return _autograd().coupling(problem.cost, problem.gamma, problem.lengths, *_band_args(problem))
     _check(problem, backend)
@@ -174,6 +178,7 @@ def transitions(problem: Problem, backend: str) -> Tensor:
     Not differentiable.
     """
     with torch.no_grad():
+        footprint.refuse(problem, backend, "transitions")
         if backend == "numba":
             ops = _numba()
             return torch.from_numpy(ops.run(problem, None, ops.cpu.transitions))
@@ -184,6 +189,7 @@ def transitions(problem: Problem, backend: str) -> Tensor:
 def least_cost(problem: Problem, backend: str, with_choice: bool = False) -> tuple[Tensor, Tensor]:
     """(B,) least path costs; (B, N, M) uint8 0 corner, 1 up, 2 left if asked for. Not differentiable."""
     with torch.no_grad():
+        footprint.refuse(problem, backend, "choices" if with_choice else "least_cost")
         if backend == "numba":
             ops = _numba()
             values, choice = ops.run(problem, None, ops.cpu.least_cost, with_choice)
@@ -196,6 +202,7 @@ def dtw(problem: Problem, backend: str) -> Tensor:
     """(B,) least path costs, differentiable: the cost summed over the least path, which itself does not move."""
     p = problem
     tensors = (p.x, p.y, p.cost, p.var_x, p.var_y, p.variance)
+    footprint.refuse(problem, backend, "least_cost")
     if backend != "numba":
         _check(problem, backend)
         return generic.least_cost(problem, backend)[0]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from udtw.errors import OptionError, ShapeError
+from udtw.memory import refuse_if_too_large
 
 
 class SigmaNet(nn.Module):
@@ -132,8 +133,21 @@ class PairSigmaNet(nn.Module):
                     f"PairSigmaNet expects {name} as (B, T, {self.dim}) or (T, {self.dim}); "
                     f"got {tuple(sequence.shape)}."
                 )
+        self._refuse_if_too_large(x, y)
         hidden = torch.relu(self.of_x(x)[..., :, None, :] + self.of_y(y)[..., None, :, :])
         return (self.a * torch.sigmoid(self.out(hidden)[..., 0]) + self.b).square()
+
+    def _refuse_if_too_large(self, x: Tensor, y: Tensor) -> None:
+        """The hidden layer of all matches, (B, N, M, hidden), is made and rectified."""
+        if torch.compiler.is_compiling() or x.device.type != "cpu" or type(x) is not Tensor:
+            return
+        rows, columns, hidden = x.shape[-2], y.shape[-2], self.out.in_features
+        count = max(x.shape[0] if x.ndim == 3 else 1, y.shape[0] if y.ndim == 3 else 1)
+        refuse_if_too_large(
+            2 * count * rows * columns * hidden * x.element_size(),
+            f"A PairSigmaNet with {hidden} hidden features on {count:,} pair(s) of {rows:,} × {columns:,} steps",
+            "Use smaller batches, shorter sequences or fewer hidden features, or a SigmaNet, which sees one step.",
+        )
 
 
 def _initialise(layer: nn.Linear | nn.Conv1d) -> None:

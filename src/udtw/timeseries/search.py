@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udtw import spread
+from udtw.memory import refuse_if_too_large
 from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
 from udtw.pairwise_blocks import BLOCK_CELLS, Block
 from udtw.series import SeriesSet
@@ -14,6 +15,8 @@ from udtw.timeseries.metric import Metric
 
 FIRST_ROUND = 4
 """Candidates a query in the first round beyond the k it needs; every round doubles them."""
+SEARCH_TABLES = 7
+"""(queries, candidates) tables of eight bytes: bounds, their order, exact values, and copies of them."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
             return dtw_values(pairs(i, j), metric.normalize)[0]
         return udtw_values(pairs(i, j), metric.beta, metric.lam, metric.normalize, False)[0]
 
+    refuse_if_too_large(
+        SEARCH_TABLES * 8 * len(x) * len(train),
+        f"Searching {len(train):,} series for the neighbours of {len(x):,}",
+        "Search for fewer series at a time, for example search(X[:1000]).",
+    )
     quick = lower_bounds(x, train, metric)
     bounds: list[PairValues] = []
     if metric.name == "udtw":

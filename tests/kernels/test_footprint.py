@@ -1,0 +1,90 @@
+"""Estimates of memory: what they grow with, and against what really is allocated."""
+
+import pytest
+import torch
+from torch.func import vmap
+
+import udtw
+from udtw import memory
+from udtw.kernels import footprint
+from udtw.kernels.bands import Band
+from udtw.kernels.problem import Problem
+
+QUESTIONS = tuple(footprint.NUMBA)
+
+
+def problem(count, rows, columns, dtype=torch.float32, grad=False):
+    cost = torch.zeros(1, 1, 1, dtype=dtype, requires_grad=grad).expand(count, rows, columns)
+    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), cost=cost)
+
+
+@pytest.mark.parametrize("backend", ["numba", "portable"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_estimates_grow_with_every_size(backend, question):
+    def needed(*sizes, **options):
+        return footprint.needed(problem(*sizes, **options), backend, question)
+
+    small = needed(8, 300, 200)
+    assert 0 < small < needed(9, 300, 200)
+    assert small < needed(8, 310, 200)
+    assert small < needed(8, 300, 210)
+    assert small <= needed(8, 300, 200, dtype=torch.float64)
+    assert small <= needed(8, 300, 200, grad=True)
+
+
+def test_the_kernels_keep_no_grid_for_the_distance_of_sequences():
+    x = torch.zeros(4, 30_000, 1, requires_grad=True)
+    found = Problem(torch.ones(4), torch.full((2, 4), 30_000), Band(), x=x, y=x)
+    grid = 4 * 30_000 * 30_000 * 4
+    assert footprint.needed(found, "numba", "expectations") < grid / 8  # scratch memory of the backward sweep
+    with torch.no_grad():
+        assert footprint.needed(found, "numba", "expectations") == 0
+
+
+def test_a_gradient_in_gamma_is_computed_in_double_precision():
+    plain = problem(8, 300, 200, grad=True)
+    tilted = plain.replace(gamma=torch.ones(8, requires_grad=True))
+    assert footprint.needed(tilted, "numba", "expectations") > 2 * footprint.needed(plain, "numba", "expectations")
+
+
+def test_small_grids_are_not_estimated(monkeypatch):
+    monkeypatch.setattr(footprint, "needed", lambda *args: 1 / 0)
+    footprint.refuse(problem(256, 20, 20), "numba", "coupling")
+    with pytest.raises(ZeroDivisionError):
+        footprint.refuse(problem(2, 300, 300), "numba", "coupling")
+
+
+@pytest.mark.parametrize("wrap", ["vmap", "fake", "meta"])
+def test_tensors_without_memory_of_their_own_are_not_looked_at(monkeypatch, wrap):
+    monkeypatch.setattr(footprint, "_refuse", lambda *args: 1 / 0)
+
+    def look(cost):
+        sizes = cost.shape if cost.ndim == 3 else (1, *cost.shape)
+        one = problem(*sizes).replace(cost=cost.reshape(sizes))
+        footprint.refuse(one, "numba", "coupling")
+        footprint.refuse_cost_matrix(one)
+        footprint.refuse_copies(one)
+        return cost.sum()
+
+    if wrap == "vmap":
+        vmap(look)(torch.zeros(2, 400, 400))
+    elif wrap == "meta":
+        look(torch.zeros(1, 400, 400, device="meta"))
+    else:
+        from torch._subclasses import FakeTensorMode
+
+        with FakeTensorMode() as mode:
+            look(mode.from_tensor(torch.zeros(1, 400, 400)))
+    with pytest.raises(ZeroDivisionError):
+        look(torch.zeros(1, 400, 400))
+
+
+def test_a_refused_coupling_names_sizes_and_remedies(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 2**30)
+    cost = torch.zeros(1, 1, 1).expand(100, 3000, 2000)
+    with pytest.raises(udtw.errors.SizeError) as refusal:
+        udtw.PathDistribution(cost).coupling  # noqa: B018
+    text = str(refusal.value)
+    assert "Aligning 100 pair(s) of 3,000 × 2,000 steps (coupling) would take about 4." in text
+    for remedy in ("smaller batches", "float32", memory.VARIABLE):
+        assert remedy in text
