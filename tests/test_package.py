@@ -73,6 +73,7 @@ LAYERS = [
     "images",
     "plots",
     "experiments",
+    "explorer",
     "cli",
 ]
 
