@@ -1,4 +1,4 @@
-"""What the browser sends is a claim: numbers within their limits, names from the server's own lists, or a named error."""
+"""What the browser sends is a claim: numbers within limits, names from the server's own lists, or a named error."""
 
 import math
 from collections.abc import Collection

@@ -127,5 +127,5 @@ def blank_axis(**more: Any) -> dict[str, Any]:
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
     """A text in shares of the figure."""
     return {
-        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "font": {"size": 13}, **more
+        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center", "font": {"size": 13}, **more
     }  # fmt: skip

@@ -105,13 +105,12 @@ def maps_figure(found: ImageResult) -> dict[str, Any]:
         ("σ of the right image", found.pixels[1], sigmas[1]),
         ("where the framed patch goes", found.pixels[1], _on_grid(goes, found)),
     ]
-    for k, (title, pixels, values) in enumerate(panels):
+    for k, (title, pixels, known_values) in enumerate(panels):
+        values = np.ones(found.grid) if known_values is None else known_values
         end = "" if k == 0 else str(k + 1)
         left = k * (1 - width) / 2
         heat = k == 2
         shown.append(_placed(pixels if heat else _faded(pixels), f"x{end}", 0, 1, yref=f"y{end}"))
-        if values is None:
-            values = np.ones(found.grid)
         rows, columns = values.shape
         trace: dict[str, Any] = {
             "type": "heatmap", "z": typed(values), "x0": 0.5 / columns, "dx": 1 / columns, "y0": 0.5 / rows,

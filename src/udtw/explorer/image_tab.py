@@ -21,7 +21,7 @@ from udtw.explorer.image_work import (
 )
 from udtw.explorer.pictures import image_picture, png_file
 from udtw.explorer.uploads import MAX_IMAGE_BYTES
-from udtw.explorer.widgets import card, dropdown, number, radio, section, slider
+from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, section, slider
 from udtw.explorer.wiring import Said
 from udtw.images.order import ORDERS
 
@@ -90,7 +90,7 @@ class ImageTab:
 
 def layout(tab: ImageTab) -> html.Div:
     first = ImageSettings()
-    items = {i: text for i, text in enumerate(tab.gallery.items(FIRST))}
+    items = dict(enumerate(tab.gallery.items(FIRST)))
     trained = tab.eye.model_name is not None
 
     def side(name: str, title: str, item: int) -> html.Div:
@@ -120,9 +120,9 @@ def layout(tab: ImageTab) -> html.Div:
             side("y", "Right image", 1),
             section(
                 "Alignment",
-                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -2, {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}),
-                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, {0: "0", 1: "1", 3: "3", 5: "5"}),
-                slider(f"{TAB}-band", "band (share of the tokens)", 0, 100, 1, 100, {0: "0 %", 50: "50 %", 100: "none"}),
+                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1.5, {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}),
+                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
+                slider(f"{TAB}-band", "band (share of the tokens)", 0, 100, 1, 100, PERCENT),
                 radio(f"{TAB}-order", "reading order of the patches", {one: one for one in ORDERS}, first.order, inline=True),
             ),
             section("Uncertainty", uncertainty),

@@ -33,16 +33,16 @@ LUMA = (0.299, 0.587, 0.114)
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """``band``: a fraction of the tokens, or None. ``patch``: share of the tokens of the left image, in reading order."""
+    """``band``: a fraction of the tokens, or None. ``patch``: share of the left image's tokens, in reading order."""
 
-    gamma: float = 0.01
+    gamma: float = 0.03
     beta: float = 1.0
     band: float | None = None
     order: str = "raster"
-    position: float = 0.5
+    position: float = 0.2
     variance: str = "contrast"
     matches: int = 12
-    patch: float = 50.0
+    patch: float = 53.5
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "ImageSettings":

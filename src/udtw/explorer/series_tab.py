@@ -19,7 +19,7 @@ from udtw.explorer.series_settings import (
 from udtw.explorer.series_work import SeriesResult, explore, prepare
 from udtw.explorer.sources import UPLOAD, Chosen, Sources
 from udtw.explorer.uploads import MAX_CSV_BYTES
-from udtw.explorer.widgets import card, dropdown, number, radio, range_slider, section, slider
+from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, range_slider, section, slider
 from udtw.explorer.wiring import Said
 
 TAB = "series"
@@ -39,7 +39,7 @@ FIRST = {"x-set": "cbf-256", "x-item": 0, "y-set": "cbf-256", "y-item": 1}
 
 def layout(sources: Sources) -> html.Div:
     first = SeriesSettings()
-    items = {i: text for i, text in enumerate(sources.items(FIRST["x-set"]))}
+    items = dict(enumerate(sources.items(FIRST["x-set"])))
 
     def side(name: str, item: int) -> html.Div:
         return section(
@@ -61,9 +61,9 @@ def layout(sources: Sources) -> html.Div:
                 "Alignment",
                 slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1,
                        {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10", 2: "100"}),
-                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, {0: "0", 1: "1", 3: "3", 5: "5"}),
+                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
                 slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100,
-                       {0: "0 %", 50: "50 %", 100: "none"}),
+                       PERCENT),
                 slider(f"{TAB}-paths", "sampled paths", 0, MAX_PATHS, 1, first.paths, {0: "0", 20: "20", 50: "50"}),
             ),
             section(

@@ -60,11 +60,10 @@ def prepare(x: np.ndarray, y: np.ndarray, settings: SeriesSettings) -> Prepared:
         x, y = znormalize([x, y])
     rng = np.random.default_rng(settings.seed)
     sides = []
-    for name, series in (("x", x), ("y", y)):
-        begin, end = (round(share / 100 * len(series)) for share in settings.stretch)
-        variance = np.ones(len(series))
+    for name, clean in (("x", x), ("y", y)):
+        begin, end = (round(share / 100 * len(clean)) for share in settings.stretch)
+        series, variance = clean.copy(), np.ones(len(clean))
         if settings.side in (name, "both"):
-            series = series.copy()
             series[begin:end] += settings.noise * rng.standard_normal(series[begin:end].shape)
             variance[begin:end] += settings.noise**2
         if settings.variance == "rough":

@@ -23,6 +23,7 @@ from udtw.plots.stick_figures import Body, body
 
 HEIGHT, SIGMA_HEIGHT = 470, 210
 GHOSTS = 5
+HEAD, JOINT = 20, 6
 WIDTHS = ((0.0, 0.25), (0.27, 0.52), (0.61, 1.0))
 
 
@@ -78,9 +79,11 @@ def _pose(shape: Body, frame: int, color: str, opacity: float, end: str, label: 
     points = shape.points[frame, 0]
     gap = np.full((1, 2), np.nan)
     bones = np.concatenate([part for edge in shape.graph.edges for part in (points[list(edge)], gap)])
+    head = shape.graph.joints.index("head")
+    sizes = [HEAD if joint == head else JOINT for edge in shape.graph.edges for joint in (*edge, -1)]
     return {
         "type": "scatter", "mode": "lines+markers", "x": typed(bones[:, 0]), "y": typed(bones[:, 1]),
-        "line": {"color": color, "width": 3}, "marker": {"color": color, "size": 6}, "opacity": 0.15 + 0.85 * opacity,
+        "line": {"color": color, "width": 3}, "marker": {"color": color, "size": sizes, "line": {"width": 0}}, "opacity": 0.15 + 0.85 * opacity,
         "xaxis": f"x{end}", "yaxis": f"y{end}", "name": label, "hovertemplate": f"{label}<extra></extra>",
     }  # fmt: skip
 

@@ -16,7 +16,7 @@ from udtw.explorer.skeleton_work import (
     Stage,
     compare,
 )
-from udtw.explorer.widgets import card, dropdown, number, radio, section, slider
+from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, section, slider
 from udtw.explorer.wiring import Said
 
 TAB = "skeletons"
@@ -75,7 +75,7 @@ class SkeletonTab:
 def layout(tab: SkeletonTab) -> html.Div:
     first = SkeletonSettings()
     action = next(iter(tab.stage.sets))
-    items = {i: text for i, text in enumerate(tab.stage.items(action))}
+    items = dict(enumerate(tab.stage.items(action)))
 
     def side(name: str, title: str, item: int) -> html.Div:
         return section(
@@ -99,8 +99,8 @@ def layout(tab: SkeletonTab) -> html.Div:
                 "Alignment",
                 slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1,
                        {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10"}),
-                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, {0: "0", 1: "1", 3: "3", 5: "5"}),
-                slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100, {0: "0 %", 50: "50 %", 100: "none"}),
+                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
+                slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100, PERCENT),
             ),
             section("Uncertainty", radio(f"{TAB}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
         ],

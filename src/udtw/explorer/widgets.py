@@ -7,10 +7,14 @@ from dash import dcc, html
 
 GRAPH_CONFIG: dict[str, Any] = {
     "displaylogo": False,
+    "showSendToCloud": False,  # nothing leaves this machine
+    "plotlyServerURL": "",
     "responsive": True,
-    "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"],
     "toImageButtonOptions": {"format": "png", "scale": 2},
 }
+PERCENT = {0: "0 %", 50: "50 %", 100: "none"}
+BETAS = {0: "0", 1: "1", 3: "3", 5: "5"}
 
 
 def slider(
