@@ -70,6 +70,7 @@ PAGE = """<!DOCTYPE html>
 
 def warm_up() -> None:
     """Compile what the first request would wait for, and keep torch to one thread: matrices here are small."""
+    import numpy as np
     import torch
 
     from udtw.explorer.series_settings import SeriesSettings
@@ -77,6 +78,6 @@ def warm_up() -> None:
     from udtw.explorer.sources import GENERATED
 
     torch.set_num_threads(1)
-    x, y = GENERATED["cbf-128"].make().X[:2, :, None]
+    x, y = (np.asarray(one)[:, None] for one in GENERATED["cbf-128"].make().X[:2])
     for settings in (SeriesSettings(noise=1.0), SeriesSettings(variance="none", band=0.5)):
         explore(prepare(x, y, settings), settings)

@@ -10,7 +10,7 @@ import numpy as np
 
 from udtw.plots.alignment import MODE_COLOR, SAMPLE_COLOR, X_COLOR, Y_COLOR
 
-__all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR", "colour_bar", "layout", "lines", "path_trace", "typed"]
+__all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR"]
 
 POWER = 0.25
 """Colours show π*^POWER, so that faint probabilities can be seen."""
@@ -19,7 +19,11 @@ MOST_CELLS = 512
 """A side of a matrix beyond this is drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
-TEXT, GRID, SIGMA_SCALE = "#1F2933", "#E4E7EB", [[0, "#1F5FA8"], [0.5, "#7C5C9E"], [1, "#C8283A"]]
+TEXT, GRID = "#1F2933", "#E4E7EB"
+SIGMA_COLORS = ("#1F5FA8", "#7C5C9E", "#C8283A")
+"""From certain to uncertain, as in the figures of `udtw.plots`."""
+
+SIGMA_SCALE = [[k / 2, color] for k, color in enumerate(SIGMA_COLORS)]
 TYPES = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
 
 
@@ -68,19 +72,34 @@ def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str =
     return trace | {"customdata": typed(shown), "hovertemplate": hover}
 
 
-COUPLING_TICKS = {
-    "tickvals": [255 * share**POWER for share in (0, 0.001, 0.01, 0.1, 0.5, 1)],
-    "ticktext": ["0", "0.001", "0.01", "0.1", "0.5", "1"],
-}
-
-
-def colour_bar(title: str, x: float, length: float, y: float = -0.13, **more: Any) -> dict[str, Any]:
-    """A horizontal bar below a panel, in the middle ``x`` of it."""
+def coupling_ticks(*probabilities: float) -> dict[str, Any]:
     return {
-        "orientation": "h", "x": x, "xanchor": "center", "y": y, "yanchor": "top", "len": length, "thickness": 10,
-        "title": {"text": title, "side": "bottom", "font": {"size": 12}}, "tickfont": {"size": 11}, "outlinewidth": 0,
-        **more,
+        "tickvals": [255 * share**POWER for share in probabilities],
+        "ticktext": [f"{share:g}" for share in probabilities],
+    }
+
+
+COUPLING_TITLE = "coupling π* (probability of the match)"
+COUPLING_TICKS = coupling_ticks(0, 0.001, 0.01, 0.1, 0.5, 1)
+
+
+def colour_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
+    """A horizontal bar, in the middle ``x`` of its panel; ``below`` is its `under`."""
+    return {
+        "orientation": "h", "x": x, "xanchor": "center", "xpad": 0, "y": below, "yanchor": "top", "ypad": 0,
+        "len": length, "thickness": 10, "title": {"text": title, "side": "bottom", "font": {"size": 12}},
+        "tickfont": {"size": 11}, "tickangle": 0, "outlinewidth": 0, **more,
     }  # fmt: skip
+
+
+def under(pixels: float, height: int, margin: dict[str, Any]) -> float:
+    """So many pixels below the panels, in shares of their height."""
+    return -pixels / (height - margin["t"] - margin["b"])
+
+
+def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
+    """Fixed: plotly.js would widen them for bars and legends, and draw everything twice."""
+    return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
 
 
 def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +121,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
     """A white page with small margins. Zoom stays while settings change."""
     return {
         "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": "white",
-        "plot_bgcolor": "white", "margin": {"l": 56, "r": 16, "t": 34, "b": 78}, "uirevision": "same",
+        "plot_bgcolor": "white", "uirevision": "same",
         "showlegend": False, "hovermode": "closest", **more,
     }  # fmt: skip
 
@@ -127,5 +146,6 @@ def blank_axis(**more: Any) -> dict[str, Any]:
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
     """A text in shares of the figure."""
     return {
-        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center", "font": {"size": 13}, **more
+        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center",
+        "font": {"size": 13}, **more,
     }  # fmt: skip

@@ -7,21 +7,27 @@ from typing import Any
 import numpy as np
 
 from udtw.explorer.figures import (
-    COUPLING_TICKS,
     MODE_COLOR,
+    SIGMA_COLORS,
     SIGMA_SCALE,
     axis,
     blank_axis,
     colour_bar,
+    coupling_ticks,
     coupling_trace,
     layout,
+    margins,
     note,
     typed,
+    under,
 )
 from udtw.explorer.image_work import LUMA, ImageResult
 from udtw.plots.patch_matches import patch_centres, strongest_matches
 
-HEIGHT, MAPS_HEIGHT = 400, 350
+HEIGHT, MAPS_HEIGHT = 410, 350
+MARGIN, MAPS_MARGIN = margins(8, 14, 10, 92), margins(8, 14, 30, 66)
+BAR, MAPS_BAR = under(44, HEIGHT, MARGIN), under(12, MAPS_HEIGHT, MAPS_MARGIN)
+TICKS = coupling_ticks(0, 0.01, 0.1, 1)
 GAP = 0.08
 FADED = (0.25, 0.75)
 MAP_SCALE = [[0, "#1450A0"], [0.5, "#F4F1EA"], [1, "#C01024"]]
@@ -54,7 +60,7 @@ def match_figure(found: ImageResult, n_matches: int, order: str) -> dict[str, An
             "marker": {
                 "size": 8, "color": typed(np.concatenate([values, values])), "cmin": low, "cmax": high,
                 "colorscale": SIGMA_SCALE, "line": {"color": "white", "width": 1},
-                "colorbar": colour_bar(label, 0.32, 0.3, y=-0.02),
+                "colorbar": colour_bar(label, 0.32, 0.3, BAR),
             },
         }
     )  # fmt: skip
@@ -62,7 +68,7 @@ def match_figure(found: ImageResult, n_matches: int, order: str) -> dict[str, An
         coupling_trace(
             found.coupling, xaxis="x2", yaxis="y2",
             hover="left token %{y}, right token %{x}<br>π* = %{customdata:.4f}<extra></extra>",
-            colorbar=colour_bar("coupling π*", 0.855, 0.26, y=-0.14, **COUPLING_TICKS),
+            colorbar=colour_bar("coupling π*", 0.855, 0.26, BAR, **TICKS),
         )
     )  # fmt: skip
     data.append(
@@ -78,7 +84,7 @@ def match_figure(found: ImageResult, n_matches: int, order: str) -> dict[str, An
         "data": data,
         "layout": layout(
             HEIGHT,
-            margin={"l": 8, "r": 14, "t": 10, "b": 92},
+            margin=MARGIN,
             images=shown,
             xaxis=blank_axis(domain=[0, 0.64], range=[0, starts[1] + widths[1]], constrain="domain"),
             yaxis=blank_axis(range=[1, 0], scaleanchor="x", constrain="domain"),
@@ -118,11 +124,11 @@ def maps_figure(found: ImageResult) -> dict[str, Any]:
             "hovertemplate": ("share" if heat else "σ") + " %{z:.3f}<extra></extra>",
         }  # fmt: skip
         if heat:
-            trace |= {"colorscale": HEAT, "zmin": 0,
-                      "colorbar": colour_bar("share of the matches of the patch", left + width / 2, 0.26, y=-0.02)}  # fmt: skip
+            bar = colour_bar("share of the matches of the patch", left + width / 2, 0.26, MAPS_BAR)
+            trace |= {"colorscale": HEAT, "zmin": 0, "colorbar": bar}
         else:
             trace |= {"colorscale": MAP_SCALE, "zmin": low, "zmax": high, "opacity": OPACITY, "showscale": k == 0,
-                      "colorbar": colour_bar("uncertainty σ (both maps)", width, 0.26, y=-0.02)}  # fmt: skip
+                      "colorbar": colour_bar("uncertainty σ (both maps)", width, 0.26, MAPS_BAR)}  # fmt: skip
         data.append(trace)
         notes.append(note(title, left + width / 2, 1, yanchor="bottom", yshift=3))
         more[f"xaxis{end}"] = blank_axis(
@@ -141,7 +147,7 @@ def maps_figure(found: ImageResult) -> dict[str, Any]:
         "data": data,
         "layout": layout(
             MAPS_HEIGHT,
-            margin={"l": 8, "r": 14, "t": 30, "b": 66},
+            margin=MAPS_MARGIN,
             images=shown,
             shapes=[frame],
             annotations=notes,
@@ -194,6 +200,6 @@ def data_url(pixels: np.ndarray) -> str:
 
 def _mixed(share: float) -> str:
     """A colour of `SIGMA_SCALE`."""
-    at = [float(stop) for stop, _ in SIGMA_SCALE]
-    channels = np.array([[int(str(color)[i : i + 2], 16) for i in (1, 3, 5)] for _, color in SIGMA_SCALE])
+    at = np.linspace(0, 1, len(SIGMA_COLORS))
+    channels = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in SIGMA_COLORS])
     return "rgb({:.0f},{:.0f},{:.0f})".format(*(np.interp(share, at, channel) for channel in channels.T))

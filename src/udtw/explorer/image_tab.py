@@ -103,7 +103,7 @@ def layout(tab: ImageTab) -> html.Div:
 
     uncertainty = html.Div(
         [
-            html.P(f"Tokens of {tab.eye.backbone_name}; projection and σ by {tab.eye.model_name}.") if trained else None,
+            html.P(f"Tokens of {tab.eye.backbone_name}, projection and σ of {tab.eye.model_name}" if trained else ""),
             html.Div(
                 [
                     radio(f"{TAB}-variance", "variance σ² of the patches", VARIANCES, first.variance),
@@ -120,15 +120,18 @@ def layout(tab: ImageTab) -> html.Div:
             side("y", "Right image", 1),
             section(
                 "Alignment",
-                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1.5, {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}),
+                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1.5,
+                       {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}),
                 slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
                 slider(f"{TAB}-band", "band (share of the tokens)", 0, 100, 1, 100, PERCENT),
-                radio(f"{TAB}-order", "reading order of the patches", {one: one for one in ORDERS}, first.order, inline=True),
+                radio(f"{TAB}-order", "reading order of the patches", {one: one for one in ORDERS}, first.order,
+                      inline=True),
             ),
             section("Uncertainty", uncertainty),
             section(
                 "Look at",
-                slider(f"{TAB}-matches", "best matches", 0, MAX_MATCHES, 1, first.matches, {0: "0", 12: "12", 30: "30"}),
+                slider(f"{TAB}-matches", "best matches", 0, MAX_MATCHES, 1, first.matches,
+                       {0: "0", 12: "12", 30: "30"}),
                 slider(f"{TAB}-patch", "framed patch of the left image", 0, 100, 0.5, first.patch,
                        {0: "first", 50: "middle", 100: "last"}),
             ),

@@ -134,7 +134,7 @@ class Eye:
         self._recognizer: ImageRecognizer | None = None
         self._backbone: Backbone | None = None
         if model is not None and backbone is not None:
-            self._recognizer, self._backbone = ImageRecognizer.load(model), load_backbone(backbone)
+            self._recognizer, self._backbone = ImageRecognizer.load(Path(model)), load_backbone(backbone)
             if self._recognizer.backbone != self._backbone.identity:
                 raise OptionError(
                     f"{self.model_name} was trained on tokens of {self._recognizer.backbone}, not of {backbone}."

@@ -5,6 +5,7 @@ its own origin; both are refused by their headers. The policy keeps the page fro
 """
 
 import ipaddress
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,7 +47,7 @@ def is_loopback_name(netloc: str) -> bool:
         return False
 
 
-def protect(server: Flask, script_hashes: list[str]) -> None:
+def protect(server: Flask, script_hashes: Sequence[str]) -> None:
     """Check every request, and send the policy with every answer."""
     server.config["MAX_CONTENT_LENGTH"] = MAX_REQUEST
     scripts = " ".join(f"'{one.strip(chr(39))}'" for one in script_hashes)

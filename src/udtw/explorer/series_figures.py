@@ -6,6 +6,7 @@ import numpy as np
 
 from udtw.explorer.figures import (
     COUPLING_TICKS,
+    COUPLING_TITLE,
     MODE_COLOR,
     SAMPLE_COLOR,
     TEXT,
@@ -16,14 +17,18 @@ from udtw.explorer.figures import (
     colour_bar,
     coupling_trace,
     layout,
+    margins,
     note,
     path_trace,
     places,
     typed,
+    under,
 )
 from udtw.explorer.series_work import Compared, SeriesResult
 
 HEIGHT, COMPARED_HEIGHT = 540, 290
+MARGIN, COMPARED_MARGIN = margins(52, 14, 12, 92), margins(52, 14, 34, 48)
+BAR = under(44, HEIGHT, MARGIN)
 LEFT, COUPLING, VARIANCE = (0.0, 0.1), (0.115, 0.545), (0.57, 1.0)
 BELOW, TOP = (0.0, 0.77), (0.8, 1.0)
 LOG_FROM_RATIO = 20
@@ -36,13 +41,13 @@ def alignment_figure(found: SeriesResult) -> dict[str, Any]:
     """x on the left with its time down, y on top, π* and Σ in the middle; all zoom together."""
     n, m = found.coupling.shape
     low, high = _limits(found)
-    mode = {"showlegend": False}
+    mode: dict[str, Any] = {"showlegend": False}
     data = [
         *_series(found.prepared.x, found.prepared.var_x, X_COLOR, "x", upright=True),
         *_series(found.prepared.y, found.prepared.var_y, Y_COLOR, "y", upright=False),
         coupling_trace(
             found.coupling, hover="x step %{y}, y step %{x}<br>π* = %{customdata:.4f}<extra></extra>",
-            colorbar=colour_bar("coupling π* (probability of the match)", sum(COUPLING) / 2, 0.4, **COUPLING_TICKS),
+            colorbar=colour_bar(COUPLING_TITLE, sum(COUPLING) / 2, 0.4, BAR, **COUPLING_TICKS),
         ),
         path_trace(found.samples, SAMPLE_COLOR, 1, f"{len(found.samples)} sampled paths", opacity=0.7,
                    showlegend=bool(found.samples)),
@@ -52,13 +57,13 @@ def alignment_figure(found: SeriesResult) -> dict[str, Any]:
         path_trace([found.mode], "#FFFFFF", 4, "", xaxis="x3", yaxis="y3", **mode),
         path_trace([found.mode], MODE_COLOR, 2, "", xaxis="x3", yaxis="y3", **mode),
     ]  # fmt: skip
-    steps_y = {"range": [-0.5, m - 0.5], "showgrid": False}
-    steps_x = {"range": [n - 0.5, -0.5], "showgrid": False}
+    steps_y: dict[str, Any] = {"range": [-0.5, m - 0.5], "showgrid": False}
+    steps_x: dict[str, Any] = {"range": [n - 0.5, -0.5], "showgrid": False}
     return {
         "data": data,
         "layout": layout(
             HEIGHT,
-            margin={"l": 52, "r": 14, "t": 12, "b": 92},
+            margin=MARGIN,
             showlegend=True,
             legend={
                 "x": VARIANCE[0],
@@ -120,7 +125,7 @@ def _limits(found: SeriesResult) -> tuple[float, float]:
 def _variance_trace(variance: np.ndarray) -> dict[str, Any]:
     shown, rows, columns = blocks(variance, reduce=np.add)
     low, high = float(shown.min()), float(shown.max())
-    bar = {"x": sum(VARIANCE) / 2, "length": 0.4}
+    bar: dict[str, Any] = {"x": sum(VARIANCE) / 2, "length": 0.4, "below": BAR}
     trace: dict[str, Any] = {
         "type": "heatmap", "xaxis": "x3", "yaxis": "y3", "colorscale": "Cividis", **places(rows, columns),
     }  # fmt: skip
@@ -157,7 +162,7 @@ def comparison_figure(found: SeriesResult) -> dict[str, Any]:
         else:
             notes.append(note("needs equal lengths", left + width / 2, 0.5, font={"color": FADED, "size": 13}))
         notes.append(note(panel_title(one), left + width / 2, 1.0, yanchor="bottom", yshift=4))
-        frame = {"showgrid": False, "mirror": True, "showline": True}
+        frame: dict[str, Any] = {"showgrid": False, "mirror": True, "showline": True}
         more[f"xaxis{end}"] = axis(
             "step of y", domain=[left, left + width], anchor=f"y{end}", range=[-0.5, m - 0.5], **frame
         )
@@ -166,7 +171,7 @@ def comparison_figure(found: SeriesResult) -> dict[str, Any]:
         )
     return {
         "data": data,
-        "layout": layout(COMPARED_HEIGHT, margin={"l": 52, "r": 14, "t": 34, "b": 48}, annotations=notes, **more),
+        "layout": layout(COMPARED_HEIGHT, margin=COMPARED_MARGIN, annotations=notes, **more),
     }
 
 

@@ -1,6 +1,7 @@
 """Two series and settings in, everything that the first tab shows out."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def roughness(series: np.ndarray) -> np.ndarray:
 def explore(prepared: Prepared, settings: SeriesSettings) -> SeriesResult:
     """Align with uncertainty, and by the other distances for comparison."""
     x, y = prepared.x, prepared.y
-    options = {"gamma": settings.gamma, "band": settings.band}
+    options: dict[str, Any] = {"gamma": settings.gamma, "band": settings.band}
     found = align(x, y, prepared.var_x, prepared.var_y, beta=settings.beta, **options)
     mode = found.paths.mode()[0]
     plain = found if prepared.var_x is None else align(x, y, **options)

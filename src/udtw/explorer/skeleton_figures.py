@@ -6,6 +6,7 @@ import numpy as np
 
 from udtw.explorer.figures import (
     COUPLING_TICKS,
+    COUPLING_TITLE,
     MODE_COLOR,
     X_COLOR,
     Y_COLOR,
@@ -14,14 +15,18 @@ from udtw.explorer.figures import (
     colour_bar,
     coupling_trace,
     layout,
+    margins,
     note,
     path_trace,
     typed,
+    under,
 )
 from udtw.explorer.skeleton_work import Performed, SkeletonResult
 from udtw.plots.stick_figures import Body, body
 
 HEIGHT, SIGMA_HEIGHT = 470, 210
+MARGIN, SIGMA_MARGIN = margins(8, 14, 30, 92), margins(52, 14, 10, 46)
+BAR = under(44, HEIGHT, MARGIN)
 GHOSTS = 5
 HEAD, JOINT = 20, 6
 WIDTHS = ((0.0, 0.25), (0.27, 0.52), (0.61, 1.0))
@@ -41,11 +46,11 @@ def match_figure(x: Performed, y: Performed, found: SkeletonResult) -> dict[str,
     ]
     data.append(_pose(bodies[1], best, Y_COLOR, 1.0, "2", f"y, frame {best}: π* = {row[best]:.3f}"))
     n, m = found.coupling.shape
-    third = {"xaxis": "x3", "yaxis": "y3"}
+    third: dict[str, Any] = {"xaxis": "x3", "yaxis": "y3"}
     data += [
         coupling_trace(
             found.coupling, hover="x frame %{y}, y frame %{x}<br>π* = %{customdata:.4f}<extra></extra>",
-            colorbar=colour_bar("coupling π* (probability of the match)", sum(WIDTHS[2]) / 2, 0.36, y=-0.11, **COUPLING_TICKS),
+            colorbar=colour_bar(COUPLING_TITLE, sum(WIDTHS[2]) / 2, 0.36, BAR, **COUPLING_TICKS),
             **third,
         ),
         path_trace([found.mode], "#FFFFFF", 4, "", **third),
@@ -63,7 +68,7 @@ def match_figure(x: Performed, y: Performed, found: SkeletonResult) -> dict[str,
         "data": data,
         "layout": layout(
             HEIGHT,
-            margin={"l": 8, "r": 14, "t": 30, "b": 84},
+            margin=MARGIN,
             shapes=[line],
             annotations=titles,
             **_pose_axes(bodies[0], "", WIDTHS[0]),
@@ -83,7 +88,8 @@ def _pose(shape: Body, frame: int, color: str, opacity: float, end: str, label: 
     sizes = [HEAD if joint == head else JOINT for edge in shape.graph.edges for joint in (*edge, -1)]
     return {
         "type": "scatter", "mode": "lines+markers", "x": typed(bones[:, 0]), "y": typed(bones[:, 1]),
-        "line": {"color": color, "width": 3}, "marker": {"color": color, "size": sizes, "line": {"width": 0}}, "opacity": 0.15 + 0.85 * opacity,
+        "line": {"color": color, "width": 3}, "marker": {"color": color, "size": sizes, "line": {"width": 0}},
+        "opacity": 0.15 + 0.85 * opacity,
         "xaxis": f"x{end}", "yaxis": f"y{end}", "name": label, "hovertemplate": f"{label}<extra></extra>",
     }  # fmt: skip
 
@@ -128,5 +134,5 @@ def sigma_figure(found: SkeletonResult) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "data": data,
-        "layout": layout(SIGMA_HEIGHT, margin={"l": 52, "r": 14, "t": 10, "b": 46}, shapes=shapes, **more),
+        "layout": layout(SIGMA_HEIGHT, margin=SIGMA_MARGIN, shapes=shapes, **more),
     }

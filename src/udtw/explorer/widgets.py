@@ -5,7 +5,7 @@ from typing import Any
 
 from dash import dcc, html
 
-GRAPH_CONFIG: dict[str, Any] = {
+GRAPH_CONFIG: Any = {
     "displaylogo": False,
     "showSendToCloud": False,  # nothing leaves this machine
     "plotlyServerURL": "",
@@ -17,8 +17,16 @@ PERCENT = {0: "0 %", 50: "50 %", 100: "none"}
 BETAS = {0: "0", 1: "1", 3: "3", 5: "5"}
 
 
+def _labelled(by: str) -> dict[str, Any]:
+    return {"aria-labelledby": by}
+
+
+def _named(name: str) -> dict[str, Any]:
+    return {"aria-label": name}
+
+
 def slider(
-    id_: str, label: str, low: float, high: float, step: float, value: float, marks: Mapping[float, str]
+    id_: str, label: str, low: float, high: float, step: float, value: float, marks: Mapping[Any, str]
 ) -> html.Div:
     """A slider that answers while it is dragged. Its value is shown beside its label by `assets/explorer.js`."""
     return html.Div(
@@ -31,7 +39,7 @@ def slider(
         ],
         className="control",
         role="group",
-        **{"aria-labelledby": f"{id_}-label"},
+        **_labelled(f"{id_}-label"),
     )  # fmt: skip
 
 
@@ -45,7 +53,7 @@ def range_slider(id_: str, label: str, value: list[float], marks: Mapping[int, s
         ],
         className="control",
         role="group",
-        **{"aria-labelledby": f"{id_}-label"},
+        **_labelled(f"{id_}-label"),
     )
 
 
@@ -71,7 +79,7 @@ def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inlin
         ],
         className="control",
         role="group",
-        **{"aria-labelledby": f"{id_}-label"},
+        **_labelled(f"{id_}-label"),
     )
 
 
@@ -109,7 +117,7 @@ def graph(id_: str, height: int, description: str) -> html.Div:
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
         className="figure",
         role="img",
-        **{"aria-label": description},
+        **_named(description),
     )
 
 
