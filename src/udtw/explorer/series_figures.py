@@ -65,16 +65,7 @@ def alignment_figure(found: SeriesResult) -> dict[str, Any]:
             HEIGHT,
             margin=MARGIN,
             showlegend=True,
-            legend={
-                "x": VARIANCE[0],
-                "y": 1.0,
-                "xanchor": "left",
-                "yanchor": "top",
-                "font": {"size": 12},
-                "orientation": "h",
-                "entrywidth": 132,
-                "bgcolor": "rgba(255,255,255,0)",
-            },
+            legend={"x": VARIANCE[0], "y": 1.02, "xanchor": "left", "yanchor": "top", "font": {"size": 12}},
             xaxis=axis("step of y", domain=COUPLING, anchor="y", **steps_y),
             yaxis=axis(domain=BELOW, anchor="x", showticklabels=False, matches="y2", **steps_x),
             xaxis2=axis("x", domain=LEFT, anchor="y2", range=[high, low], nticks=4),
@@ -103,11 +94,12 @@ def _series(values: np.ndarray, variance: np.ndarray | None, color: str, name: s
         there = np.concatenate([time, time[::-1]])
         traces.append(
             trace(edge, there, fill="toself", fillcolor=color + BAND_OPACITY, line={"width": 0}, hoverinfo="skip",
-                  name=f"{name} ± σ")
+                  showlegend=False)
         )  # fmt: skip
     hover = f"{name}: step %{{y}}, value %{{x:.4g}}" if upright else f"{name}: step %{{x}}, value %{{y:.4g}}"
+    label = name if variance is None or values.shape[1] > 1 else f"{name} ± σ"
     traces += [
-        trace(feature, time, line={"color": color, "width": 1.5}, name=name, showlegend=number == 0,
+        trace(feature, time, line={"color": color, "width": 1.5}, name=label, showlegend=number == 0,
               hovertemplate=f"{hover}<extra></extra>")
         for number, feature in enumerate(values.T)
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def layout(sources: Sources) -> html.Div:
             html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
             widgets.graph(f"{TAB}-alignment", series_figures.HEIGHT, "Both series around their coupling and variance"),
             html.H2("The same pair by four distances (sums of squares)"),
-            widgets.graph(f"{TAB}-comparison", series_figures.COMPARED_HEIGHT, "Matches by each of four distances"),
+            widgets.graph(f"{TAB}-comparison", series_figures.COMPARED_HEIGHT, "Four distances", tools=False),
             widgets.downloads(TAB),
             *wiring.stores(TAB),
         ],

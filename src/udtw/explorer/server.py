@@ -43,12 +43,11 @@ def serve(
     if open_browser:
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        say("stopped")
+        server.serve_forever()  # Werkzeug returns from it at Ctrl-C
     finally:
         server.server_close()
         listening.close()
+    say("stopped")
 
 
 def bind(address: str, port: int) -> socket.socket:
