@@ -75,6 +75,7 @@ LAYERS = [
     "images",
     "plots",
     "experiments",
+    "explorer",
     "cli",
 ]
 

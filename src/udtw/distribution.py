@@ -12,7 +12,7 @@ from udtw.kernels import bands, engine
 from udtw.kernels.problem import COST, Problem
 from udtw.lazy import lazy
 from udtw.validate import ArrayLike, Form
-from udtw.walks import CORNER, LEFT, UP, walk_back
+from udtw.walks import walk_back, walk_choices
 
 
 class PathDistribution:
@@ -114,8 +114,7 @@ class PathDistribution:
         Ties go to the diagonal step, then to the step along x.
         """
         _, choice = engine.least_cost(self._problem, self._backend, with_choice=True)
-        certain = torch.stack([choice == step for step in (CORNER, UP, LEFT)])
-        return [self._form_path(path[0]) for path in walk_back(certain, self._problem.lengths, 1)]
+        return [self._form_path(path) for path in walk_choices(choice, self._problem.lengths)]
 
     def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
         """``k`` independent paths per pair, exactly from π.

@@ -1,9 +1,29 @@
-"""Walking back from the last cell to the first, by given probabilities of where each cell was reached from."""
+"""Walking back from the last cell to the first, by given choices or probabilities of where each cell was reached from.
 
+On the CPU and without torch: a walk is a long chain of tiny steps, and the cost of its calls would be all of the time.
+"""
+
+import numpy as np
 import torch
 from torch import Tensor
 
 CORNER, UP, LEFT = 0, 1, 2
+
+
+def walk_choices(choice: Tensor, lengths: Tensor) -> list[Tensor]:
+    """One path for each of B pairs, an int64 tensor (L, 2): ``choice`` (B, N, M) holds CORNER, UP or LEFT."""
+    columns = choice.shape[2]
+    found = []
+    for chosen, (n, m) in zip(choice.detach().to("cpu", torch.uint8).numpy(), lengths.T.tolist(), strict=True):
+        steps = chosen.tobytes()
+        i, j = n - 1, m - 1
+        cells = [(i, j)]
+        while i or j:
+            step = steps[i * columns + j]
+            i, j = i - (step != LEFT), j - (step != UP)
+            cells.append((i, j))
+        found.append(torch.tensor(cells[::-1], dtype=torch.int64))
+    return found
 
 
 def walk_back(
@@ -14,24 +34,30 @@ def walk_back(
     ``transitions`` (3, B, N, M) holds the probabilities of CORNER, UP and LEFT; all walks move at once.
     """
     _, count, rows, columns = transitions.shape
-    device = transitions.device
-    pair = torch.arange(count, device=device).repeat_interleave(k)
-    i, j = lengths.repeat_interleave(k, dim=1) - 1
-    visited = [torch.stack([i, j], 1)]
-    alive = [torch.ones_like(pair, dtype=torch.bool)]
-    for _ in range(rows + columns - 2):
-        corner, up, left = transitions[:, pair, i, j].double()
-        where = generator.device if generator is not None else device
-        dice = torch.rand(pair.shape[0], generator=generator, dtype=torch.float64, device=where).to(device)
-        # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
-        dice = dice * (corner + up + left)
-        step = torch.where(dice < corner, CORNER, torch.where(dice < corner + up, UP, LEFT))
-        moving = (i > 0) | (j > 0)
-        i = i - (moving & (step != LEFT)).long()
-        j = j - (moving & (step != UP)).long()
-        visited.append(torch.stack([i, j], 1))
+    corner, up, left = transitions.detach().cpu().double().numpy().reshape(3, -1)
+    not_left = corner + up
+    # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
+    total = not_left + left
+    device = generator.device if generator is not None else torch.device("cpu")
+    size = (max(rows + columns - 2, 0), count * k)
+    dice = torch.rand(size, generator=generator, dtype=torch.float64, device=device).cpu().numpy()
+
+    ends = lengths.detach().cpu().numpy()
+    first = np.repeat(np.arange(count) * rows * columns, k)
+    n, m = (np.repeat(side, k) for side in ends)
+    at = first + (n - 1) * columns + m - 1
+    visited, alive = [at], [np.ones(len(at), bool)]
+    for thrown in dice:
+        moving = at > first
+        if not moving.any():
+            break
+        drawn = thrown * total[at]
+        higher = drawn < not_left[at]
+        lefter = (drawn < corner[at]) | ~higher
+        at = at - moving * (columns * higher + lefter)
+        visited.append(at)
         alive.append(moving)
-    cells = torch.stack(visited, 1).flip(1).cpu()
-    kept = torch.stack(alive, 1).flip(1).cpu()
-    walks = [cells[w, kept[w]] for w in range(count * k)]
+    i, j = np.divmod(np.stack(visited[::-1], 1) - first[:, None], columns)
+    kept = np.stack(alive[::-1], 1)
+    walks = [torch.from_numpy(np.stack([i[w, kept[w]], j[w, kept[w]]], 1)) for w in range(count * k)]
     return [walks[b * k : (b + 1) * k] for b in range(count)]

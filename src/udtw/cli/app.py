@@ -10,6 +10,7 @@ from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
 from udtw.cli.demo import demo
+from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
 from udtw.cli.images import app as images
 from udtw.cli.output import error_line
@@ -97,7 +98,7 @@ def _common(
     """
 
 
-for command in (demo, align, barycenter, classify, forecast, reproduce, report):
+for command in (demo, align, explore, barycenter, classify, forecast, reproduce, report):
     app.command()(command)
 app.add_typer(skeleton)
 app.add_typer(images)

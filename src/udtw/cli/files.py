@@ -1,10 +1,10 @@
 """Series in files of the user's: CSV, TSV or NumPy's .npy. What is wrong with one is said in one line."""
 
-import math
 from pathlib import Path
 
 import numpy as np
 
+from udtw.data.columns import numbered_rows, one_width
 from udtw.data.tables import read_lines
 from udtw.errors import DataError
 
@@ -19,12 +19,7 @@ def read_series(path: Path) -> np.ndarray:
         if array.ndim not in (1, 2):
             raise DataError(f"{path} holds an array of shape {array.shape}; one series is (T,) or (T, d).")
         return array[:, None] if array.ndim == 1 else array
-    numbered = _numbers(path)
-    width = len(numbered[0][1])
-    for line, fields in numbered:
-        if len(fields) != width:
-            raise DataError(f"{path}, line {line}: {len(fields)} value(s), but line {numbered[0][0]} has {width}.")
-    return np.array([fields for _, fields in numbered])
+    return one_width(numbered_rows(read_lines(path), str(path)), str(path))
 
 
 def read_series_set(path: Path) -> np.ndarray | list[np.ndarray]:
@@ -35,7 +30,7 @@ def read_series_set(path: Path) -> np.ndarray | list[np.ndarray]:
         if array.ndim not in (2, 3):
             raise DataError(f"{path} holds an array of shape {array.shape}; a set of series is (n, T) or (n, T, d).")
         return array
-    rows = [np.array(fields) for _, fields in _numbers(path)]
+    rows = [np.array(fields) for _, fields in numbered_rows(read_lines(path), str(path))]
     return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
 
 
@@ -59,47 +54,6 @@ def _load_npy(path: Path) -> np.ndarray:
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
         raise DataError(f"{path}: the value at {place} is {values[place]}, not a finite number.")
     return values
-
-
-def _numbers(path: Path) -> list[tuple[int, list[float]]]:
-    """The lines with their numbers (from 1) as lists of values; blank lines, comments and a header are left out."""
-    found: list[tuple[int, list[float]]] = []
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        fields = _split(line)
-        if not found and not any(_is_number(field) for field in fields):
-            continue  # names of the columns
-        found.append((number, [_value(f"{path}, line {number}", i, field) for i, field in enumerate(fields)]))
-    if not found:
-        raise DataError(f"{path} holds no numbers.")
-    return found
-
-
-def _split(line: str) -> list[str]:
-    for separator in ("\t", ";", ","):
-        if separator in line:
-            return [field.strip().strip('"') for field in line.strip("\r\n").split(separator)]
-    return line.split()
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _value(where: str, index: int, field: str) -> float:
-    if not field:
-        raise DataError(f"{where}: value {index + 1} is empty. Missing values must be filled in or left out first.")
-    if not _is_number(field):
-        raise DataError(f"{where}: value {index + 1} is {field!r}, not a number.")
-    value = float(field)
-    if not math.isfinite(value):
-        raise DataError(f"{where}: value {index + 1} is {field!r}. Missing values must be filled in or left out first.")
-    return value
 
 
 def write_columns(path: Path, names: list[str], columns: list[np.ndarray]) -> None:

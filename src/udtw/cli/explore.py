@@ -1,0 +1,39 @@
+"""``udtw explore``: the interactive page, on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from udtw.cli import options
+from udtw.cli.output import note
+
+
+def explore(
+    data_dir: options.DataDir = None,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8050,
+    host: Annotated[str, typer.Option(help="Loopback address to listen on; others are refused.")] = "127.0.0.1",
+    model: Annotated[
+        Path | None, typer.Option(help="What `udtw images train` wrote: its uncertainty in the tab of images.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Backbone of the model's tokens, as in `udtw images embed --backbone`.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> None:
+    """Look at alignments in the browser while γ, β, the band and the noise are dragged.
+
+    Series (generated, of the UCR archive in `--data-dir`, or a CSV file), images and skeletons. The page is served to
+    this machine only and loads nothing from elsewhere; Ctrl-C ends it.
+
+    Examples:
+
+    - `udtw explore`
+
+    - `udtw explore --data-dir ~/UCRArchive_2018 --port 0 --no-browser`
+
+    - `udtw explore --model model.safetensors --backbone "sift?image_size=48"`
+    """
+    from udtw.explorer import serve
+
+    serve(data_dir, host=host, port=port, model=model, backbone=backbone, open_browser=browser, say=note)

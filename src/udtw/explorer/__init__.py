@@ -1,0 +1,13 @@
+"""The explorer: a page on this machine to look at alignments while their settings are dragged (extra ``explore``)."""
+
+try:
+    import dash  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "dash":
+        raise
+    raise ImportError("udtw.explorer is a page made with Dash; install it with: pip install 'udtw[explore]'") from error
+
+from udtw.explorer.app import create_app
+from udtw.explorer.server import serve
+
+__all__ = ["create_app", "serve"]

@@ -1,0 +1,86 @@
+// One request at a time for each tab; what changes meanwhile is sent when the answer is there.
+(function () {
+  "use strict";
+  const PATIENCE = 5000; // milliseconds after which an answer counts as lost
+  const tabs = {};
+  const times = (window.udtwTimes = []); // milliseconds from a request to its drawn answer, for the benchmark
+  const clientside = (window.dash_clientside = window.dash_clientside || {});
+
+  function state(tab) {
+    tabs[tab] = tabs[tab] || { number: 0, since: null, pending: null };
+    return tabs[tab];
+  }
+
+  function begin(one, values) {
+    one.since = performance.now();
+    one.pending = null;
+    one.number += 1;
+    return { number: one.number, values: values };
+  }
+
+  function flush(tab) {
+    const one = state(tab);
+    if (one.pending !== null) {
+      clientside.set_props(tab + "-request", { data: begin(one, one.pending) });
+    }
+  }
+
+  function short(value) {
+    return String(Number(value.toPrecision(3)));
+  }
+
+  clientside.explorer = {
+    request: function () {
+      const context = clientside.callback_context;
+      const tab = context.outputs_list.id.replace(/-request$/, "");
+      const values = Object.assign({}, context.inputs);
+      if (values["tabs.value"] !== tab) {
+        return clientside.no_update;
+      }
+      const one = state(tab);
+      if (one.since !== null && performance.now() - one.since < PATIENCE) {
+        if (one.pending === null) {
+          setTimeout(function () {
+            if (one.since !== null && performance.now() - one.since >= PATIENCE) { flush(tab); }
+          }, PATIENCE + 50);
+        }
+        one.pending = values;
+        return clientside.no_update;
+      }
+      return begin(one, values);
+    },
+    done: function (answer) {
+      const tab = clientside.callback_context.outputs_list.id.replace(/-idle$/, "");
+      const one = state(tab);
+      if (answer && answer.number === one.number && one.since !== null) {
+        times.push({ tab: tab, ms: performance.now() - one.since });
+        one.since = null;
+        flush(tab);
+      }
+      return clientside.no_update;
+    },
+    take: function (contents, name, limit, tab) {
+      if (!contents) { return clientside.no_update; }
+      if (contents.length * 0.75 > limit + 200) {
+        const size = Math.round(contents.length * 0.75).toLocaleString("en");
+        clientside.set_props(tab + "-message", {
+          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are read.",
+        });
+        return clientside.no_update;
+      }
+      return { contents: contents, name: name, at: Date.now() };
+    },
+    plain: short,
+    power: function (value) { return short(Math.pow(10, value)); },
+    percent: function (value) { return value >= 100 ? "none" : short(value) + " %"; },
+    share: function (value) { return short(value) + " %"; },
+    play: function (clicks, stopped) { return [!stopped, stopped ? "Pause" : "Play"]; },
+    tick: function (n, value) { return value >= 100 ? 0 : Math.min(value + 2, 100); },
+    range: function (value) { return short(value[0]) + " – " + short(value[1]) + " %"; },
+    pages: function (value) {
+      return ["series", "images", "skeletons"].map(function (tab) {
+        return tab === value ? {} : { display: "none" };
+      });
+    },
+  };
+})();

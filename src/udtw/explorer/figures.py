@@ -1,0 +1,151 @@
+"""What all figures share: plain dictionaries for plotly.js, with arrays as compact typed bytes.
+
+Plotly's own figure classes check every property in Python, which takes longer than the alignment itself.
+"""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from udtw.plots.alignment import MODE_COLOR, SAMPLE_COLOR, X_COLOR, Y_COLOR
+
+__all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR"]
+
+POWER = 0.25
+"""Colours show π*^POWER, so that faint probabilities can be seen."""
+
+MOST_CELLS = 512
+"""A side of a matrix beyond this is drawn in blocks."""
+
+FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
+TEXT, GRID = "#1F2933", "#E4E7EB"
+SIGMA_COLORS = ("#1F5FA8", "#7C5C9E", "#C8283A")
+"""From certain to uncertain, as in the figures of `udtw.plots`."""
+
+SIGMA_SCALE = [[k / 2, color] for k, color in enumerate(SIGMA_COLORS)]
+TYPES = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
+
+
+def typed(values: Any, dtype: Any = np.float32) -> dict[str, str]:
+    """An array as plotly.js takes it in bytes: base64 in place of a list of decimal numbers."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    found = {"dtype": TYPES[array.dtype.name], "bdata": base64.b64encode(array.tobytes()).decode()}
+    return found if array.ndim == 1 else found | {"shape": ", ".join(map(str, array.shape))}
+
+
+def blocks(matrix: np.ndarray, most: int = MOST_CELLS, reduce: Any = np.maximum) -> tuple[np.ndarray, int, int]:
+    """A matrix of at most ``most`` cells a side, and the steps that a row and a column of it stand for.
+
+    ``reduce`` is `np.maximum`, or `np.add` for means.
+    """
+    steps = [-(-side // most) for side in matrix.shape]
+    for axis, step in enumerate(steps):
+        if step > 1:
+            starts = np.arange(0, matrix.shape[axis], step)
+            counts = np.diff([*starts, matrix.shape[axis]])
+            matrix = reduce.reduceat(matrix, starts, axis=axis)
+            if reduce is np.add:
+                matrix = matrix / (counts[:, None] if axis == 0 else counts)
+    return matrix, steps[0], steps[1]
+
+
+def places(rows: int, columns: int) -> dict[str, float]:
+    """Where the first cell of a heat map in blocks lies, and how far apart they are."""
+    return {"x0": (columns - 1) / 2, "dx": columns, "y0": (rows - 1) / 2, "dy": rows}
+
+
+def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str = "", **more: Any) -> dict[str, Any]:
+    """A heat map of π* in 255 shades of π*^POWER; probabilities themselves only where there is a ``hover`` text."""
+    shown, rows, columns = blocks(np.clip(coupling, 0, 1), most)
+    trace: dict[str, Any] = {
+        "type": "heatmap",
+        "z": typed(np.round(255 * shown**POWER), np.uint8),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": [[0, "#FFFFFF"], [1, "#111820"]],
+        **places(rows, columns),
+        **more,
+    }
+    if not hover:
+        return trace | {"hoverinfo": "skip"}
+    return trace | {"customdata": typed(shown), "hovertemplate": hover}
+
+
+def coupling_ticks(*probabilities: float) -> dict[str, Any]:
+    return {
+        "tickvals": [255 * share**POWER for share in probabilities],
+        "ticktext": [f"{share:g}" for share in probabilities],
+    }
+
+
+COUPLING_TITLE = "coupling π* (probability of the match)"
+COUPLING_TICKS = coupling_ticks(0, 0.001, 0.01, 0.1, 0.5, 1)
+
+
+def colour_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
+    """A horizontal bar, in the middle ``x`` of its panel; ``below`` is its `under`."""
+    return {
+        "orientation": "h", "x": x, "xanchor": "center", "xpad": 0, "y": below, "yanchor": "top", "ypad": 0,
+        "len": length, "thickness": 10, "title": {"text": title, "side": "bottom", "font": {"size": 12}},
+        "tickfont": {"size": 11}, "tickangle": 0, "outlinewidth": 0, **more,
+    }  # fmt: skip
+
+
+def under(pixels: float, height: int, margin: dict[str, Any]) -> float:
+    """So many pixels below the panels, in shares of their height."""
+    return -pixels / (height - margin["t"] - margin["b"])
+
+
+def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
+    """Fixed: plotly.js would widen them for bars and legends, and draw everything twice."""
+    return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
+
+
+def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of many paths (L, 2) of cells as one broken line."""
+    gap = np.full((1, 2), np.nan)
+    joined = np.concatenate([part for path in paths for part in (path, gap)]) if paths else gap
+    return joined[:, 1], joined[:, 0]
+
+
+def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **more: Any) -> dict[str, Any]:
+    x, y = lines(paths)
+    return {
+        "type": "scatter", "mode": "lines", "x": typed(x), "y": typed(y), "line": {"color": color, "width": width},
+        "name": name, "hoverinfo": "skip", **more,
+    }  # fmt: skip
+
+
+def layout(height: int, **more: Any) -> dict[str, Any]:
+    """A white page with small margins. Zoom stays while settings change."""
+    return {
+        "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": "white",
+        "plot_bgcolor": "white", "uirevision": "same",
+        "showlegend": False, "hovermode": "closest", **more,
+    }  # fmt: skip
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "zeroline": False,
+        "gridcolor": GRID,
+        "linecolor": "#9AA5B1",
+        "ticks": "outside",
+        "ticklen": 3,
+    }
+    if title:
+        found["title"] = {"text": title, "font": {"size": 12}, "standoff": 6}
+    return found | more
+
+
+def blank_axis(**more: Any) -> dict[str, Any]:
+    return {"visible": False, "fixedrange": True, **more}
+
+
+def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+    """A text in shares of the figure."""
+    return {
+        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center",
+        "font": {"size": 13}, **more,
+    }  # fmt: skip

@@ -1,0 +1,161 @@
+"""The first tab: two series, their alignment, and other distances beside it."""
+
+from typing import Any
+
+from dash import Dash, dcc, html
+
+from udtw.explorer import series_figures, snippet, widgets, wiring
+from udtw.explorer.pictures import png_file, series_picture
+from udtw.explorer.series_settings import (
+    LOG_GAMMA,
+    MAX_BETA,
+    MAX_NOISE,
+    MAX_PATHS,
+    MAX_SEED,
+    SIDES,
+    VARIANCES,
+    SeriesSettings,
+)
+from udtw.explorer.series_work import SeriesResult, explore, prepare
+from udtw.explorer.sources import UPLOAD, Chosen, Sources
+from udtw.explorer.uploads import MAX_CSV_BYTES
+from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, range_slider, section, slider
+from udtw.explorer.wiring import Said
+
+TAB = "series"
+CONTROLS = ("gamma", "beta", "band", "noise", "stretch", "side", "variance", "scale", "paths", "seed")
+CHOICES = ("x-set", "x-item", "y-set", "y-item")
+CARDS = {
+    "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
+    "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
+    "loss": ("d² + βΩ", "loss", "what a training minimises"),
+    "entropy": ("H", "entropy (nats)", "how uncertain the path itself is: 0 for one certain path"),
+    "length": ("E[1]", "path length", "expected number of cells on the path, and that of the most probable path"),
+}
+SLIDERS = {"gamma": "power", "beta": "plain", "band": "percent", "paths": "plain", "noise": "plain", "stretch": "range",
+           "seed": "plain"}  # fmt: skip
+FIRST = {"x-set": "cbf-256", "x-item": 0, "y-set": "cbf-256", "y-item": 1}
+
+
+def layout(sources: Sources) -> html.Div:
+    first = SeriesSettings()
+    items = dict(enumerate(sources.items(FIRST["x-set"])))
+
+    def side(name: str, item: int) -> html.Div:
+        return section(
+            f"Series {name}",
+            dropdown(f"{TAB}-{name}-set", f"set of {name}", sources.sets, FIRST["x-set"]),
+            dropdown(f"{TAB}-{name}-item", f"series of the set for {name}", items, item),
+            widgets.upload(f"{TAB}-{name}-upload", f"Upload a CSV for {name} …", ".csv,.tsv,.txt,text/csv"),
+        )
+
+    controls = html.Div(
+        [
+            side("x", 0),
+            side("y", 1),
+            dcc.Checklist(
+                [{"value": "znormalize", "label": "z-normalise both (mean 0, deviation 1)"}],
+                ["znormalize"], id=f"{TAB}-scale",
+            ),
+            section(
+                "Alignment",
+                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1,
+                       {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10", 2: "100"}),
+                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
+                slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100,
+                       PERCENT),
+                slider(f"{TAB}-paths", "sampled paths", 0, MAX_PATHS, 1, first.paths, {0: "0", 20: "20", 50: "50"}),
+            ),
+            section(
+                "Noise and uncertainty",
+                slider(f"{TAB}-noise", "noise (deviation)", 0, MAX_NOISE, 0.05, 1, {0: "0", 1: "1", 2: "2", 3: "3"}),
+                range_slider(f"{TAB}-stretch", "where (share of the series)", list(first.stretch),
+                             {0: "0 %", 50: "50 %", 100: "100 %"}),
+                radio(f"{TAB}-side", "noise in", SIDES, first.side, inline=True),
+                radio(f"{TAB}-variance", "variance σ² of the steps", VARIANCES, first.variance),
+                slider(f"{TAB}-seed", "seed of noise and paths", 0, MAX_SEED, 1, 0, {0: "0", 500: "500", 999: "999"}),
+            ),
+        ],
+        className="controls",
+    )  # fmt: skip
+    shown = html.Div(
+        [
+            widgets.message(TAB),
+            html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
+            widgets.graph(f"{TAB}-alignment", series_figures.HEIGHT, "Both series around their coupling and variance"),
+            html.H2("The same pair by four distances (sums of squares)"),
+            widgets.graph(f"{TAB}-comparison", series_figures.COMPARED_HEIGHT, "Four distances", tools=False),
+            widgets.downloads(TAB),
+            *wiring.stores(TAB),
+        ],
+        className="shown",
+    )
+    return html.Div([controls, shown], id=f"{TAB}-page", className="page")
+
+
+class SeriesTab:
+    """What the callbacks of the tab do, as plain functions of the values of the controls."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+
+    def chosen(self, said: Said) -> tuple[Chosen, Chosen]:
+        x, y = (self.sources.series(said[f"{side}-set"], said[f"{side}-item"], said[f"{side}-key"]) for side in "xy")
+        return x, y
+
+    def found(self, said: Said) -> tuple[Chosen, Chosen, SeriesSettings, SeriesResult]:
+        settings = SeriesSettings.of(said)
+        x, y = self.chosen(said)
+        return x, y, settings, explore(prepare(x.values, y.values, settings), settings)
+
+    def update(self, said: Said) -> dict[str, Any]:
+        """Numbers, figures and the script for what the controls say."""
+        x, y, settings, result = self.found(said)
+        a = result.alignment
+        return {
+            "distance": number(float(a.distance)),
+            "regularizer": number(float(a.regularizer)),
+            "loss": number(float(a.loss)),
+            "entropy": number(result.entropy),
+            "length": f"{number(result.path_length, 4)} ({len(result.mode)})",
+            "alignment": series_figures.alignment_figure(result),
+            "comparison": series_figures.comparison_figure(result),
+            "code": snippet.preview(snippet.series_snippet(x, y, settings)),
+        }
+
+    def script(self, said: Said) -> dict[str, Any]:
+        """The whole script as a file."""
+        x, y = self.chosen(said)
+        code = snippet.series_snippet(x, y, SeriesSettings.of(said))
+        return {"content": code, "filename": "alignment.py"}
+
+    def picture(self, said: Said) -> dict[str, Any]:
+        """The picture that the script draws."""
+        _, _, settings, result = self.found(said)
+        return png_file(series_picture(result, settings), "alignment.png")
+
+    def items(self, name: Any) -> dict[str, Any]:
+        """The series of a set, to choose from."""
+        options = [{"value": i, "label": text} for i, text in enumerate(self.sources.items(name))]
+        return {"options": options, "value": 0, "disabled": not options}
+
+    def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
+        """Key and description of an uploaded file, and the set that it is in."""
+        return *self.sources.upload(contents, name), UPLOAD
+
+
+def register(app: Dash, tab: SeriesTab) -> None:
+    """Connect the controls with the functions."""
+    controls = {name: (f"{TAB}-{name}", "value") for name in (*CHOICES, *CONTROLS)}
+    controls |= {f"{side}-key": (f"{TAB}-{side}-upload-key", "data") for side in "xy"}
+    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "code")}
+    shown |= {name: (f"{TAB}-{name}", "figure") for name in ("alignment", "comparison")}
+    wiring.register_update(app, TAB, controls, shown, tab.update)
+    wiring.register_download(app, TAB, "script", controls, tab.script)
+    wiring.register_download(app, TAB, "picture", controls, tab.picture)
+    for side in "xy":
+        ids = f"{TAB}-{side}"
+        wiring.register_items(app, TAB, f"{ids}-set", f"{ids}-item", tab.items)
+        wiring.register_upload(app, TAB, f"{ids}-upload", f"{ids}-set", MAX_CSV_BYTES, tab.take)
+    for name, kind in SLIDERS.items():
+        wiring.register_shown(app, f"{TAB}-{name}", kind)

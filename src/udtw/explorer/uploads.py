@@ -1,0 +1,125 @@
+"""Files that the browser sends: limits first, then content, and a short shelf where what was read stays.
+
+Nothing is written to disk, and a file's name is only ever shown.
+"""
+
+import base64
+import binascii
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from udtw.data.columns import numbered_rows, one_width
+from udtw.errors import DataError, SizeError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_CSV_BYTES = 2 * 2**20
+MAX_IMAGE_BYTES = 6 * 2**20
+MIN_STEPS, MAX_STEPS, MAX_FEATURES = 3, 2048, 16
+MAX_LINE = 2**18
+MAX_PIXELS = 24_000_000
+MAX_NAME = 60
+SHELF = 32
+"""Uploads of one kind that are kept; the oldest makes room."""
+
+Kept = TypeVar("Kept")
+
+
+def file_name(name: Any) -> str:
+    """A name to show: no folders, no control characters, not too long."""
+    text = name if isinstance(name, str) else "file"
+    text = "".join(letter for letter in text.replace("\\", "/").rpartition("/")[2] if letter.isprintable()).strip()
+    return (text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…") or "file"
+
+
+def decode_contents(contents: Any, name: str, limit: int) -> bytes:
+    """The bytes of a data URL ``data:TYPE;base64,…``, at most ``limit`` of them."""
+    if not isinstance(contents, str) or not contents.startswith("data:") or ";base64," not in contents[:200]:
+        raise DataError(f"{name} did not arrive as a file. Choose it again.")
+    encoded = contents.partition(";base64,")[2]
+    if len(encoded) * 3 // 4 > limit + 3:
+        raise SizeError(f"{name} has about {len(encoded) * 3 // 4:,} bytes; at most {limit:,} are read.")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(f"{name} arrived damaged ({error}). Choose it again.") from error
+
+
+def read_csv(content: bytes, name: str) -> np.ndarray:
+    """A series (T, d): a row a time step, a column a feature; a single row is a series of its own."""
+    if len(content) > MAX_CSV_BYTES:
+        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_CSV_BYTES:,} are read.")
+    if not content.strip():
+        raise DataError(f"{name} is empty.")
+    if b"\0" in content:
+        raise DataError(f"{name} is not a text file. Save the series as CSV, a row a time step.")
+    try:
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
+        ) from error
+    # Before any number is read: what is refused should cost nothing.
+    if sum(bool(line.strip()) for line in lines) > MAX_STEPS + 1:
+        raise SizeError(f"{name} has more than {MAX_STEPS} rows. Thin it out, or cut a stretch out of it.")
+    if max(map(len, lines)) > MAX_LINE:
+        raise SizeError(f"{name} has a line of more than {MAX_LINE:,} letters.")
+    return check_series(one_width(numbered_rows(lines, name), name), name)
+
+
+def check_series(series: np.ndarray, name: str) -> np.ndarray:
+    """(T, d) float64, finite and within the limits of a page; a single row of several values is turned."""
+    if len(series) == 1 and series.shape[1] > 1:
+        series = series.T
+    steps, features = series.shape
+    if steps < MIN_STEPS:
+        raise DataError(f"{name} has {steps} time step(s); a series needs at least {MIN_STEPS}.")
+    if steps > MAX_STEPS:
+        raise SizeError(f"{name} has {steps} time steps; at most {MAX_STEPS} are shown.")
+    if features > MAX_FEATURES:
+        raise SizeError(f"{name} has {features} columns; at most {MAX_FEATURES} features are shown.")
+    if not np.isfinite(series).all():
+        raise DataError(f"{name} has missing values. Choose a series without.")
+    if np.abs(series).max() > 1e100:
+        raise DataError(f"{name} holds values beyond 1e100, whose squares cannot be summed.")
+    return np.ascontiguousarray(series, dtype=np.float64)
+
+
+def read_image(content: bytes, name: str) -> "Image":
+    """A PNG or JPEG image and its like, by the safe reader of the data sets."""
+    from udtw.images.datasets.safe_images import decode
+
+    if len(content) > MAX_IMAGE_BYTES:
+        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_IMAGE_BYTES:,} are read.")
+    return decode(content, name, MAX_PIXELS)
+
+
+class Shelf(Generic[Kept]):
+    """What was uploaded, by keys that the server itself made: a hash of the content."""
+
+    def __init__(self, kept: int = SHELF) -> None:
+        self._kept = kept
+        self._items: OrderedDict[str, tuple[str, Kept]] = OrderedDict()
+        self._lock = threading.Lock()  # requests run in threads
+
+    def put(self, name: str, content: bytes, item: Kept) -> str:
+        key = hashlib.sha256(name.encode() + b"\0" + content).hexdigest()[:24]
+        with self._lock:
+            self._items[key] = (name, item)
+            self._items.move_to_end(key)
+            while len(self._items) > self._kept:
+                self._items.popitem(last=False)
+        return key
+
+    def get(self, key: Any) -> tuple[str, Kept]:
+        """Name and item."""
+        with self._lock:
+            if not isinstance(key, str) or key not in self._items:
+                raise DataError("The uploaded file is no longer here. Upload it again.")
+            self._items.move_to_end(key)
+            return self._items[key]

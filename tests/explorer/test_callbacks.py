@@ -1,0 +1,48 @@
+"""Requests as the page posts them: an answer, or a message that leaves the rest as it is."""
+
+import json
+
+import pytest
+
+from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, answer, post, request_body
+
+
+@pytest.mark.parametrize(
+    ("tab", "said", "figures"),
+    [
+        ("series", SERIES, ("alignment", "comparison")),
+        ("images", IMAGES, ("match", "maps")),
+        ("skeletons", SKELETONS, ("match", "sigma")),
+    ],
+)
+def test_a_request_is_answered_with_everything_that_is_shown(app, tab, said, figures):
+    found = answer(app, tab, said)
+    assert found[f"{tab}-message"]["children"] == ""
+    assert found[f"{tab}-done"]["data"] == {"number": 1}
+    assert float(found[f"{tab}-distance"]["children"]) > 0
+    assert "udtw.align(" in found[f"{tab}-code"]["children"]
+    for name in figures:
+        assert found[f"{tab}-{name}"]["figure"]["data"]
+
+
+def test_an_error_is_a_message_and_the_page_goes_on(app):
+    found = answer(app, "series", SERIES | {"x-set": "../../etc/passwd"})
+    assert "must be one of" in found["series-message"]["children"]
+    assert found["series-done"]["data"] == {"number": 1}
+    assert "series-alignment" not in found
+
+
+@pytest.mark.parametrize("value", [None, 3, [], {}, {"values": 5}, {"values": {}}])
+def test_a_request_without_settings_is_a_message_too(app, value):
+    body = request_body(app, "series", SERIES)
+    body["inputs"][0]["value"] = value
+    response = post(app, body)
+    assert response.status_code == 200
+    assert "Load it again" in json.loads(response.text)["response"]["series-message"]["children"]
+
+
+def test_what_nobody_expected_is_said_without_its_insides(app, monkeypatch, caplog):
+    monkeypatch.setattr("udtw.explorer.series_tab.explore", lambda *_: 1 / 0)
+    found = answer(app, "series", SERIES)
+    assert found["series-message"]["children"] == "ZeroDivisionError: not expected; the terminal shows where."
+    assert "ZeroDivisionError" in caplog.text

@@ -1,0 +1,147 @@
+"""The first tab: numbers that are those of the library, figures that hold them, and refusals in words."""
+
+import base64
+
+import numpy as np
+import pytest
+
+import udtw
+from tests.explorer.helpers import SERIES, data_url
+from udtw.errors import OptionError, ShapeError
+from udtw.explorer.figures import blocks, typed
+from udtw.explorer.series_settings import SeriesSettings
+from udtw.explorer.series_tab import SeriesTab
+from udtw.explorer.series_work import explore, prepare, roughness
+from udtw.explorer.sources import UPLOAD, Sources
+
+
+@pytest.fixture(scope="module")
+def tab():
+    return SeriesTab(Sources())
+
+
+def shown(text):
+    return float(text.replace("−", "-"))
+
+
+def array(typed_array):
+    found = np.frombuffer(base64.b64decode(typed_array["bdata"]), typed_array["dtype"])
+    return found.reshape([int(side) for side in typed_array["shape"].split(",")]) if "shape" in typed_array else found
+
+
+def test_the_numbers_are_those_of_align(tab):
+    found = tab.update(SERIES)
+    x, y = (tab.sources.series("cbf-128", item).values for item in (0, 3))
+    p = prepare(x, y, SeriesSettings(noise=1.0))
+    a = udtw.align(p.x, p.y, p.var_x, p.var_y, gamma=0.1)
+    assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
+    assert shown(found["regularizer"]) == pytest.approx(float(a.regularizer), rel=1e-4)
+    assert shown(found["loss"]) == pytest.approx(float(a.loss), rel=1e-4)
+    assert shown(found["entropy"]) == pytest.approx(float(a.paths.entropy), rel=1e-4)
+    assert found["length"].endswith(f"({len(a.paths.mode()[0])})")
+
+
+@pytest.mark.parametrize(
+    ("change", "number"),
+    [
+        ({"gamma": 0}, "distance"),
+        ({"gamma": 0}, "entropy"),
+        ({"beta": 3}, "loss"),
+        ({"band": 0}, "distance"),
+        ({"noise": 2}, "regularizer"),
+        ({"variance": "rough"}, "regularizer"),
+        ({"scale": []}, "distance"),
+        ({"side": "both"}, "distance"),
+        ({"y-item": 5}, "distance"),
+    ],
+    ids=str,
+)
+def test_every_control_changes_what_it_should(tab, change, number):
+    assert tab.update(SERIES | change)[number] != tab.update(SERIES)[number]
+
+
+def test_the_figure_holds_the_coupling_and_the_variance(tab):
+    figure = tab.update(SERIES)["alignment"]
+    coupling, variance = (trace for trace in figure["data"] if trace["type"] == "heatmap")
+    probabilities, sigmas = array(coupling["customdata"]), array(variance["z"])
+    assert probabilities.shape == sigmas.shape == (128, 128)
+    assert probabilities[0, 0] == probabilities[-1, -1] == pytest.approx(1)
+    assert probabilities.sum(1).min() >= 1 - 1e-5
+    np.testing.assert_allclose(sigmas[[0, 64], 0], [1, 1.5])  # ½(1 + 1) and ½(2 + 1)
+
+
+def test_four_distances_stand_side_by_side(tab):
+    *_, result = tab.found(SERIES | {"noise": 0, "variance": "none"})
+    names = [one.name for one in result.compared]
+    values = {one.name: one.value for one in result.compared}
+    assert names == ["Euclidean", "DTW", "soft-DTW", "uDTW"]
+    assert values["soft-DTW"] <= values["DTW"] <= values["uDTW"] <= values["Euclidean"] + values["uDTW"]
+    assert values["DTW"] == pytest.approx(float(udtw.dtw(result.prepared.x, result.prepared.y)))
+    titles = " ".join(note["text"] for note in tab.update(SERIES)["comparison"]["layout"]["annotations"])
+    assert all(name in titles for name in names)
+
+
+def test_series_of_different_lengths_have_no_euclidean_distance(tab):
+    found = tab.update(SERIES | {"y-set": "cbf-256", "y-item": 1})
+    texts = [note["text"] for note in found["comparison"]["layout"]["annotations"]]
+    assert "needs equal lengths" in texts
+
+
+def test_uploads_of_several_features_are_shown(tab):
+    rows = "\n".join(f"{i},{i * i},{-i}" for i in range(20))
+    key, _, name = tab.take(data_url(rows.encode()), "a.csv")
+    both = {"x-set": name, "x-key": key, "y-set": name, "y-key": key}
+    assert shown(tab.update(SERIES | both | {"noise": 0, "gamma": -3})["distance"]) < 1e-3
+    with pytest.raises(ShapeError, match="3 feature"):
+        tab.update(SERIES | {"x-set": UPLOAD, "x-key": key})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("gamma", [None, "0.1", float("nan"), float("inf"), 5, True]),
+        ("beta", [-1, 1e9, "x"]),
+        ("band", [-1, 101, None]),
+        ("noise", [-0.1, 1e9]),
+        ("stretch", [None, 5, [1], [60, 40], [0, 200], ["a", "b"]]),
+        ("side", ["z", None]),
+        ("variance", ["exec", 1]),
+        ("paths", [-1, 2.5, 10**6]),
+        ("seed", [-1, 10**6]),
+    ],
+)
+def test_values_that_no_slider_has_are_refused(tab, name, values):
+    for value in values:
+        with pytest.raises(OptionError):
+            tab.update(SERIES | {name: value})
+
+
+def test_roughness_estimates_the_variance_of_white_noise():
+    rng = np.random.default_rng(0)
+    line = np.linspace(0, 30, 4000)[:, None] + 0.5 * rng.standard_normal((4000, 1))
+    assert roughness(line).shape == (4000,)
+    assert roughness(line).mean() == pytest.approx(0.25, rel=0.05)
+    assert roughness(np.arange(3.0)[:, None]).tolist() == [0, 0, 0]
+
+
+def test_no_noise_means_no_known_variance():
+    x = np.sin(np.arange(30.0))[:, None]
+    p = prepare(x, x, SeriesSettings(noise=0.0))
+    assert p.var_x.tolist() == [1] * 30
+    settings = SeriesSettings(noise=0.0, paths=0)
+    assert explore(p, settings).samples == []
+
+
+def test_long_matrices_are_drawn_in_blocks():
+    matrix = np.arange(1300.0 * 7).reshape(1300, 7)
+    shown, rows, columns = blocks(matrix, 512)
+    assert shown.shape == (434, 7)
+    assert (rows, columns) == (3, 1)
+    assert shown[0, 0] == matrix[2, 0]
+    means, _, _ = blocks(matrix, 512, np.add)
+    assert means[-1, 0] == matrix[1299, 0]
+    assert means[0, 0] == matrix[1, 0]
+
+
+def test_arrays_travel_as_bytes():
+    assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}

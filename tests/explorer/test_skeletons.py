@@ -1,0 +1,48 @@
+"""The third tab: the clips that it names, and frames that belong together."""
+
+import numpy as np
+import pytest
+
+from tests.explorer.helpers import SKELETONS
+from udtw.errors import OptionError
+from udtw.explorer.skeleton_tab import SkeletonTab
+
+
+@pytest.fixture(scope="module")
+def tab():
+    return SkeletonTab()
+
+
+def test_a_clip_matches_itself_frame_by_frame(tab):
+    *_, result = tab.found(SKELETONS | {"y-item": 0, "gamma": -3})
+    assert (result.coupling.argmax(1) == np.arange(len(result.x))).all()
+    titles = [
+        note["text"] for note in tab.update(SKELETONS | {"y-item": 0, "gamma": -3})["match"]["layout"]["annotations"]
+    ]
+    assert all(f"frame {result.frame}" in title for title in titles)
+
+
+def test_every_item_is_the_clip_that_it_says(tab):
+    for action in tab.stage.sets:
+        for item, label in enumerate(tab.stage.items(action)):
+            performed = tab.stage.perform(action, item)
+            assert tab.stage.clips.classes[performed.clip.label] == action
+            assert label.endswith(f"person {performed.clip.subject}")
+
+
+def test_known_variance_marks_the_frames_in_which_a_limb_was_lost(tab):
+    said = SKELETONS | {"variance": "known"}
+    x, _, _, result = tab.found(said)
+    np.testing.assert_array_equal(result.var_x > 1, x.lost.any(1))
+
+
+def test_the_frame_follows_the_slider(tab):
+    for share, expected in ((0, 0), (100, -1)):
+        *_, result = tab.found(SKELETONS | {"frame": share})
+        assert result.frame == range(len(result.x))[expected]
+
+
+@pytest.mark.parametrize("change", [{"x-set": "../x"}, {"x-item": 99}, {"frame": 101}, {"variance": None}], ids=str)
+def test_what_no_control_says_is_refused(tab, change):
+    with pytest.raises(OptionError):
+        tab.update(SKELETONS | change)

@@ -1,0 +1,128 @@
+"""Uploaded files: what is read, and what is refused with a message that says why."""
+
+import io
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PIL")
+
+from PIL import Image
+
+from tests.explorer.helpers import data_url
+from udtw.errors import DataError, SizeError, UdtwError
+from udtw.explorer.uploads import (
+    MAX_CSV_BYTES,
+    MAX_FEATURES,
+    MAX_STEPS,
+    Shelf,
+    decode_contents,
+    file_name,
+    read_csv,
+    read_image,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1\n2\n3\n", [[1], [2], [3]]),
+        ("a,b\n1,2\n3,4\n5,6\n", [[1, 2], [3, 4], [5, 6]]),
+        ("1;2;3;4", [[1], [2], [3], [4]]),
+        ("# a comment\n1\t2\r\n3\t4\r\n\r\n5\t6", [[1, 2], [3, 4], [5, 6]]),
+        ("\ufeff1e3\n-2.5\n0\n", [[1000], [-2.5], [0]]),
+    ],
+    ids=["column", "header", "one row", "tabs and comments", "byte order mark"],
+)
+def test_a_csv_file_is_a_series(text, expected):
+    np.testing.assert_array_equal(read_csv(text.encode(), "a.csv"), expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        (b"", DataError, "empty"),
+        (b"  \n\n", DataError, "empty"),
+        (b"time,value\n", DataError, "no numbers"),
+        (b"1\nnan\n3\n", DataError, "line 2"),
+        (b"1\ninf\n3\n", DataError, "line 2"),
+        (b"1,2\n3,\n5,6\n", DataError, "value 2 is empty"),
+        (b"1\ntwo\n3\n", DataError, "'two', not a number"),
+        (b"1,2\n3\n4,5\n", DataError, "line 2: 1 value(s), but line 1 has 2"),
+        (b"1\n2\n", DataError, "at least 3"),
+        (b"1e200\n2\n3\n", DataError, "1e100"),
+        (b"\x89PNG\r\n\x1a\n\0\0", DataError, "not a text file"),
+        ("1\n2\n3 é\n".encode("latin-1"), DataError, "UTF-8"),
+        (b"1\n" * (MAX_STEPS + 2), SizeError, "rows"),
+        (b"1," * (MAX_STEPS + 1) + b"1", SizeError, "time steps"),
+        ((b"1," * MAX_FEATURES + b"1\n") * 3, SizeError, "columns"),
+        (b"1," * 200_000, SizeError, "letters"),
+        (b" " * (MAX_CSV_BYTES + 1), SizeError, "bytes"),
+        (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least"),
+        (b"__import__('os').system('x')\n1\n2\n3\n", None, ""),
+    ],
+    ids=lambda value: repr(value)[:24] if isinstance(value, bytes) else None,
+)
+def test_what_is_no_series_is_refused_by_name(content, error, said):
+    if error is None:  # text in the first line is a header and is never run
+        assert len(read_csv(content, "a.csv")) == 3
+        return
+    with pytest.raises(error) as caught:
+        read_csv(content, "mine.csv")
+    assert "mine.csv" in str(caught.value)
+    assert any(one in str(caught.value) for one in said.split("|"))
+
+
+@pytest.mark.parametrize(
+    "contents", [None, 7, "", "hello", "data:text/csv,1", ["data:;base64,MQ=="], "data:;base64,%%"]
+)
+def test_what_is_no_file_is_refused(contents):
+    with pytest.raises(DataError, match=r"a\.csv"):
+        decode_contents(contents, "a.csv", 100)
+
+
+def test_a_file_beyond_the_limit_is_refused_before_it_is_decoded():
+    with pytest.raises(SizeError, match="at most 100"):
+        decode_contents(data_url(b"x" * 200), "a.csv", 100)
+    assert decode_contents(data_url(b"x" * 100), "a.csv", 100) == b"x" * 100
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a.csv", "a.csv"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\data\\a.csv", "a.csv"),
+        ("a\nimport os\u2028.csv", "aimport os.csv"),
+        ("", "file"),
+        (None, "file"),
+        ("x" * 500, "x" * 59 + "…"),
+    ],
+)
+def test_names_of_files_are_only_shown_and_harmless(name, shown):
+    assert file_name(name) == shown
+
+
+def test_an_image_is_read_and_a_damaged_one_refused():
+    buffer = io.BytesIO()
+    Image.new("RGB", (30, 20), "red").save(buffer, "PNG")
+    assert read_image(buffer.getvalue(), "a.png").size == (30, 20)
+    for content in (b"", b"not an image", buffer.getvalue()[:40]):
+        with pytest.raises(UdtwError, match=r"a\.png"):
+            read_image(content, "a.png")
+
+
+def test_an_image_that_claims_too_many_pixels_is_not_decoded():
+    buffer = io.BytesIO()
+    Image.new("1", (30_000, 1_000)).save(buffer, "PNG")
+    with pytest.raises(DataError, match="pixels"):
+        read_image(buffer.getvalue(), "bomb.png")
+
+
+def test_the_shelf_keeps_the_newest_and_knows_only_its_own_keys():
+    shelf = Shelf(2)
+    keys = [shelf.put(name, name.encode(), name.upper()) for name in ("a", "b", "c")]
+    assert shelf.get(keys[2]) == ("c", "C")
+    for key in (keys[0], "../../etc/passwd", None, 3, ["a"]):
+        with pytest.raises(DataError, match="Upload it again"):
+            shelf.get(key)
