@@ -1,0 +1,1 @@
+"""Attempts to break what udtw reads and writes: mutated files, and processes killed at any moment."""
