@@ -103,7 +103,6 @@ def fuzz(
     if tally.done >= count:
         return tally
     with workplace() as folder:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
         seeds, read = parser.prepare(folder)
         check_seeds(parser, seeds, read)
         begin, before = time.monotonic(), tally.seconds
@@ -140,6 +139,7 @@ def _add(tally: Tally, chunk: dict[str, Any]) -> None:
 def _worker(name: str, seeds: list[Seed], read: Read, tally: Tally, count: int) -> Iterator[dict[str, Any]]:
     """Results of chunk after chunk from a forked process; the last one says which input ended it, if one did."""
     shared = mmap.mmap(-1, 16)  # which input is being read, and since when
+    shared[:] = struct.pack("qd", tally.done, time.monotonic())
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:

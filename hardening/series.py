@@ -23,7 +23,7 @@ TS = b"""# a comment
 0.5,1,2:3,4,5:a
 1,?,-2e-1:0,0,1:b
 """
-UNEQUAL = b"@equalLength false\n@classLabel true 1 2\n@data\n0.5,1,2:1,2,3:1\n1,3:0,NaN:2\n"
+UNEQUAL = b"@univariate false\n@equalLength false\n@classLabel true 1 2\n@data\n0.5,1,2:1,2,3:1\n1,3:0,NaN:2\n"
 CSV = b"time,value\n# comment\n0,1.5\n1,-2e3\n2,0.25\n"
 OTHERS = (b"0\t1.5\n1\t2\n", b"1;2;3\n4;5;6\n", b'"1","2"\n"3","4"\n', b"1 2 3\n4 5 6\n")
 

@@ -116,7 +116,7 @@ def _utd_zip(folder: Path) -> tuple[list[Seed], Read]:
 
 def _natops(folder: Path) -> tuple[list[Seed], Read]:
     channels = ":".join(",".join(str(round(0.1 * c + t, 2)) for t in range(2)) for c in range(24))
-    text = f"@dimensions 24\n@classLabel true 1 2 3 4 5 6\n@data\n{channels}:1\n{channels}:6\n".encode()
+    text = f"@univariate false\n@dimensions 24\n@classLabel true 1 2 3 4 5 6\n@data\n{channels}:1\n{channels}:6\n".encode()
     for split in ("TRAIN", "TEST"):
         put(folder / f"NATOPS_{split}.ts", text)
     return [Seed(text, "text", "NATOPS_TRAIN.ts")], reader(folder, _load("natops", folder), _check_set)
