@@ -18,6 +18,11 @@ def _arguments() -> argparse.Namespace:
     fuzz.add_argument("--count", type=int, default=100_000, help="inputs for each parser")
     fuzz.add_argument("--seed", type=int, default=0)
     fuzz.add_argument("--out", type=Path, default=RESULTS, help="folder for the results; a stopped run goes on there")
+    kill = commands.add_parser("kill", help="SIGKILL during experiments and trainings")
+    kill.add_argument("--count", type=int, default=500, help="kills in all")
+    kill.add_argument("--scene", nargs="+", metavar="WORD", help="only scenes whose name contains one of these words")
+    kill.add_argument("--seed", type=int, default=0)
+    kill.add_argument("--out", type=Path, default=RESULTS)
     commands.add_parser("list", help="names of the parsers")
     table = commands.add_parser("table", help="the results so far, as Markdown")
     table.add_argument("--out", type=Path, default=RESULTS)
@@ -57,6 +62,39 @@ def _fuzz(arguments: argparse.Namespace, console: Console) -> int:
     return 1 if findings else 0
 
 
+def _kill(arguments: argparse.Namespace, console: Console) -> int:
+    import json
+    import tempfile
+
+    from hardening.kills import as_json, kill
+    from hardening.scenes import scenes
+    from udtw.data.atomic import write_atomically
+
+    tallies = []
+    with tempfile.TemporaryDirectory(prefix="udtw-kill-data-") as data:
+        chosen = [
+            scene
+            for scene in scenes(Path(data))
+            if not arguments.scene or any(word in scene.name for word in arguments.scene)
+        ]
+        total = sum(scene.share for scene in chosen)
+        with Progress(console=console, auto_refresh=False) as progress:
+            for scene in chosen:
+                count = max(1, -(-arguments.count * scene.share // total))
+                task = progress.add_task(scene.name, total=count)
+
+                def tick(task=task) -> None:
+                    progress.advance(task)
+                    progress.refresh()
+
+                tallies.append(kill(scene, count, arguments.seed, tick))
+                for finding in tallies[-1].findings:
+                    console.print(f"{scene.name}: {finding}", markup=False)
+                arguments.out.mkdir(parents=True, exist_ok=True)
+                write_atomically(arguments.out / "kills.json", json.dumps(as_json(tallies), indent=1).encode())
+    return 1 if any(tally.findings for tally in tallies) else 0
+
+
 def main() -> int:
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 150)
@@ -71,7 +109,7 @@ def main() -> int:
 
         print(fuzz_table(arguments.out))
         return 0
-    return _fuzz(arguments, console)
+    return _kill(arguments, console) if arguments.command == "kill" else _fuzz(arguments, console)
 
 
 if __name__ == "__main__":

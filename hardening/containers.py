@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from hardening.parsers import Seed
 
 
-def zip_of(members: dict[str, bytes]) -> bytes:
+def zip_of(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return buffer.getvalue()
@@ -21,13 +21,13 @@ def zip_seeds(members: dict[str, bytes], file: str, damaged: Sequence[str]) -> l
     """The zip file itself, and each of the members ``damaged`` inside an intact one."""
 
     def packer(name: str) -> Callable[[bytes], bytes]:
-        return lambda content: zip_of({**members, name: content})
+        return lambda content: zip_of({**members, name: content}, zipfile.ZIP_STORED)
 
     return [Seed(zip_of(members), file=file), *(Seed(members[name], file=file, pack=packer(name)) for name in damaged)]
 
 
 def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> list[Seed]:
-    """The whole file; its JSON header, with the length before it kept right; and JSON texts of its metadata."""
+    """The whole file; its header, with the length before it kept right; its values; and JSON texts of its metadata."""
     size = int.from_bytes(content[:8], "little")
     header, data = content[8 : 8 + size], content[8 + size :]
 
@@ -43,7 +43,8 @@ def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> l
         return pack
 
     metadata = json.loads(header).get("__metadata__", {})
-    seeds = [Seed(content, file=file), Seed(header, "json", file, with_header)]
+    values = Seed(data, file=file, pack=lambda new: content[: 8 + size] + new)
+    seeds = [Seed(content, file=file), Seed(header, "json", file, with_header), values]
     return seeds + [Seed(metadata[key].encode(), "json", file, with_text(key)) for key in texts]
 
 

@@ -104,10 +104,10 @@ def fuzz(
         return tally
     with workplace() as folder:
         seeds, read = parser.prepare(folder)
-        check_seeds(parser, seeds, read)
         begin, before = time.monotonic(), tally.seconds
         saved = begin
         while tally.done < count:
+            check_seeds(parser, seeds, read)  # also puts right what a worker that crashed left behind
             for chunk in _worker(parser.name, seeds, read, tally, count):
                 _add(tally, chunk)
                 tally.seconds = before + time.monotonic() - begin

@@ -59,17 +59,18 @@ def put(path: Path, content: bytes) -> None:
 
 
 def reader(folder: Path, load: Callable[[], Any], check: Callable[[Any], None]) -> Read:
-    """Replaces ``folder/file`` by the content, calls ``check(load())``, and puts the valid file back."""
+    """Replaces ``folder/file`` by the content and calls ``check(load())``; other files are valid at that time."""
+    damaged: dict[Path, bytes | None] = {}  # what was there before
 
     def read(file: str, content: bytes) -> None:
         path = folder / file
-        before = path.read_bytes() if path.exists() else None
+        if path not in damaged:
+            for other, valid in damaged.items():
+                put(other, valid) if valid is not None else other.unlink(missing_ok=True)
+            damaged.clear()
+            damaged[path] = path.read_bytes() if path.exists() else None
         put(path, content)
-        try:
-            check(load())
-        finally:
-            if before is not None:
-                put(path, before)
+        check(load())
 
     return read
 
