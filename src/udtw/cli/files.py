@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from udtw.data.columns import numbered_rows, one_width
+from udtw.data.npy import read_npy
 from udtw.data.tables import read_lines
 from udtw.errors import DataError
 
@@ -43,12 +44,12 @@ def _check_there(path: Path) -> None:
 
 def _load_npy(path: Path) -> np.ndarray:
     try:
-        # Without pickle: reading a file must not run code in it.
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        with path.open("rb") as file:
+            array = read_npy(file)
+    except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a .npy file of numbers ({error}).") from error
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub" or array.size == 0:
-        raise DataError(f"{path} must hold real numbers, at least one; got {getattr(array, 'dtype', type(array))}.")
+    if array.dtype.kind not in "fiub" or array.size == 0:
+        raise DataError(f"{path} must hold real numbers, at least one; got {array.dtype} of shape {array.shape}.")
     values = array.astype(np.float64)
     if not np.isfinite(values).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])

@@ -3,16 +3,18 @@
 import io
 import os
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from udtw.data.atomic import write_atomically
 from udtw.data.labelled import LabelledSeries, UCRData, stack_if_equal
+from udtw.data.npy import read_npy
+from udtw.data.zip_members import open_zip, read_member
 from udtw.errors import DataError
 
 PARTS = ("train", "test")
+MAX_RATIO, RATIO_FROM = 200, 64 * 2**20
 
 
 def save_npz(data: UCRData, path: str | os.PathLike) -> Path:
@@ -37,23 +39,20 @@ def save_npz(data: UCRData, path: str | os.PathLike) -> Path:
 def read_npz(path: Path, name: str) -> UCRData:
     """The inverse of `save_npz`."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return UCRData(name, *(_part(arrays, part) for part in PARTS))
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+        content = path.read_bytes()
+        # Series are never packed so tightly; what grows more was made to fill the memory.
+        limit = max(RATIO_FROM, MAX_RATIO * len(content))
+        with open_zip(content) as archive:
+            return UCRData(name, *(_part(archive, part, limit) for part in PARTS))
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a cache that udtw wrote, or it is damaged ({error}). Delete it.") from error
 
 
-def _part(arrays: np.lib.npyio.NpzFile, part: str) -> LabelledSeries:
-    values, lengths, labels = (arrays[f"{part}_{key}"] for key in ("values", "lengths", "labels"))
+def _part(archive: zipfile.ZipFile, part: str, limit: int) -> LabelledSeries:
+    values, lengths, labels = (
+        read_npy(io.BytesIO(read_member(archive, f"{part}_{key}.npy", limit)))
+        for key in ("values", "lengths", "labels")
+    )
     fits = values.ndim == 2 and lengths.ndim == 1 and lengths.shape == labels.shape and lengths.dtype.kind == "i"
     if not fits or values.dtype != np.float64 or labels.dtype.kind not in "iU" or not len(lengths):
         raise ValueError(f"{part}: arrays of unexpected shape or type")

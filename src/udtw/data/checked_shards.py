@@ -49,7 +49,7 @@ class CheckedShard(ABC):
         try:
             self._file = safe_open(path, framework="numpy")
             self._map(self._file)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        except (SafetensorError, OSError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{path} is not {self.kind} ({error}).") from error

@@ -53,6 +53,16 @@ def restore(
     return tensors["losses"].tolist()
 
 
+def check_shapes(path: Path, tensors: Mapping[str, Tensor], modules: Mapping[str, nn.Module]) -> None:
+    """Raise unless ``tensors`` holds the weights of ``modules``, which may be without memory, in the same shapes."""
+    for name, module in modules.items():
+        for key, wanted in module.state_dict().items():
+            found = tensors.get(f"module.{name}.{key}")
+            if found is None or found.shape != wanted.shape:
+                said = "is not there" if found is None else f"has shape {tuple(found.shape)}"
+                raise FileFormatError(f"{path} does not fit this model: {key} {said}, not {tuple(wanted.shape)}.")
+
+
 def load_modules(path: Path, tensors: Mapping[str, Tensor], modules: Mapping[str, nn.Module]) -> None:
     """Put the weights in ``tensors`` into modules of the same shapes."""
     for name, module in modules.items():
@@ -76,15 +86,23 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise FileFormatError(f"There is no checkpoint at {path}.") from None
     except (OSError, SafetensorError) as error:
         raise FileFormatError(f"{path} cannot be read as a checkpoint: {error}.") from error
-    if described.get("format") != FORMAT or described.get("version") != str(VERSION) or "losses" not in tensors:
+    if (
+        described.get("format") != FORMAT
+        or described.get("version") != str(VERSION)
+        or not _is_column(tensors.get("losses"))
+    ):
         raise FileFormatError(f"{path} is not a checkpoint of {FORMAT}, version {VERSION}.")
     try:
         config = json.loads(described.get("config", ""))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{path} has a damaged configuration: {error}.") from error
     if not isinstance(config, dict):
         raise FileFormatError(f"{path} has a configuration that is no dictionary: {config!r}.")
     return tensors, config
+
+
+def _is_column(losses: Tensor | None) -> bool:
+    return losses is not None and losses.ndim == 1 and losses.dtype == torch.float64
 
 
 def _load_optimizer(path: Path, tensors: Mapping[str, Tensor], name: str, optimizer: Optimizer) -> None:
@@ -92,8 +110,15 @@ def _load_optimizer(path: Path, tensors: Mapping[str, Tensor], name: str, optimi
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith(prefix):
-            number, field = key.removeprefix(prefix).split(".", 1)
-            state.setdefault(int(number), {})[field] = tensor
+            number, _, field = key.removeprefix(prefix).partition(".")
+            state.setdefault(int(number) if number.isdecimal() and len(number) < 10 else -1, {})[field] = tensor
+    parameters = dict(enumerate(one for group in optimizer.param_groups for one in group["params"]))
+    for index, fields in state.items():
+        shapes = {field: tuple(tensor.shape) for field, tensor in fields.items()}
+        own = tuple(parameters[index].shape) if index in parameters else None
+        # Otherwise the damage would show in the next step, as an error of torch's.
+        if own is None or shapes != {"step": (), "exp_avg": own, "exp_avg_sq": own}:
+            raise FileFormatError(f"{path} does not fit this optimiser: it holds {shapes} for a parameter of {own}.")
     described = optimizer.state_dict()
     try:
         optimizer.load_state_dict({"state": state, "param_groups": described["param_groups"]})

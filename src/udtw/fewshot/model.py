@@ -1,5 +1,6 @@
 """The few-shot model: an encoder, a SigmaNet, a comparator and an objective, trained together."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -60,8 +61,8 @@ class FewShotModel(nn.Module):
         if matching not in MATCHING:
             raise OptionError(f"matching must be one of {MATCHING}; got {matching!r}.")
         low, high = sigma_range
-        if not 0 < low < high:
-            raise OptionError(f"sigma_range must be (low, high) with 0 < low < high; got {sigma_range}.")
+        if not 0 < low < high < math.inf:
+            raise OptionError(f"sigma_range must be finite (low, high) with 0 < low < high; got {sigma_range}.")
         self.encoder, self.metric, self.matching = encoder, metric, matching
         self.comparator = make_comparator(metric, gamma, normalize)
         self.objective = make_objective(objective, beta if metric == "udtw" else 0.0)

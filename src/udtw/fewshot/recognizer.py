@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
+from udtw.errors import FileFormatError
 from udtw.fewshot import checkpoint, loop
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
@@ -15,6 +17,8 @@ from udtw.fewshot.recipe import FewShotRecipe
 class Recognizer(ABC):
     """A ``model`` of a ``recipe`` and the ``losses`` of its training."""
 
+    what: ClassVar[str]
+    """What it is, for messages: "an action recogniser"."""
     recipe: FewShotRecipe
     model: FewShotModel
 
@@ -57,6 +61,20 @@ class Recognizer(ABC):
     def _modules(self) -> dict[str, nn.Module]:
         """All that has weights."""
         return {"model": self.model}
+
+    @classmethod
+    def _made(cls, path: Path, tensors: Mapping[str, Tensor], make: Callable[[], Self]) -> Self:
+        """``make()``, which may raise what it likes, as a recogniser whose shapes are those of ``tensors``."""
+        try:
+            # First without memory: a damaged size would otherwise be found out only after the model was built.
+            with torch.device("meta"):
+                shapes = make()
+            checkpoint.check_shapes(path, tensors, shapes._modules)
+            return make()
+        except FileFormatError:
+            raise
+        except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+            raise FileFormatError(f"{path} does not describe {cls.what}: {error!r}.") from error
 
     def _take(self, path: Path, tensors: Mapping[str, Tensor]) -> None:
         """The weights and losses of a checkpoint, ready to compare."""

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import DataError, FileFormatError, UdtwError
+from udtw.errors import DataError
 from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens, checkpoint, loop
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
@@ -30,6 +30,7 @@ class ImageRecognizer(Recognizer):
     >>> recognizer.evaluate(tokens.of_split("test"), n_way=5, n_shot=1, n_query=15, n_episodes=1000)
     """
 
+    what = "an image recogniser"
     recipe: ImageRecipe
 
     def __init__(self, recipe: ImageRecipe, inputs: int) -> None:
@@ -114,10 +115,12 @@ class ImageRecognizer(Recognizer):
     def load(cls, path: str | Path) -> "ImageRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
         tensors, config = checkpoint.read(Path(path))
-        try:
-            found = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
-            found.backbone, found._trained_on = config["backbone"], config["data"]
-        except (KeyError, TypeError, UdtwError, RuntimeError) as error:
-            raise FileFormatError(f"{path} does not describe an image recogniser: {error!r}.") from error
+
+        def make() -> "ImageRecognizer":
+            made = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
+            made.backbone, made._trained_on = config["backbone"], config["data"]
+            return made
+
+        found = cls._made(Path(path), tensors, make)
         found._take(Path(path), tensors)
         return found

@@ -9,6 +9,8 @@ from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
 from udtw.skeleton.graphs import Graph
 
+MOST_HOPS, MOST_LAYERS = 1000, 256
+
 
 class SkeletonEncoder(nn.Module):
     """MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
@@ -44,6 +46,11 @@ class SkeletonEncoder(nn.Module):
         unit_tokens: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
+        if min(width, heads, dim, joint_dim, block_size) < 1 or not 0 <= depth <= MOST_LAYERS:
+            raise OptionError(
+                f"Sizes must be at least 1 and depth 0 to {MOST_LAYERS}; got width={width}, heads={heads}, dim={dim}, "
+                f"joint_dim={joint_dim}, block_size={block_size}, depth={depth}."
+            )
         if width % heads:
             raise OptionError(f"width must be a multiple of heads; got {width} and {heads}.")
         self.dim, self.unit_tokens = dim, unit_tokens
@@ -109,11 +116,12 @@ class SkeletonEncoder(nn.Module):
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
     """``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J): S²GC is this matrix times the joint features."""
-    if hops < 1 or not 0 <= alpha <= 1:
-        raise OptionError(f"S²GC needs K ≥ 1 hops and α in [0, 1]; got {hops} and {alpha}.")
+    if not 1 <= hops <= MOST_HOPS or not 0 <= alpha <= 1:
+        raise OptionError(f"S²GC needs 1 to {MOST_HOPS} hops K and α in [0, 1]; got {hops} and {alpha}.")
     step = torch.from_numpy(graph.adjacency())
-    power, total = torch.eye(len(step), dtype=step.dtype), torch.zeros_like(step)
+    # Beside the graph, also where the model is being made on another device.
+    power, total = torch.eye(len(step), dtype=step.dtype, device=step.device), torch.zeros_like(step)
     for _ in range(hops):
         power = power @ step
         total = total + power
-    return (alpha * torch.eye(len(step)) + (1 - alpha) / hops * total).float()
+    return (alpha * torch.eye(len(step), device=step.device) + (1 - alpha) / hops * total).float()

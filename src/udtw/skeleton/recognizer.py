@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from udtw.data.checked_shards import plan_of
-from udtw.errors import DataError, FileFormatError, OptionError, UdtwError
+from udtw.errors import DataError, OptionError
 from udtw.fewshot import (
     Dictionary,
     DictionaryTask,
@@ -36,6 +36,7 @@ class ActionRecognizer(Recognizer):
     >>> recognizer.scores(queries, supports)           # (Q, S), lower is closer
     """
 
+    what = "an action recogniser"
     recipe: Recipe
 
     def __init__(self, recipe: Recipe, graph_name: str, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
@@ -138,11 +139,13 @@ class ActionRecognizer(Recognizer):
     def load(cls, path: str | Path) -> "ActionRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
         tensors, config = checkpoint.read(Path(path))
-        try:
+
+        def make() -> "ActionRecognizer":
             recipe = Recipe.from_dict(config["recipe"])
-            found = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
-            found._trained_on = config["data"]
-        except (KeyError, TypeError, UdtwError, RuntimeError) as error:
-            raise FileFormatError(f"{path} does not describe an action recogniser: {error!r}.") from error
+            made = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
+            made._trained_on = config["data"]
+            return made
+
+        found = cls._made(Path(path), tensors, make)
         found._take(Path(path), tensors)
         return found

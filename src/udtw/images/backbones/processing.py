@@ -5,6 +5,7 @@ between framing and normalising.
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def read_processing(folder: Path, image_size: int | None = None) -> Processing:
     try:
         framing = _framing(values, image_size)
         factor = float(values.get("rescale_factor", 1 / 255)) if values.get("do_rescale", True) else 1.0
+        if not 0 < 255 * factor < math.inf:
+            raise ValueError(f"rescale_factor must be positive and finite; got {factor:g}.")
         normal = values.get("do_normalize", True)
         mean, std = check_mean_and_std(*((values["image_mean"], values["image_std"]) if normal else (0.0, 1.0)))
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -154,4 +154,6 @@ ALPHABET_PARTS: Mapping[int, str] = {3: "test", 5: "val", 7: "test"}
 
 def natural(name: str) -> list[tuple[int, int, str]]:
     """A sort key by which "10" comes after "9"."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name) if part]
+    # By the number of digits, then the digits: `int` refuses numbers of thousands of digits.
+    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", name) if part)
+    return [(0, len(digits), digits) if re.match("[0-9]", part) else (1, 0, part) for part, digits in parts]

@@ -16,6 +16,7 @@ from udtw.data.skipping import Skipped
 from udtw.errors import FileFormatError
 
 TYPES = {"float16": "F16", "float32": "F32"}
+MOST = 2**20  # of anything; larger numbers are damage
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Layout:
         layout = cls(
             (height, width), int(values["dim"]), int(values["views"]), bool(values["attention"]), values["dtype"]
         )
-        if layout.dtype not in TYPES or min(height, width, layout.dim, layout.views) < 0:
+        counts = (height, width, layout.dim, layout.views)
+        if layout.dtype not in TYPES or min(counts) < 0 or max(counts) > MOST:
             raise ValueError(f"not a layout of tokens: {values}")
         return layout
 
@@ -102,7 +104,7 @@ class TokenShard(CheckedShard):
             found = self.header("images")
             skipped = [Skipped(**one) for one in found["skipped"]]
             contents = Contents(str(found["plan"]), self.layout, list(found["names"]), skipped)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise FileFormatError(f"{self.path} does not say which images it holds ({error!r}).") from error
         if len(contents.names) != len(self):
             raise FileFormatError(f"{self.path} holds {len(self)} images, but names of {len(contents.names)}.")

@@ -84,6 +84,8 @@ class TokenSet:
         if view is not None and not 0 <= view < self.n_views:
             raise OptionError(f"{self.name} has {self.n_views} views of each image, counted from 0; got view {view}.")
         chosen = self._checked(indices)
+        for index in chosen[:1]:
+            self._find(index)  # before memory is taken: that the layout is the one of the shards
         result = torch.empty(len(chosen), self.grid[0] * self.grid[1], self.dim)
         for tokens, index in zip(result, chosen, strict=True):
             shard, place = self._find(index)
@@ -95,6 +97,8 @@ class TokenSet:
         if not self.has_attention:
             raise OptionError(f"{self.name} was embedded without attention. Embed it again with attention=True.")
         chosen = self._checked(indices)
+        for index in chosen[:1]:
+            self._find(index)
         result = torch.empty(len(chosen), self.grid[0] * self.grid[1])
         for attention, index in zip(result, chosen, strict=True):
             shard, place = self._find(index)

@@ -5,13 +5,12 @@ where a joint is missing. Further arrays are passed over.
 """
 
 import io
-import math
-import tokenize
 
 import numpy as np
 
+from udtw.data.npy import read_header, read_values
+from udtw.data.zip_members import open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.archives import open_zip, read_member
 
 ARRAY = "frames.npy"
 MAX_FRAMES, JOINTS, MAX_BYTES = 10_000, 18, 64 * 2**20
@@ -21,31 +20,18 @@ def read_lifted(content: bytes, where: str) -> np.ndarray:
     """Frames (T, P, 18, 3) float32 of the bytes of such a file."""
     try:
         file = io.BytesIO(read_member(open_zip(content), ARRAY, MAX_BYTES))
-        shape, fortran, dtype = _header(file)
+        shape, fortran, dtype = read_header(file)
     except ValueError as error:
         raise DataError(f"{where} is not an .npz file with an array frames ({error}). Write it again.") from error
     _check(where, shape, dtype)
-    data = file.read()
-    if len(data) != math.prod(shape) * dtype.itemsize:
-        raise DataError(f"{where}: {len(data)} bytes of numbers do not make the shape {shape}. Write it again.")
-    frames = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    try:
+        frames = read_values(file, shape, fortran, dtype)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}. Write it again.") from error
     with np.errstate(over="ignore", invalid="ignore"):
         frames = np.array(frames, np.float32, order="C")
     frames[~np.isfinite(frames).all(-1)] = np.nan
     return frames
-
-
-def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and type, before a damaged shape could decide how much memory is taken."""
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(file)
-    if version not in readers:
-        raise ValueError(f"version {version} of NumPy's format")
-    try:
-        return readers[version](file)
-    # NumPy evaluates the header as a Python literal, and what that raises depends on the damage.
-    except (SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        raise ValueError(str(error)) from error
 
 
 def _check(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:

@@ -91,9 +91,12 @@ class Shard(CheckedShard):
         try:
             found = self.header("clips")
             contents = Contents(**{**found, "skipped": [Skipped(**one) for one in found["skipped"]]})
+            counts = {len(getattr(contents, column)) for column in ("names", "labels", "subjects", "cameras")}
+            numbers = [*contents.labels, *contents.subjects, *contents.cameras]
+            if not all(isinstance(name, str) for name in contents.names) or any(type(n) is not int for n in numbers):
+                raise ValueError("names that are no text, or labels that are no whole numbers")
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise FileFormatError(f"{self.path} does not say whose clips it holds ({error!r}).") from error
-        counts = {len(getattr(contents, column)) for column in ("names", "labels", "subjects", "cameras")}
         if counts != {len(self)}:
             raise FileFormatError(f"{self.path} holds {len(self)} clips, but names of {sorted(counts)}.")
         return contents

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from udtw.data.mat5 import read_array
+from udtw.data.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.archives import ArchiveError, open_zip, read_member
 from udtw.skeleton.datasets.source import Entry, Source
 
 NAME, GRAPH = "utd-mhad", "kinect20"

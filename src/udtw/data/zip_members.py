@@ -32,5 +32,5 @@ def read_member(archive: zipfile.ZipFile, member: str | zipfile.ZipInfo, max_byt
     except ZIP_ERRORS as error:
         raise ArchiveError(str(error)) from error
     if len(content) > max_bytes:
-        raise ArchiveError(f"more than {max_bytes} bytes, too many for one clip")
+        raise ArchiveError(f"more than {max_bytes} bytes, too many for one member")
     return content

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.skeleton.datasets.clips import zip_bytes
-from udtw.skeleton.datasets.archives import ArchiveError, open_zip, read_member
+from udtw.data.zip_members import ArchiveError, open_zip, read_member
 
 WHOLE = zip_bytes({"one": b"1" * 500, "folder/two": b"2"})
 

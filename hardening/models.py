@@ -1,0 +1,133 @@
+"""What udtw itself writes and reads again: checkpoints, forecasters, results of experiments."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardening.containers import safetensors_seeds
+from hardening.parsers import Parser, Read, Seed, demand, put, reader
+
+
+def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
+    import torch
+
+    from udtw.fewshot import checkpoint
+
+    def fresh() -> tuple[dict, dict]:
+        model = torch.nn.Linear(2, 1)
+        return {"model": model}, {"main": torch.optim.AdamW(model.parameters())}
+
+    modules, optimizers = fresh()
+    modules["model"](torch.ones(1, 2)).sum().backward()
+    optimizers["main"].step()
+    path, config = folder / "c.safetensors", {"recipe": {"seed": 0, "gamma": 0.1}}
+    checkpoint.save(path, modules, optimizers, config, [0.5, 0.25])
+
+    def load() -> list[float]:
+        again, optimizers = fresh()
+        losses = checkpoint.restore(path, again, optimizers, config)
+        again["model"](torch.ones(1, 2)).sum().backward()
+        optimizers["main"].step()  # the next step of a training that goes on
+        return losses
+
+    def check(losses: list[float]) -> None:
+        demand(isinstance(losses, list) and all(isinstance(loss, float) for loss in losses), "a list of losses")
+
+    return safetensors_seeds(path.read_bytes(), path.name, ["config"]), reader(folder, load, check)
+
+
+def _recognizer(kind: str) -> Any:
+    def prepare(folder: Path) -> tuple[list[Seed], Read]:
+        from udtw.fewshot import checkpoint
+        from udtw.images import ImageRecipe, ImageRecognizer
+        from udtw.skeleton import ActionRecognizer, Recipe
+
+        path = folder / "c.safetensors"
+        found: Any
+        if kind == "skeleton":
+            small = {"dim": 4, "joint_dim": 2, "width": 4, "depth": 1, "heads": 2, "block_size": 2, "n_atoms": 2}
+            found = ActionRecognizer(Recipe.from_dict({**small, "mode": "unsupervised", "n_nearest": 1}), "upperbody8")
+        else:
+            found = ImageRecognizer(ImageRecipe.from_dict({"dim": 2}), inputs=3)
+        checkpoint.save(path, found._modules, {}, found.config, [0.5])
+        read = reader(
+            folder, lambda: type(found).load(path), lambda again: demand(isinstance(again.losses, list), "losses")
+        )
+        seeds = safetensors_seeds(path.read_bytes(), path.name, ["config"])
+        return [*seeds, seeds[-1], seeds[-1]], read  # most of it is in the configuration
+
+    return prepare
+
+
+PAST = np.random.default_rng(0).normal(size=(6, 4))
+
+
+def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
+    from udtw.timeseries import SequenceForecaster
+
+    SequenceForecaster("udtw", hidden=(2,), max_epochs=1, batch_size=6, random_state=0).fit(PAST, PAST[:, :2]).save(
+        folder
+    )
+    config = (folder / "config.json").read_bytes()
+    name = json.loads(config)["weights"]
+    weights = (folder / name).read_bytes()
+
+    def check(found: Any) -> None:
+        mean, std = (
+            found.predict(PAST[:, : found._past_shape[0]], return_std=True) if found._past_shape == (4, 1) else (0, 0)
+        )
+        demand(np.isfinite(mean).all() and np.isfinite(std).all(), "a finite forecast")
+
+    plain = reader(folder, lambda: SequenceForecaster.load(folder), check)
+
+    def read(file: str, content: bytes) -> None:
+        if file == "config.json":
+            plain(file, content)
+            return
+        renamed = f"weights-{hashlib.sha256(content).hexdigest()}.safetensors"
+        put(folder / renamed, content)
+        try:
+            plain("config.json", config.replace(name.encode(), renamed.encode()))
+        finally:
+            (folder / renamed).unlink()
+
+    seeds = [Seed(config, kind, "config.json") for kind in ("json", "json", "text")]
+    return [*seeds, *safetensors_seeds(weights, name)], read
+
+
+def _results(folder: Path) -> tuple[list[Seed], Read]:
+    from udtw.errors import UdtwError
+    from udtw.experiments import Store, Unit
+
+    unit = Unit("ucr", "GunPoint", "udtw", 0, {"gamma": 0.1, "grid": [1, 2]})
+    store = Store(folder / "units")
+    store.write(unit, {"accuracy": 0.9, "losses": [1.0, float("nan")], "best": {"gamma": None}})
+    content = store.path(unit).read_bytes()
+    store.path(unit).unlink()
+
+    def read(file: str, content: bytes) -> None:
+        path = store.folder / file
+        try:  # under the name that belongs to it, if it has one
+            path = store.path(Unit(**json.loads(content)["unit"]))
+        except (ValueError, TypeError, KeyError, RecursionError, UdtwError):
+            pass
+        put(path, content)
+        try:
+            for found, result in store.results():
+                demand(isinstance(result, dict) and found.fields, "a dictionary of results")
+        finally:
+            path.unlink()
+
+    return [Seed(content, kind, f"{unit.key}.json") for kind in ("json", "json", "text")], read
+
+
+PARSERS = [
+    Parser("checkpoint", "resume of a training, .safetensors", _checkpoint),
+    Parser("action-model", "`ActionRecognizer.load`", _recognizer("skeleton")),
+    Parser("image-model", "`ImageRecognizer.load`", _recognizer("image")),
+    Parser("forecaster", "`SequenceForecaster.load`: config.json and weights", _forecaster),
+    Parser("results", "`Store.results`: results of experiments", _results),
+]
