@@ -66,6 +66,7 @@ LAYERS = [
     "distances",
     "pairwise_blocks",
     "pairwise",
+    "interop",
     "nn",
     "timeseries",
     "fewshot",
