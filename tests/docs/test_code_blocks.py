@@ -11,7 +11,7 @@ from tests.docs import commands
 from tests.docs.pages import PAGES, ROOT, agrees, blocks
 
 pytest.importorskip("aeon")
-pytest.importorskip("tslearn")
+pytest.importorskip("tslearn.clustering")
 
 LANGUAGES = {"python", "sh", "text", "toml", "json", "csv", "html"}
 LONG_OR_FOREIGN = {
@@ -121,5 +121,3 @@ def test_wrong_flags_and_commands_are_noticed(tmp_path):
 def test_a_skipped_block_is_known_by_its_comment(tmp_path):
     page = write(tmp_path, "<!-- not run: takes an hour -->\n```sh\nudtw demo\n```\n\n```sh\nudtw demo\n```\n")
     assert [block.not_run for block in blocks(page)] == ["takes an hour", None]
-
-
