@@ -2,5 +2,6 @@
 
 from udtw.nn.loss import UDTWLoss
 from udtw.nn.sigma import PairSigmaNet, SigmaNet
+from udtw.nn.soft_dtw import SoftDTW
 
-__all__ = ["PairSigmaNet", "SigmaNet", "UDTWLoss"]
+__all__ = ["PairSigmaNet", "SigmaNet", "SoftDTW", "UDTWLoss"]

@@ -1,0 +1,105 @@
+"""udtw's distances inside other libraries: as a function of two arrays, or as a precomputed matrix."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from udtw.errors import NonFiniteError, OptionError, ShapeError
+from udtw.pairwise import METRICS, pairwise
+
+__all__ = ["DistanceFunction", "dissimilarity", "distance_function"]
+
+LAYOUTS = ("time_first", "channels_first")
+OPTIONS = ("gamma", "beta", "lam", "band", "squared", "normalize", "nan_policy", "backend")
+ROUNDING = 1e-5
+"""A negative entry of at most this share of the largest one is rounding of float32."""
+
+
+@dataclass(frozen=True)
+class DistanceFunction:
+    """A distance as a function of two series that returns a float; made by `distance_function`. Can be pickled."""
+
+    metric: str = "udtw"
+    layout: str = "time_first"
+    sigma: Callable[[Any], Any] | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, x: Any, y: Any) -> float:
+        """The entry of ``pairwise([x], [y])``; a 1-D array is a univariate series in either layout."""
+        first, second = self._time_first("x", x), self._time_first("y", y)
+        options = dict(self.options)
+        if self.sigma is not None:
+            options |= {"var_x": [self._variances(first)], "var_y": [self._variances(second)]}
+        return float(pairwise([first], [second], self.metric, **options)[0, 0])
+
+    def _time_first(self, name: str, series: Any) -> np.ndarray:
+        array = series.detach().cpu().numpy() if isinstance(series, torch.Tensor) else np.asarray(series)
+        if array.ndim not in (1, 2):
+            expected = "(T, d)" if self.layout == "time_first" else "(d, T)"
+            raise ShapeError(f"{name} must be one series, shape {expected} or (T,); got shape {array.shape}.")
+        return array.T if array.ndim == 2 and self.layout == "channels_first" else array
+
+    def _variances(self, series: np.ndarray) -> np.ndarray:
+        assert self.sigma is not None, "asked for only where there is one"
+        steps = series[:, None] if series.ndim == 1 else series
+        if not isinstance(self.sigma, torch.nn.Module):
+            return np.asarray(self.sigma(steps))
+        like = next(self.sigma.parameters(), torch.empty(0))
+        with torch.no_grad():
+            return self.sigma(torch.as_tensor(np.ascontiguousarray(steps)).to(like)).cpu().numpy()
+
+
+def distance_function(
+    metric: str = "udtw", *, layout: str = "time_first", sigma: Callable[[Any], Any] | None = None, **options: Any
+) -> DistanceFunction:
+    """A function of two arrays → float, for libraries that take a callable as their metric.
+
+    Parameters
+    ----------
+    metric : "euclidean", "dtw", "soft_dtw", "soft_dtw_divergence" or "udtw"
+    layout : "time_first" or "channels_first"
+        How a 2-D series comes: (T, d) as in tslearn and here, or (d, T) as in aeon.
+    sigma : callable, optional
+        For "udtw": variances σ² (T,) of a series (T, d), for example a trained `udtw.nn.SigmaNet`. A torch module
+        gets a tensor, any other function an array.
+    options : gamma, beta, lam, band, squared, normalize, nan_policy, backend
+        As in `udtw.pairwise`, whose numbers these are. For many pairs `pairwise` itself is much faster.
+    """
+    if metric not in METRICS:
+        raise OptionError(f"metric must be one of {METRICS}; got {metric!r}.")
+    if layout not in LAYOUTS:
+        raise OptionError(f"layout must be one of {LAYOUTS}; got {layout!r}.")
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise OptionError(f"distance_function knows the options {OPTIONS}; got {unknown}.")
+    if sigma is not None and metric != "udtw":
+        raise OptionError(f"sigma belongs to metric='udtw'; got metric={metric!r}.")
+    return DistanceFunction(metric, layout, sigma, tuple(sorted(options.items())))
+
+
+def dissimilarity(distances: Any) -> np.ndarray:
+    """A square matrix of `udtw.pairwise` with a zero diagonal and no negative entry, as t-SNE and HDBSCAN want it.
+
+    ``S_ij = D_ij − ½(D_ii + D_jj)``: soft-DTW becomes its divergence, uDTW its debiased form; DTW, Euclidean and a
+    divergence stay as they are. Negative rounding is set to zero; a truly negative entry is an error.
+    """
+    matrix = distances.detach().cpu().numpy() if isinstance(distances, torch.Tensor) else np.asarray(distances)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"A square matrix is needed, as from pairwise(X) without Y; got shape {matrix.shape}.")
+    if not np.isfinite(matrix).all():
+        raise NonFiniteError("The matrix of distances holds NaN or infinite values.")
+    if not np.allclose(matrix, matrix.T, rtol=ROUNDING, atol=ROUNDING * float(np.abs(matrix).max(initial=0))):
+        raise OptionError("The matrix is not symmetric; use pairwise(X) without Y.")
+    diagonal = np.diag(matrix)
+    table = 0.5 * (matrix + matrix.T) - 0.5 * (diagonal[:, None] + diagonal[None, :])
+    least, largest = float(table.min(initial=0)), float(np.abs(matrix).max(initial=0))
+    if least < -ROUNDING * largest:
+        raise OptionError(
+            f"Without its bias the least entry is {least:.4g}, so this is no dissimilarity. Use "
+            "metric='soft_dtw_divergence', a smaller gamma, or metric='dtw'."
+        )
+    np.fill_diagonal(table, 0)
+    return np.maximum(table, 0)

@@ -1,0 +1,93 @@
+"""The site builds without a warning, shows every public name, and needs nothing from the network."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("latex2mathml")
+
+MODULES = [
+    "udtw",
+    "udtw.data",
+    "udtw.experiments",
+    "udtw.fewshot",
+    "udtw.images",
+    "udtw.interop",
+    "udtw.nn",
+    "udtw.plots",
+    "udtw.skeleton",
+    "udtw.timeseries",
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Built with --strict, so a link or an anchor that leads nowhere fails here."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def documented(site):
+    """Name → kind of everything in the inventory of the API pages."""
+    compressed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    rows = [line.split(" ") for line in zlib.decompress(compressed).decode().splitlines()]
+    return {name: kind for name, kind, *_ in rows}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_on_an_api_page(module, documented):
+    public = importlib.import_module(module)
+    for name in public.__all__:
+        item = getattr(public, name)
+        defined = f"{getattr(item, '__module__', module)}.{getattr(item, '__qualname__', name)}"
+        kinds = {documented.get(f"{module}.{name}"), documented.get(defined)}
+        assert kinds & {"py:function", "py:class", "py:attribute"}, f"{module}.{name} is on no page of docs/api"
+
+
+class Fetched(HTMLParser):
+    """Addresses that a browser fetches by itself: scripts, styles, images, frames, fonts."""
+
+    def __init__(self):
+        super().__init__()
+        self.addresses = []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag in {"script", "img", "iframe", "source", "video", "audio", "embed"} and values.get("src"):
+            self.addresses.append(values["src"])
+        if tag == "link" and "canonical" not in (values.get("rel") or ""):
+            self.addresses.append(values.get("href") or "")
+
+
+def test_no_page_fetches_anything_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        parser = Fetched()
+        parser.feed(page.read_text(encoding="utf-8"))
+        assert parser.addresses
+        foreign = [address for address in parser.addresses if re.match(r"(https?:)?//", address)]
+        assert not foreign, f"{page.relative_to(site)} fetches {foreign}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_formulas_are_drawn_when_the_site_is_built(site):
+    page = (site / "mathematics.html").read_text(encoding="utf-8")
+    assert page.count("<math") > 20
+    for built in site.rglob("*.html"):
+        text = built.read_text(encoding="utf-8")
+        assert "arithmatex" not in text, f"{built.relative_to(site)} holds a formula as text"
+        assert "<merror" not in text
