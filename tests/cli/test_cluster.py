@@ -1,0 +1,26 @@
+"""``--dask``: a command's work on a cluster gives the same answer, and a cluster that is not there is named."""
+
+import pytest
+
+pytest.importorskip("typer")
+LocalCluster = pytest.importorskip("distributed").LocalCluster
+
+from tests.cli.helpers import fails, run_json
+from udtw.cli import cluster
+
+COMMAND = ("classify", "cbf", "--metric", "dtw")
+
+
+def test_classification_on_a_cluster_gives_the_same_accuracy():
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://"
+    ) as found:
+        there = run_json(*COMMAND, "--dask", found.scheduler_address)
+    here = run_json(*COMMAND)
+    assert there["accuracy"] == here["accuracy"]
+
+
+def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    message = fails(1, *COMMAND, "--dask", "tcp://127.0.0.1:9")
+    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in message
