@@ -3,7 +3,9 @@
 import pytest
 
 pytest.importorskip("typer")
-LocalCluster = pytest.importorskip("distributed").LocalCluster
+pytest.importorskip("distributed")
+
+from distributed import LocalCluster
 
 from tests.cli.helpers import fails, run_json
 from udtw.cli import cluster

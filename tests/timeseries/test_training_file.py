@@ -1,4 +1,4 @@
-"""A forecaster's training in a file: stopped anywhere it goes on with the same bits, and nothing foreign is taken in."""
+"""A forecaster's training in a file: stopped anywhere it goes on with the same bits, and takes in nothing foreign."""
 
 import numpy as np
 import pytest
