@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fuzz bench clean help
+.PHONY: demo test lint fuzz bench docs harden release browser clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -36,6 +36,27 @@ fuzz: $(VENV)/.installed           ## long randomised comparison of all backends
 
 bench: $(VENV)/.installed-bench    ## speed and memory against other libraries, in one run
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed           ## the documentation site, in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+harden: $(VENV)/.installed         ## hours: mutated files for every parser, SIGKILLs, mutants of the engine, known vulnerabilities
+	$(BIN)/python -m hardening fuzz --parser all --count 100000 --out out/hardening
+	$(BIN)/python -m hardening kill --count 500 --out out/hardening
+	$(BIN)/python -m hardening.mutation --sample 500
+	$(PIP) -e '.[harden]'
+	$(BIN)/pip-audit -r constraints.txt
+
+release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone in an empty environment, runs the demo
+	rm -rf dist build/release
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/release
+	build/release/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[cli]"
+	cd build && release/bin/udtw --version && release/bin/udtw demo --out release/demo
+
+browser:         ## Chromium for the tests of the explorer, from Debian's packages (as root)
+	apt-get update -qq
+	apt-get install -y -qq chromium chromium-driver
 
 clean:           ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
