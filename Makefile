@@ -38,7 +38,7 @@ bench: $(VENV)/.installed-bench    ## speed and memory against other libraries, 
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed           ## the documentation site, in site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 harden: $(VENV)/.installed         ## hours: mutated files for every parser, SIGKILLs, mutants of the engine, known vulnerabilities
 	$(BIN)/python -m hardening fuzz --parser all --count 100000 --out out/hardening
@@ -59,5 +59,5 @@ browser:         ## Chromium for the tests of the explorer, from Debian's packag
 	apt-get install -y -qq chromium chromium-driver
 
 clean:           ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 	find src -name '__pycache__' -prune -exec rm -rf {} +
