@@ -153,3 +153,42 @@ def test_what_cannot_be_a_dissimilarity_is_refused():
         dissimilarity(np.zeros((2, 3)))
     with pytest.raises(NonFiniteError, match="NaN"):
         dissimilarity([[0.0, np.nan], [np.nan, 0.0]])
+
+
+@pytest.fixture(scope="module")
+def two_shapes():
+    """Twelve sines and twelve steps, each with a shift in time of its own and a little noise."""
+    rng = np.random.default_rng(0)
+    time = np.linspace(0, 1, 30)
+    shifts = rng.uniform(-0.1, 0.1, size=(24, 1))
+    series = np.concatenate([np.sin(6 * (time + shifts[:12])), np.sign(time + shifts[12:] - 0.5)])
+    return series + 0.05 * rng.normal(size=series.shape), np.repeat([0, 1], 12)
+
+
+@pytest.mark.parametrize("metric", ["dtw", "soft_dtw", "soft_dtw_divergence", "udtw"])
+def test_hdbscan_finds_the_two_shapes(metric, two_shapes):
+    cluster = pytest.importorskip("sklearn.cluster")
+    series, shape = two_shapes
+    table = dissimilarity(udtw.pairwise(series, metric=metric, gamma=0.1))
+    found = cluster.HDBSCAN(metric="precomputed", min_cluster_size=5, copy=True).fit(table).labels_
+    assert {tuple(np.unique(shape[found == label])) for label in set(found) - {-1}} == {(0,), (1,)}
+
+
+def test_tsne_keeps_the_two_shapes_apart(two_shapes):
+    manifold = pytest.importorskip("sklearn.manifold")
+    series, shape = two_shapes
+    table = dissimilarity(udtw.pairwise(series, metric="soft_dtw", gamma=0.1))
+    tsne = manifold.TSNE(
+        metric="precomputed", method="exact", init="random", perplexity=5, max_iter=300, random_state=0
+    )
+    points = tsne.fit_transform(table)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (shape[distances.argmin(1)] == shape).mean() > 0.9
+
+
+def test_scikit_learn_takes_a_precomputed_dissimilarity_for_neighbours(two_shapes):
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    series, shape = two_shapes
+    table = dissimilarity(udtw.pairwise(series, metric="udtw", gamma=0.1))
+    assert neighbors.KNeighborsClassifier(3, metric="precomputed").fit(table, shape).score(table, shape) == 1

@@ -3,6 +3,8 @@
 import importlib.util
 import re
 import shlex
+import shutil
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from udtw.cli import app
 
 ROOT = Path(__file__).parents[2]
 RUN = ("align", "barycenter", "classify", "forecast", "images", "skeleton")
-"""Commands that end by themselves and need no data but generated ones, unless --data-dir is given."""
+"""Commands that end by themselves and need no data but generated ones."""
+ELSEWHERE = ("--data-dir", "--devices", "--dask")
+"""Options that ask for data, processors or machines which the tests do not have."""
 
 
 def commands(code: str) -> list[list[str]]:
@@ -23,7 +27,7 @@ def commands(code: str) -> list[list[str]]:
 
 
 def runs_here(words: list[str]) -> bool:
-    return words[0] == "udtw" and words[1] in RUN and "--data-dir" not in words
+    return words[0] == "udtw" and words[1] in RUN and not set(ELSEWHERE) & set(words)
 
 
 def run(words: list[str]) -> str:
@@ -57,4 +61,4 @@ def check(words: list[str]) -> None:
         assert rest[0] == "-m", words
         assert importlib.util.find_spec(rest[1]), words
     else:
-        raise AssertionError(f"{shlex.join(words)}: udtw, make, pip and python are known here")
+        assert shutil.which(program) or Path(sys.executable).with_name(program).exists(), f"there is no {program}"

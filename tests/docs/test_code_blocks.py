@@ -116,6 +116,8 @@ def test_wrong_flags_and_commands_are_noticed(tmp_path):
         commands.check(["udtw", "images", "paint"])
     with pytest.raises(AssertionError):
         commands.check(["make", "coffee"])
+    with pytest.raises(AssertionError, match="there is no"):
+        commands.check(["no-such-program", "--help"])
 
 
 def test_a_skipped_block_is_known_by_its_comment(tmp_path):

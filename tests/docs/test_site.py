@@ -55,7 +55,18 @@ def test_every_public_name_is_on_an_api_page(module, documented):
         item = getattr(public, name)
         defined = f"{getattr(item, '__module__', module)}.{getattr(item, '__qualname__', name)}"
         kinds = {documented.get(f"{module}.{name}"), documented.get(defined)}
-        assert kinds & {"py:function", "py:class", "py:attribute"}, f"{module}.{name} is on no page of docs/api"
+        assert kinds & {"py:function", "py:class", "py:attribute", "py:data"}, (
+            f"{module}.{name} is on no page of docs/api"
+        )
+
+
+def test_each_parameter_is_shown_with_its_own_default(site):
+    """Also where several share a line of the docstring, as beta and lam of align do."""
+    page = (site / "api/core.html").read_text(encoding="utf-8")
+    table = page[page.index('id="udtw.align"') : page.index('id="udtw.Alignment"')]
+    rows = [re.findall(r"<code>(.*?)</code>", row) for row in table.split("<tr")]
+    shown = {cells[0]: cells[-1] for cells in rows if cells}
+    assert (shown["beta"], shown["lam"]) == ("1.0", "0.0")
 
 
 class Fetched(HTMLParser):
