@@ -11,6 +11,10 @@
     return tabs[tab];
   }
 
+  window.udtwBusy = function () { // for the tests
+    return Object.values(tabs).some(function (one) { return one.since !== null || one.pending !== null; });
+  };
+
   function begin(one, values) {
     one.since = performance.now();
     one.pending = null;
