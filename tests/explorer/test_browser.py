@@ -55,7 +55,7 @@ def browser(downloads):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))  # a given path: nothing is downloaded
-    # By the protocol: as a preference, Chromium would ask whether a script shall be kept, and nobody is there to answer.
+    # By the protocol: otherwise Chromium asks whether a script shall be kept, and nobody is there to answer.
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
     yield driver
     driver.quit()
@@ -156,13 +156,13 @@ def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):
 
 
 def test_after_a_quick_drag_the_last_value_is_shown(page):
-    page.press("series-gamma", *[Keys.ARROW_RIGHT] * 12, *[Keys.ARROW_LEFT] * 12)
+    first = page.text("series-entropy")
+    page.changed("series-entropy", lambda: page.press("series-gamma", *[Keys.ARROW_RIGHT] * 12))
+    page.press("series-gamma", *[Keys.ARROW_LEFT] * 12)
+    page.until(lambda: page.text("series-entropy") == first)
     page.settle()
-    end = page.text("series-entropy")
-    page.press("series-gamma", Keys.ARROW_RIGHT)
-    page.settle()
-    page.changed("series-entropy", lambda: page.press("series-gamma", Keys.ARROW_LEFT))
-    assert page.text("series-entropy") == end
+    assert page.text("series-entropy") == first
+    assert page.text("series-gamma-shown") == "0.1"
 
 
 def test_beta_band_and_noise_move_what_they_should(page):
