@@ -4,6 +4,7 @@ Plotly's own figure classes check every property in Python, which takes longer t
 """
 
 import base64
+import io
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,17 @@ def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
     return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
 
 
+def corners(path: np.ndarray) -> np.ndarray:
+    """A path (L, 2) without the cells at which it goes straight on: the same line of fewer points."""
+    steps = np.diff(path, axis=0)
+    turns = (steps[1:] != steps[:-1]).any(1)
+    return path[np.concatenate([[True], turns, [True]])] if len(path) > 2 else path
+
+
 def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """x and y of many paths (L, 2) of cells as one broken line."""
     gap = np.full((1, 2), np.nan)
-    joined = np.concatenate([part for path in paths for part in (path, gap)]) if paths else gap
+    joined = np.concatenate([part for path in paths for part in (corners(path), gap)]) if paths else gap
     return joined[:, 1], joined[:, 0]
 
 
@@ -115,6 +123,16 @@ def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **m
         "type": "scatter", "mode": "lines", "x": typed(x), "y": typed(y), "line": {"color": color, "width": width},
         "name": name, "hoverinfo": "skip", **more,
     }  # fmt: skip
+
+
+def data_url(pixels: np.ndarray) -> str:
+    """(3, H, W) in [0, 1] as a PNG in a URL."""
+    from udtw.images.datasets.safe_images import import_pillow
+
+    buffer = io.BytesIO()
+    whole = np.ascontiguousarray((255 * np.clip(pixels, 0, 1)).round().astype(np.uint8).transpose(1, 2, 0))
+    import_pillow().fromarray(whole).save(buffer, "PNG", compress_level=1)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
@@ -128,6 +146,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
+        "type": "linear",
         "zeroline": False,
         "gridcolor": GRID,
         "linecolor": "#9AA5B1",
