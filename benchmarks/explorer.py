@@ -42,20 +42,21 @@ def request_body(app: Any, gamma: float) -> dict[str, Any]:
     }
 
 
-def through_flask(app: Any, count: int) -> tuple[np.ndarray, int]:
-    """Milliseconds of ``count`` requests with γ from 0.001 to 100, and the bytes of an answer."""
+def through_flask(app: Any, count: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Milliseconds of ``count`` requests with γ from 0.001 to 100, by the clock and of the processor; bytes of one."""
     client = app.server.test_client()
-    times, size = [], 0
+    times, busy, size = [], [], 0
     for gamma in np.linspace(-3, 2, count):
         body = request_body(app, float(gamma))
-        begin = time.perf_counter()
+        begin, worked = time.perf_counter(), time.process_time()
         answer = client.post("/_dash-update-component", json=body)
         size = len(answer.data)
         times.append(1e3 * (time.perf_counter() - begin))
+        busy.append(1e3 * (time.process_time() - worked))
         message = json.loads(answer.data)["response"]["series-message"]["children"]
         if answer.status_code != 200 or message:
             raise SystemExit(f"The answer is wrong, so nothing is timed: {answer.status_code} {message}")
-    return np.array(times), size
+    return np.array(times), np.array(busy), size
 
 
 @contextmanager
@@ -88,15 +89,22 @@ def in_browser(app: Any, count: int) -> np.ndarray:
         driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
         try:
             driver.get(url)
-            wait = WebDriverWait(driver, 60, 0.02)
-            wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, SLIDER))
+            WebDriverWait(driver, 60).until(lambda d: d.find_elements(By.CSS_SELECTOR, SLIDER))
             for number in range(1, count + 4):
-                wait.until(lambda d, n=number: d.execute_script("return window.udtwTimes.length") >= n)
+                _wait_for(driver, number)
                 driver.find_element(By.CSS_SELECTOR, SLIDER).send_keys(Keys.ARROW_RIGHT)
             times = driver.execute_script("return window.udtwTimes.map(one => one.ms)")
         finally:
             driver.quit()
     return np.array(times[3:])  # the page was still loading
+
+
+def _wait_for(driver: Any, answers: int, patience: float = 60) -> None:
+    end = time.monotonic() + patience
+    while driver.execute_script("return window.udtwTimes.length") < answers:
+        if time.monotonic() > end:
+            raise SystemExit(f"The page did not get answer {answers} in {patience:g} s.")
+        time.sleep(0.02)
 
 
 def report(what: str, times: np.ndarray) -> None:
@@ -115,8 +123,9 @@ def main() -> None:
     warm_up()
     through_flask(app, 3)
     print(f"length 256, 20 sampled paths, {os.cpu_count()} cores, load {load:.1f} by others at the start")
-    times, size = through_flask(app, count)
+    times, busy, size = through_flask(app, count)
     report(f"request to answer ({size / 1e3:.0f} kB)", times)
+    report("the same in processor time, whatever else runs here", busy)
     if shutil.which("chromium") and shutil.which("chromedriver"):
         report("slider to drawn figures", in_browser(app, count))
     else:

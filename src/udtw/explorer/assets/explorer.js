@@ -1,7 +1,7 @@
 // One request at a time for each tab; what changes meanwhile is sent when the answer is there.
 (function () {
   "use strict";
-  const PATIENCE = 5000; // milliseconds after which an answer counts as lost
+  const PATIENCE = 15000; // milliseconds after which an answer counts as lost
   const tabs = {};
   const times = (window.udtwTimes = []); // milliseconds from a request to its drawn answer, for the benchmark
   const clientside = (window.dash_clientside = window.dash_clientside || {});
