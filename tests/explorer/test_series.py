@@ -9,7 +9,7 @@ import udtw
 from tests.explorer.helpers import SERIES, data_url
 from udtw.errors import OptionError, ShapeError
 from udtw.explorer.figures import blocks, corners, typed
-from udtw.explorer.series_panels import picture
+from udtw.explorer.series_panels import PATH, picture
 from udtw.explorer.series_settings import SeriesSettings
 from udtw.explorer.series_tab import SeriesTab
 from udtw.explorer.series_work import Compared, explore, prepare, roughness
@@ -86,9 +86,12 @@ def test_four_distances_stand_side_by_side(tab):
 def test_a_panel_shows_the_path_over_the_coupling():
     path = np.array([[0, 0], [1, 1], [2, 1]])
     drawn = picture(Compared("DTW", 1.0, None, path), (3, 2))
-    orange = (drawn != 1).any(0)
-    assert sorted(zip(*np.nonzero(orange), strict=True)) == [(0, 0), (1, 1), (2, 1)]
-    assert picture(Compared("DTW", 1.0, np.eye(600), path), (600, 600)).shape == (3, 200, 200)
+    assert drawn.tolist() == [[PATH, 0], [0, PATH], [0, PATH]]
+    assert picture(Compared("uDTW", 1.0, np.eye(600), path), (600, 600)).shape == (200, 200)
+    assert picture(Compared("uDTW", 1.0, np.array([[1.0, 1 / 16], [0, 0.5]]), path[:1]), (2, 2)).tolist() == [
+        [PATH, 128],
+        [0, 214],
+    ]
 
 
 def test_a_line_needs_the_corners_of_a_path_only():

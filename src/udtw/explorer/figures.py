@@ -14,13 +14,13 @@ from udtw.plots.alignment import MODE_COLOR, SAMPLE_COLOR, X_COLOR, Y_COLOR
 __all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR"]
 
 POWER = 0.25
-"""Colours show π*^POWER, so that faint probabilities can be seen."""
+"""Colours show π*^POWER, so that faint probabilities can be seen; see `shades`."""
 
 MOST_CELLS = 512
 """A side of a matrix beyond this is drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
-TEXT, GRID = "#1F2933", "#E4E7EB"
+TEXT, GRID, INK = "#1F2933", "#E4E7EB", "#111820"
 SIGMA_COLORS = ("#1F5FA8", "#7C5C9E", "#C8283A")
 """From certain to uncertain, as in the figures of `udtw.plots`."""
 
@@ -56,15 +56,22 @@ def places(rows: int, columns: int) -> dict[str, float]:
     return {"x0": (columns - 1) / 2, "dx": columns, "y0": (rows - 1) / 2, "dy": rows}
 
 
+def shades(coupling: np.ndarray) -> np.ndarray:
+    """uint8: 255 π*^POWER."""
+    found = np.clip(coupling, 0, 1, dtype=np.float32)
+    np.sqrt(np.sqrt(found, out=found), out=found)
+    return (255 * found + 0.5).astype(np.uint8)
+
+
 def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str = "", **more: Any) -> dict[str, Any]:
     """A heat map of π* in 255 shades of π*^POWER; probabilities themselves only where there is a ``hover`` text."""
-    shown, rows, columns = blocks(np.clip(coupling, 0, 1), most)
+    shown, rows, columns = blocks(coupling, most)
     trace: dict[str, Any] = {
         "type": "heatmap",
-        "z": typed(np.round(255 * shown**POWER), np.uint8),
+        "z": typed(shades(shown), np.uint8),
         "zmin": 0,
         "zmax": 255,
-        "colorscale": [[0, "#FFFFFF"], [1, "#111820"]],
+        "colorscale": [[0, "#FFFFFF"], [1, INK]],
         **places(rows, columns),
         **more,
     }
