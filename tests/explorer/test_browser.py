@@ -23,7 +23,7 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="Chromium and chromedriver are not installed (packages chromium, chromium-driver)"
 )
-PATIENCE = 20  # seconds; only reached where something is broken
+PATIENCE = 60  # seconds; only reached where something is broken
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
 
 
