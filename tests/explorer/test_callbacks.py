@@ -10,7 +10,7 @@ from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, answer, post, requ
 @pytest.mark.parametrize(
     ("tab", "said", "figures"),
     [
-        ("series", SERIES, ("alignment", "comparison")),
+        ("series", SERIES, ("alignment",)),
         ("images", IMAGES, ("match", "maps")),
         ("skeletons", SKELETONS, ("match", "sigma")),
     ],

@@ -8,10 +8,11 @@ import pytest
 import udtw
 from tests.explorer.helpers import SERIES, data_url
 from udtw.errors import OptionError, ShapeError
-from udtw.explorer.figures import blocks, typed
+from udtw.explorer.figures import blocks, corners, typed
+from udtw.explorer.series_panels import PATH, picture
 from udtw.explorer.series_settings import SeriesSettings
 from udtw.explorer.series_tab import SeriesTab
-from udtw.explorer.series_work import explore, prepare, roughness
+from udtw.explorer.series_work import Compared, explore, prepare, roughness
 from udtw.explorer.sources import UPLOAD, Sources
 
 
@@ -77,14 +78,31 @@ def test_four_distances_stand_side_by_side(tab):
     assert names == ["Euclidean", "DTW", "soft-DTW", "uDTW"]
     assert values["soft-DTW"] <= values["DTW"] <= values["uDTW"] <= values["Euclidean"] + values["uDTW"]
     assert values["DTW"] == pytest.approx(float(udtw.dtw(result.prepared.x, result.prepared.y)))
-    titles = " ".join(note["text"] for note in tab.update(SERIES)["comparison"]["layout"]["annotations"])
-    assert all(name in titles for name in names)
+    panels = tab.update(SERIES)["comparison"]
+    assert [panel.children[0].children[0].children for panel in panels] == names
+    assert all(panel.children[1].src.startswith("data:image/png") for panel in panels)
+
+
+def test_a_panel_shows_the_path_over_the_coupling():
+    path = np.array([[0, 0], [1, 1], [2, 1]])
+    drawn = picture(Compared("DTW", 1.0, None, path), (3, 2))
+    assert drawn.tolist() == [[PATH, 0], [0, PATH], [0, PATH]]
+    assert picture(Compared("uDTW", 1.0, np.eye(600), path), (600, 600)).shape == (200, 200)
+    assert picture(Compared("uDTW", 1.0, np.array([[1.0, 1 / 16], [0, 0.5]]), path[:1]), (2, 2)).tolist() == [
+        [PATH, 128],
+        [0, 214],
+    ]
+
+
+def test_a_line_needs_the_corners_of_a_path_only():
+    path = np.array([[0, 0], [1, 1], [2, 2], [2, 3], [2, 4], [3, 5]])
+    assert corners(path).tolist() == [[0, 0], [2, 2], [2, 4], [3, 5]]
+    assert corners(path[:1]).tolist() == [[0, 0]]
 
 
 def test_series_of_different_lengths_have_no_euclidean_distance(tab):
     found = tab.update(SERIES | {"y-set": "cbf-256", "y-item": 1})
-    texts = [note["text"] for note in found["comparison"]["layout"]["annotations"]]
-    assert "needs equal lengths" in texts
+    assert found["comparison"][0].children[1].children == "needs equal lengths"
 
 
 def test_uploads_of_several_features_are_shown(tab):

@@ -96,7 +96,7 @@ def test_an_uploaded_image_is_opened_by_its_name(tmp_path, monkeypatch, capsys):
     check(tab, IMAGES | {"x-set": "upload", "x-key": key}, tmp_path, monkeypatch, capsys)
 
 
-@pytest.mark.parametrize("variance", ["rough", "known", "none"])
+@pytest.mark.parametrize("variance", ["rough", "known"])
 def test_skeletons(variance, tmp_path, monkeypatch, capsys):
     check(SkeletonTab(), SKELETONS | {"variance": variance, "y-item": 2}, tmp_path, monkeypatch, capsys)
 

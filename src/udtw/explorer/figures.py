@@ -4,6 +4,7 @@ Plotly's own figure classes check every property in Python, which takes longer t
 """
 
 import base64
+import io
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from udtw.plots.alignment import MODE_COLOR, SAMPLE_COLOR, X_COLOR, Y_COLOR
 __all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR"]
 
 POWER = 0.25
-"""Colours show π*^POWER, so that faint probabilities can be seen."""
+"""Colours show π*^POWER, so that faint probabilities can be seen; see `shades`."""
 
 MOST_CELLS = 512
 """A side of a matrix beyond this is drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
-TEXT, GRID = "#1F2933", "#E4E7EB"
+TEXT, GRID, INK = "#1F2933", "#E4E7EB", "#111820"
 SIGMA_COLORS = ("#1F5FA8", "#7C5C9E", "#C8283A")
 """From certain to uncertain, as in the figures of `udtw.plots`."""
 
@@ -55,15 +56,22 @@ def places(rows: int, columns: int) -> dict[str, float]:
     return {"x0": (columns - 1) / 2, "dx": columns, "y0": (rows - 1) / 2, "dy": rows}
 
 
+def shades(coupling: np.ndarray) -> np.ndarray:
+    """uint8: 255 π*^POWER."""
+    found = np.clip(coupling, 0, 1, dtype=np.float32)
+    np.sqrt(np.sqrt(found, out=found), out=found)
+    return (255 * found + 0.5).astype(np.uint8)
+
+
 def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str = "", **more: Any) -> dict[str, Any]:
     """A heat map of π* in 255 shades of π*^POWER; probabilities themselves only where there is a ``hover`` text."""
-    shown, rows, columns = blocks(np.clip(coupling, 0, 1), most)
+    shown, rows, columns = blocks(coupling, most)
     trace: dict[str, Any] = {
         "type": "heatmap",
-        "z": typed(np.round(255 * shown**POWER), np.uint8),
+        "z": typed(shades(shown), np.uint8),
         "zmin": 0,
         "zmax": 255,
-        "colorscale": [[0, "#FFFFFF"], [1, "#111820"]],
+        "colorscale": [[0, "#FFFFFF"], [1, INK]],
         **places(rows, columns),
         **more,
     }
@@ -102,10 +110,17 @@ def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
     return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
 
 
+def corners(path: np.ndarray) -> np.ndarray:
+    """A path (L, 2) without the cells at which it goes straight on: the same line of fewer points."""
+    steps = np.diff(path, axis=0)
+    turns = (steps[1:] != steps[:-1]).any(1)
+    return path[np.concatenate([[True], turns, [True]])] if len(path) > 2 else path
+
+
 def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """x and y of many paths (L, 2) of cells as one broken line."""
     gap = np.full((1, 2), np.nan)
-    joined = np.concatenate([part for path in paths for part in (path, gap)]) if paths else gap
+    joined = np.concatenate([part for path in paths for part in (corners(path), gap)]) if paths else gap
     return joined[:, 1], joined[:, 0]
 
 
@@ -115,6 +130,16 @@ def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **m
         "type": "scatter", "mode": "lines", "x": typed(x), "y": typed(y), "line": {"color": color, "width": width},
         "name": name, "hoverinfo": "skip", **more,
     }  # fmt: skip
+
+
+def data_url(pixels: np.ndarray) -> str:
+    """(3, H, W) in [0, 1] as a PNG in a URL."""
+    from udtw.images.datasets.safe_images import import_pillow
+
+    buffer = io.BytesIO()
+    whole = np.ascontiguousarray((255 * np.clip(pixels, 0, 1)).round().astype(np.uint8).transpose(1, 2, 0))
+    import_pillow().fromarray(whole).save(buffer, "PNG", compress_level=1)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
@@ -128,6 +153,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
+        "type": "linear",
         "zeroline": False,
         "gridcolor": GRID,
         "linecolor": "#9AA5B1",

@@ -1,7 +1,5 @@
 """Figures of the second tab: the best patch matches of two images, and where the model is uncertain."""
 
-import base64
-import io
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from udtw.explorer.figures import (
     colour_bar,
     coupling_ticks,
     coupling_trace,
+    data_url,
     layout,
     margins,
     note,
@@ -186,16 +185,6 @@ def _placed(pixels: np.ndarray, xref: str, left: float, width: float, yref: str 
         "source": data_url(pixels), "xref": xref, "yref": yref, "x": left, "y": 0, "sizex": width, "sizey": 1,
         "sizing": "stretch", "layer": "below", "xanchor": "left", "yanchor": "top",
     }  # fmt: skip
-
-
-def data_url(pixels: np.ndarray) -> str:
-    """(3, H, W) in [0, 1] as a PNG in a URL."""
-    from udtw.images.datasets.safe_images import import_pillow
-
-    buffer = io.BytesIO()
-    whole = (255 * np.clip(pixels, 0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
-    import_pillow().fromarray(whole).save(buffer, "PNG", compress_level=1)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def _mixed(share: float) -> str:

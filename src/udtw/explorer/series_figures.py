@@ -1,4 +1,4 @@
-"""Figures of the first tab: two series around their coupling and match variance, and four distances side by side."""
+"""The figure of the first tab: two series around their coupling and match variance."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from udtw.explorer.figures import (
     COUPLING_TITLE,
     MODE_COLOR,
     SAMPLE_COLOR,
-    TEXT,
     X_COLOR,
     Y_COLOR,
     axis,
@@ -18,23 +17,20 @@ from udtw.explorer.figures import (
     coupling_trace,
     layout,
     margins,
-    note,
     path_trace,
     places,
     typed,
     under,
 )
-from udtw.explorer.series_work import Compared, SeriesResult
+from udtw.explorer.series_work import SeriesResult
 
-HEIGHT, COMPARED_HEIGHT = 540, 290
-MARGIN, COMPARED_MARGIN = margins(52, 14, 12, 92), margins(52, 14, 34, 48)
+HEIGHT = 540
+MARGIN = margins(52, 14, 12, 92)
 BAR = under(44, HEIGHT, MARGIN)
 LEFT, COUPLING, VARIANCE = (0.0, 0.1), (0.115, 0.545), (0.57, 1.0)
 BELOW, TOP = (0.0, 0.77), (0.8, 1.0)
 LOG_FROM_RATIO = 20
 BAND_OPACITY = "33"
-PANEL_CELLS = 128
-FADED = "#7B8794"
 
 
 def alignment_figure(found: SeriesResult) -> dict[str, Any]:
@@ -134,39 +130,3 @@ def _variance_trace(variance: np.ndarray) -> dict[str, Any]:
         "z": typed(np.log10(shown)), "customdata": typed(shown), "hovertemplate": hover.replace("VALUE", "customdata"),
         "colorbar": colour_bar("match variance Σ (logarithmic)", **bar, **named),
     }  # fmt: skip
-
-
-def comparison_figure(found: SeriesResult) -> dict[str, Any]:
-    """Euclidean, DTW, soft-DTW and uDTW: which steps each of them matches, and its value."""
-    n, m = found.coupling.shape
-    data: list[dict[str, Any]] = []
-    more: dict[str, Any] = {}
-    notes = []
-    width = 0.235
-    for k, one in enumerate(found.compared):
-        left = k * (1 - width) / (len(found.compared) - 1)
-        end = "" if k == 0 else str(k + 1)
-        axes = {"xaxis": f"x{end}", "yaxis": f"y{end}"}
-        if one.matrix is not None:
-            data.append(coupling_trace(one.matrix, most=PANEL_CELLS, showscale=False, **axes))
-        if one.path is not None:
-            data.append(path_trace([one.path], MODE_COLOR, 1.6, one.name, **axes))
-        else:
-            notes.append(note("needs equal lengths", left + width / 2, 0.5, font={"color": FADED, "size": 13}))
-        notes.append(note(panel_title(one), left + width / 2, 1.0, yanchor="bottom", yshift=4))
-        frame: dict[str, Any] = {"showgrid": False, "mirror": True, "showline": True}
-        more[f"xaxis{end}"] = axis(
-            "step of y", domain=[left, left + width], anchor=f"y{end}", range=[-0.5, m - 0.5], **frame
-        )
-        more[f"yaxis{end}"] = axis(
-            "step of x" if k == 0 else "", anchor=f"x{end}", range=[n - 0.5, -0.5], showticklabels=k == 0, **frame
-        )
-    return {
-        "data": data,
-        "layout": layout(COMPARED_HEIGHT, margin=COMPARED_MARGIN, annotations=notes, **more),
-    }
-
-
-def panel_title(one: Compared) -> str:
-    value = "–" if one.value is None else f"{one.value:.4g}".replace("-", "−")
-    return f"<b>{one.name}</b>  <span style='color:{TEXT}'>{value}</span>"

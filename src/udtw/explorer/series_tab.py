@@ -4,7 +4,7 @@ from typing import Any
 
 from dash import Dash, dcc, html
 
-from udtw.explorer import series_figures, snippet, widgets, wiring
+from udtw.explorer import series_figures, series_panels, snippet, widgets, wiring
 from udtw.explorer.pictures import png_file, series_picture
 from udtw.explorer.series_settings import (
     LOG_GAMMA,
@@ -84,7 +84,7 @@ def layout(sources: Sources) -> html.Div:
             html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
             widgets.graph(f"{TAB}-alignment", series_figures.HEIGHT, "Both series around their coupling and variance"),
             html.H2("The same pair by four distances (sums of squares)"),
-            widgets.graph(f"{TAB}-comparison", series_figures.COMPARED_HEIGHT, "Four distances", tools=False),
+            html.Div([], id=f"{TAB}-comparison", className="panels"),
             widgets.downloads(TAB),
             *wiring.stores(TAB),
         ],
@@ -119,7 +119,7 @@ class SeriesTab:
             "entropy": number(result.entropy),
             "length": f"{number(result.path_length, 4)} ({len(result.mode)})",
             "alignment": series_figures.alignment_figure(result),
-            "comparison": series_figures.comparison_figure(result),
+            "comparison": series_panels.comparison(result),
             "code": snippet.preview(snippet.series_snippet(x, y, settings)),
         }
 
@@ -148,8 +148,8 @@ def register(app: Dash, tab: SeriesTab) -> None:
     """Connect the controls with the functions."""
     controls = {name: (f"{TAB}-{name}", "value") for name in (*CHOICES, *CONTROLS)}
     controls |= {f"{side}-key": (f"{TAB}-{side}-upload-key", "data") for side in "xy"}
-    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "code")}
-    shown |= {name: (f"{TAB}-{name}", "figure") for name in ("alignment", "comparison")}
+    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "comparison", "code")}
+    shown["alignment"] = (f"{TAB}-alignment", "figure")
     wiring.register_update(app, TAB, controls, shown, tab.update)
     wiring.register_download(app, TAB, "script", controls, tab.script)
     wiring.register_download(app, TAB, "picture", controls, tab.picture)

@@ -112,11 +112,10 @@ def section(title: str, *children: Any) -> html.Div:
     return html.Div([html.H3(title), *children], className="section")
 
 
-def graph(id_: str, height: int, description: str, *, tools: bool = True) -> html.Div:
-    """A figure of ``height`` pixels; ``tools`` are the buttons in its corner."""
-    config = GRAPH_CONFIG if tools else GRAPH_CONFIG | {"displayModeBar": False}
+def graph(id_: str, height: int, description: str) -> html.Div:
+    """A figure of ``height`` pixels."""
     return html.Div(
-        dcc.Graph(id=id_, config=config, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
+        dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
         className="figure",
         role="img",
         **_named(description),

@@ -1,0 +1,253 @@
+"""The page in a real browser: headless Chromium, driven by Selenium, with nothing but this machine to talk to."""
+
+import json
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("selenium")
+pytest.importorskip("PIL")
+
+from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="Chromium and chromedriver are not installed (packages chromium, chromium-driver)"
+)
+PATIENCE = 60  # seconds; only reached where something is broken
+TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
+
+
+@pytest.fixture(scope="module")
+def url(app):
+    from udtw.explorer.server import bind, make_server
+
+    listening = bind("127.0.0.1", 0)
+    server = make_server(app, listening)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    listening.close()
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory):
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def browser(downloads):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))  # a given path: nothing is downloaded
+    # By the protocol: otherwise Chromium asks whether a script shall be kept, and nobody is there to answer.
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """What a person sees and does."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, name):
+        return self.find(f"#{name}").text
+
+    def until(self, true):
+        return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: true())
+
+    def open_tab(self, tab):
+        tabs = self.driver.find_elements(By.CSS_SELECTOR, "#tabs .tab")
+        next(one for one in tabs if one.text == TABS[tab]).click()
+        self.until(lambda: self.text(f"{tab}-distance") not in ("", "–"))
+        self.settle()
+
+    def settle(self):
+        """Wait until no answer is awaited."""
+        self.until(lambda: not self.driver.execute_script("return window.udtwBusy()"))
+
+    def changed(self, name, act):
+        """The text of ``name`` after ``act`` has changed it."""
+        before = self.text(name)
+        act()
+        self.until(lambda: self.text(name) != before)
+        self.settle()
+        return self.text(name)
+
+    def press(self, slider, *keys):
+        self.find(f"#{slider} [role=slider]").send_keys(*keys)
+
+    def upload(self, name, path):
+        self.find(f"#{name} input[type=file]").send_keys(str(path))
+
+
+@pytest.fixture
+def page(browser, url):
+    browser.get_log("browser")
+    browser.get(url)
+    page = Page(browser)
+    page.until(
+        lambda: browser.find_elements(By.ID, "series-distance") and page.text("series-distance") not in ("", "–")
+    )
+    page.settle()
+    yield page
+    wrong = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    assert not wrong
+
+
+def csv(path, values):
+    path.write_text("\n".join(map(str, values)))
+    return path
+
+
+def test_the_page_loads_and_asks_nobody_else(page, browser, url):
+    for tab in TABS:
+        page.open_tab(tab)
+    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
+    assert len(urls) > 10
+    assert [one for one in urls if not one.startswith((url, "data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_every_tab_draws_its_figures(page, browser, tab):
+    page.open_tab(tab)
+    graphs = browser.find_elements(By.CSS_SELECTOR, f"#{tab}-page .js-plotly-plot")
+    assert len(graphs) == (1 if tab == "series" else 2)
+    for graph in graphs:
+        assert graph.size["width"] > 600
+        assert graph.find_elements(
+            By.CSS_SELECTOR, ".trace, .heatmaplayer image, .imagelayer image, .layer-below image"
+        )
+    if tab == "series":
+        panels = browser.find_elements(By.CSS_SELECTOR, "#series-comparison img")
+        assert [int(one.get_attribute("naturalWidth")) for one in panels] == [256] * 4
+    assert "udtw.align(" in page.find(f"#{tab}-code").get_attribute("textContent")
+    assert "cloud" not in page.find(f"#{tab}-page").get_attribute("innerHTML").lower()
+
+
+def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):
+    first = page.text("series-entropy")
+    by_key = page.changed("series-entropy", lambda: page.press("series-gamma", Keys.ARROW_RIGHT))
+    assert page.text("series-gamma-shown") == "0.112"
+    thumb = page.find("#series-gamma [role=slider]")
+    drag = ActionChains(browser).click_and_hold(thumb)
+    for _ in range(8):
+        drag.move_by_offset(8, 0)
+    by_mouse = page.changed("series-entropy", drag.release().perform)
+    assert float(first) < float(by_key) < float(by_mouse)
+
+
+def test_after_a_quick_drag_the_last_value_is_shown(page):
+    first = page.text("series-entropy")
+    page.changed("series-entropy", lambda: page.press("series-gamma", *[Keys.ARROW_RIGHT] * 12))
+    page.press("series-gamma", *[Keys.ARROW_LEFT] * 12)
+    page.until(lambda: page.text("series-entropy") == first)
+    page.settle()
+    assert page.text("series-entropy") == first
+    assert page.text("series-gamma-shown") == "0.1"
+
+
+def test_beta_band_and_noise_move_what_they_should(page):
+    distance = page.text("series-distance")
+    page.changed("series-loss", lambda: page.press("series-beta", Keys.HOME))
+    assert page.text("series-loss") == page.text("series-distance") == distance
+    page.changed("series-distance", lambda: page.press("series-band", Keys.HOME))
+    page.changed("series-regularizer", lambda: page.press("series-noise", Keys.END))
+
+
+def test_a_csv_file_is_uploaded_and_a_broken_one_is_explained(page, tmp_path):
+    good = csv(tmp_path / "mine.csv", np.sin(np.arange(90) / 9))
+    page.changed("series-distance", lambda: page.upload("series-x-upload", good))
+    assert page.text("series-x-upload-name") == "mine.csv: 90 steps"
+    assert page.text("series-message") == ""
+    bad = csv(tmp_path / "broken.csv", [1, 2, "three", 4])
+    shown = page.changed("series-message", lambda: page.upload("series-y-upload", bad))
+    assert shown == "broken.csv, line 3: value 1 is 'three', not a number."
+    page.changed("series-message", lambda: page.upload("series-y-upload", good))
+    assert page.text("series-message") == ""
+    assert float(page.text("series-loss")) < 100
+
+
+def test_a_file_that_is_too_large_is_explained_and_not_sent(page, tmp_path):
+    large = tmp_path / "large.csv"
+    large.write_bytes(b"1\n" * (2 * 2**20))
+    shown = page.changed("series-message", lambda: page.upload("series-x-upload", large))
+    assert "large.csv has about" in shown
+    assert "at most 2,097,152" in shown
+
+
+def test_a_picture_is_uploaded_and_a_broken_one_is_explained(page, tmp_path):
+    page.open_tab("images")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)).save(tmp_path / "mine.png")
+    page.changed("images-distance", lambda: page.upload("images-x-upload", tmp_path / "mine.png"))
+    assert page.text("images-x-upload-name") == "mine.png: 60 × 40 pixels"
+    (tmp_path / "broken.png").write_bytes(b"not a picture")
+    shown = page.changed("images-message", lambda: page.upload("images-y-upload", tmp_path / "broken.png"))
+    assert "broken.png is damaged" in shown
+
+
+def test_another_set_begins_with_its_first_series(page, browser):
+    page.find("#series-x-set").click()
+    page.until(lambda: browser.find_elements(By.CSS_SELECTOR, ".dash-dropdown-option"))
+    options = browser.find_elements(By.CSS_SELECTOR, ".dash-dropdown-option")
+    charts = next(one for one in options if "Control charts, 60" in one.text)
+    page.changed("series-distance", charts.click)
+    assert page.text("series-message") == ""
+    assert "No. 1" in page.text("series-x-item")
+    assert "needs equal lengths" in page.find("#series-comparison").get_attribute("textContent")
+
+
+@pytest.mark.parametrize(("tab", "name"), [("series", "alignment"), ("images", "images"), ("skeletons", "skeletons")])
+def test_picture_and_script_are_downloaded(page, downloads, tab, name):
+    page.open_tab(tab)
+    for button, file in (("picture", f"{name}.png"), ("script", f"{name}.py")):
+        page.find(f"#{tab}-{button}").click()
+        page.until((downloads / file).is_file)
+    with Image.open(downloads / f"{name}.png") as picture:
+        assert min(picture.size) > 300
+    compile((downloads / f"{name}.py").read_text(), name, "exec")
+
+
+def test_the_clip_plays_and_pauses(page):
+    page.open_tab("skeletons")
+    page.find("#skeletons-play").click()
+    before = page.text("skeletons-frame-shown")
+    page.until(lambda: page.text("skeletons-frame-shown") != before)
+    page.find("#skeletons-play").click()
+    assert page.text("skeletons-play") == "Play"
+    time.sleep(0.3)  # a tick that was on its way
+    page.settle()
+
+
+def test_it_can_be_used_by_the_keyboard_alone(page, browser):
+    names = set()
+    for _ in range(40):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        names.add(
+            browser.execute_script(
+                "const e = document.activeElement; const g = e.closest('[id^=series-], #tabs');"
+                "return g ? g.id : e.tagName;"
+            )
+        )
+    assert {"series-x-set", "series-gamma", "series-noise", "series-variance"} <= names
