@@ -81,3 +81,9 @@ def test_lower_layers_never_import_higher_ones(path):
             names = [alias.name.split(".")[1] for alias in node.names if alias.name.startswith("udtw.")]
         for name in names:
             assert LAYERS.index(name) <= LAYERS.index(layer), f"{layer} imports {name}"
+
+
+def test_the_changelog_begins_with_this_version():
+    newest = re.search(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == udtw.__version__

@@ -6,7 +6,7 @@ from udtw.errors import UdtwError
 from udtw.kernels.engine import available_backends
 from udtw.pairwise import pairwise
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Alignment",
