@@ -1,6 +1,7 @@
 """The package as a whole: light to import, layered, and honest about its backends."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import udtw
 
+ROOT = Path(__file__).parents[1]
 SOURCE = Path(udtw.__file__).parent
 
 
@@ -41,6 +43,7 @@ def test_a_missing_numba_is_reported_and_not_fatal():
 LAYERS = [
     "errors",
     "lazy",
+    "memory",
     "spread",
     "processes",
     "costs",
