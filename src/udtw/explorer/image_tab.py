@@ -20,21 +20,15 @@ from udtw.explorer.image_work import (
     Picked,
 )
 from udtw.explorer.pictures import image_picture, png_file
+from udtw.explorer.tab import COST_A_MATCH, SUMS, connect, cost_a_match, options, page, sums
 from udtw.explorer.uploads import MAX_IMAGE_BYTES
-from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, section, slider
+from udtw.explorer.widgets import BETAS, PERCENT, dropdown, radio, section, slider
 from udtw.explorer.wiring import Said
 from udtw.images.order import ORDERS
 
 TAB = "images"
 CONTROLS = ("gamma", "beta", "band", "order", "position", "variance", "matches", "patch")
-CHOICES = ("x-set", "x-item", "y-set", "y-item")
-CARDS = {
-    "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
-    "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("d² + βΩ", "loss", "what a training minimises"),
-    "entropy": ("H", "entropy (nats)", "how uncertain the path itself is: 0 for one certain path"),
-    "each": ("d² / E[1]", "cost a match", "distance divided by the expected path length"),
-}
+CARDS = SUMS | COST_A_MATCH
 SLIDERS = {
     "gamma": "power",
     "beta": "plain",
@@ -60,13 +54,8 @@ class ImageTab:
     def update(self, said: Said) -> dict[str, Any]:
         """Numbers, figures and the script for what the controls say."""
         x, y, settings, result = self.found(said)
-        a = result.alignment
-        return {
-            "distance": number(float(a.distance)),
-            "regularizer": number(float(a.regularizer)),
-            "loss": number(float(a.loss)),
-            "entropy": number(result.entropy),
-            "each": number(float(a.distance) / float(result.coupling.sum())),
+        common = sums(result.alignment, result.entropy) | cost_a_match(result.alignment, result.coupling)
+        return common | {
             "match": image_figures.match_figure(result, settings.matches, settings.order),
             "maps": image_figures.maps_figure(result),
             "code": snippet.preview(snippet.image_snippet(x, y, settings, self.eye)),
@@ -81,8 +70,7 @@ class ImageTab:
         return png_file(image_picture(result, settings), "images.png")
 
     def items(self, name: Any) -> dict[str, Any]:
-        options = [{"value": i, "label": text} for i, text in enumerate(self.gallery.items(name))]
-        return {"options": options, "value": 0, "disabled": not options}
+        return options(self.gallery.items(name))
 
     def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
         return *self.gallery.upload(contents, name), UPLOAD
@@ -114,8 +102,7 @@ def layout(tab: ImageTab) -> html.Div:
             ),
         ]
     )  # fmt: skip
-    controls = html.Div(
-        [
+    controls = [
             side("x", "Left image", 0),
             side("y", "Right image", 1),
             section(
@@ -135,37 +122,27 @@ def layout(tab: ImageTab) -> html.Div:
                 slider(f"{TAB}-patch", "framed patch of the left image", 0, 100, 0.5, first.patch,
                        {0: "first", 50: "middle", 100: "last"}),
             ),
-        ],
-        className="controls",
-    )  # fmt: skip
-    shown = html.Div(
-        [
-            widgets.message(TAB),
-            html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
-            html.H2("Best patch matches"),
-            widgets.graph(f"{TAB}-match", image_figures.HEIGHT, "Both images with lines between matched patches"),
-            html.H2("Uncertainty, and one patch's matches"),
-            widgets.graph(f"{TAB}-maps", image_figures.MAPS_HEIGHT, "Maps of uncertainty over both images"),
-            widgets.downloads(TAB),
-            *wiring.stores(TAB),
-        ],
-        className="shown",
-    )
-    return html.Div([controls, shown], id=f"{TAB}-page", className="page", style={"display": "none"})
+    ]  # fmt: skip
+    shown = [
+        html.H2("Best patch matches"),
+        widgets.graph(f"{TAB}-match", image_figures.HEIGHT, "Both images with lines between matched patches"),
+        html.H2("Uncertainty, and one patch's matches"),
+        widgets.graph(f"{TAB}-maps", image_figures.MAPS_HEIGHT, "Maps of uncertainty over both images"),
+    ]
+    return page(TAB, controls, CARDS, shown)
 
 
 def register(app: Dash, tab: ImageTab) -> None:
     """Connect the controls with the functions."""
-    controls = {name: (f"{TAB}-{name}", "value") for name in (*CHOICES, *CONTROLS)}
-    controls |= {f"{side}-key": (f"{TAB}-{side}-upload-key", "data") for side in "xy"}
-    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "code")}
-    shown |= {name: (f"{TAB}-{name}", "figure") for name in ("match", "maps")}
-    wiring.register_update(app, TAB, controls, shown, tab.update)
-    wiring.register_download(app, TAB, "script", controls, tab.script)
-    wiring.register_download(app, TAB, "picture", controls, tab.picture)
+    connect(
+        app,
+        TAB,
+        tab,
+        controls=CONTROLS,
+        children=tuple(CARDS),
+        figures=("match", "maps"),
+        sliders=SLIDERS,
+        uploads=True,
+    )
     for side in "xy":
-        ids = f"{TAB}-{side}"
-        wiring.register_items(app, TAB, f"{ids}-set", f"{ids}-item", tab.items)
-        wiring.register_upload(app, TAB, f"{ids}-upload", f"{ids}-set", MAX_IMAGE_BYTES, tab.take)
-    for name, kind in SLIDERS.items():
-        wiring.register_shown(app, f"{TAB}-{name}", kind)
+        wiring.register_upload(app, TAB, f"{TAB}-{side}-upload", f"{TAB}-{side}-set", MAX_IMAGE_BYTES, tab.take)

@@ -18,18 +18,14 @@ from udtw.explorer.series_settings import (
 )
 from udtw.explorer.series_work import SeriesResult, explore, prepare
 from udtw.explorer.sources import UPLOAD, Chosen, Sources
+from udtw.explorer.tab import SUMS, connect, options, page, sums
 from udtw.explorer.uploads import MAX_CSV_BYTES
-from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, range_slider, section, slider
+from udtw.explorer.widgets import BETAS, PERCENT, dropdown, number, radio, range_slider, section, slider
 from udtw.explorer.wiring import Said
 
 TAB = "series"
 CONTROLS = ("gamma", "beta", "band", "noise", "stretch", "side", "variance", "scale", "paths", "seed")
-CHOICES = ("x-set", "x-item", "y-set", "y-item")
-CARDS = {
-    "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
-    "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("d² + βΩ", "loss", "what a training minimises"),
-    "entropy": ("H", "entropy (nats)", "how uncertain the path itself is: 0 for one certain path"),
+CARDS = SUMS | {
     "length": ("E[1]", "path length", "expected number of cells on the path, and that of the most probable path"),
 }
 SLIDERS = {"gamma": "power", "beta": "plain", "band": "percent", "paths": "plain", "noise": "plain", "stretch": "range",
@@ -49,8 +45,7 @@ def layout(sources: Sources) -> html.Div:
             widgets.upload(f"{TAB}-{name}-upload", f"Upload a CSV for {name} …", ".csv,.tsv,.txt,text/csv"),
         )
 
-    controls = html.Div(
-        [
+    controls = [
             side("x", 0),
             side("y", 1),
             dcc.Checklist(
@@ -75,22 +70,13 @@ def layout(sources: Sources) -> html.Div:
                 radio(f"{TAB}-variance", "variance σ² of the steps", VARIANCES, first.variance),
                 slider(f"{TAB}-seed", "seed of noise and paths", 0, MAX_SEED, 1, 0, {0: "0", 500: "500", 999: "999"}),
             ),
-        ],
-        className="controls",
-    )  # fmt: skip
-    shown = html.Div(
-        [
-            widgets.message(TAB),
-            html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
-            widgets.graph(f"{TAB}-alignment", series_figures.HEIGHT, "Both series around their coupling and variance"),
-            html.H2("The same pair by four distances (sums of squares)"),
-            html.Div([], id=f"{TAB}-comparison", className="panels"),
-            widgets.downloads(TAB),
-            *wiring.stores(TAB),
-        ],
-        className="shown",
-    )
-    return html.Div([controls, shown], id=f"{TAB}-page", className="page")
+    ]  # fmt: skip
+    shown = [
+        widgets.graph(f"{TAB}-alignment", series_figures.HEIGHT, "Both series around their coupling and variance"),
+        html.H2("The same pair by four distances (sums of squares)"),
+        html.Div([], id=f"{TAB}-comparison", className="panels"),
+    ]
+    return page(TAB, controls, CARDS, shown, visible=True)
 
 
 class SeriesTab:
@@ -111,12 +97,7 @@ class SeriesTab:
     def update(self, said: Said) -> dict[str, Any]:
         """Numbers, figures and the script for what the controls say."""
         x, y, settings, result = self.found(said)
-        a = result.alignment
-        return {
-            "distance": number(float(a.distance)),
-            "regularizer": number(float(a.regularizer)),
-            "loss": number(float(a.loss)),
-            "entropy": number(result.entropy),
+        return sums(result.alignment, result.entropy) | {
             "length": f"{number(result.path_length, 4)} ({len(result.mode)})",
             "alignment": series_figures.alignment_figure(result),
             "comparison": series_panels.comparison(result),
@@ -136,8 +117,7 @@ class SeriesTab:
 
     def items(self, name: Any) -> dict[str, Any]:
         """The series of a set, to choose from."""
-        options = [{"value": i, "label": text} for i, text in enumerate(self.sources.items(name))]
-        return {"options": options, "value": 0, "disabled": not options}
+        return options(self.sources.items(name))
 
     def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
         """Key and description of an uploaded file, and the set that it is in."""
@@ -146,16 +126,9 @@ class SeriesTab:
 
 def register(app: Dash, tab: SeriesTab) -> None:
     """Connect the controls with the functions."""
-    controls = {name: (f"{TAB}-{name}", "value") for name in (*CHOICES, *CONTROLS)}
-    controls |= {f"{side}-key": (f"{TAB}-{side}-upload-key", "data") for side in "xy"}
-    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "comparison", "code")}
-    shown["alignment"] = (f"{TAB}-alignment", "figure")
-    wiring.register_update(app, TAB, controls, shown, tab.update)
-    wiring.register_download(app, TAB, "script", controls, tab.script)
-    wiring.register_download(app, TAB, "picture", controls, tab.picture)
+    connect(
+        app, TAB, tab, controls=CONTROLS, children=(*CARDS, "comparison"), figures=["alignment"], sliders=SLIDERS,
+        uploads=True,
+    )  # fmt: skip
     for side in "xy":
-        ids = f"{TAB}-{side}"
-        wiring.register_items(app, TAB, f"{ids}-set", f"{ids}-item", tab.items)
-        wiring.register_upload(app, TAB, f"{ids}-upload", f"{ids}-set", MAX_CSV_BYTES, tab.take)
-    for name, kind in SLIDERS.items():
-        wiring.register_shown(app, f"{TAB}-{name}", kind)
+        wiring.register_upload(app, TAB, f"{TAB}-{side}-upload", f"{TAB}-{side}-set", MAX_CSV_BYTES, tab.take)

@@ -4,7 +4,7 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
-from udtw.explorer import skeleton_figures, snippet, widgets, wiring
+from udtw.explorer import skeleton_figures, snippet, widgets
 from udtw.explorer.pictures import png_file, skeleton_picture
 from udtw.explorer.skeleton_work import (
     LOG_GAMMA,
@@ -16,19 +16,13 @@ from udtw.explorer.skeleton_work import (
     Stage,
     compare,
 )
-from udtw.explorer.widgets import BETAS, PERCENT, card, dropdown, number, radio, section, slider
+from udtw.explorer.tab import COST_A_MATCH, SUMS, connect, cost_a_match, options, page, sums
+from udtw.explorer.widgets import BETAS, PERCENT, dropdown, radio, section, slider
 from udtw.explorer.wiring import Said
 
 TAB = "skeletons"
 CONTROLS = ("gamma", "beta", "band", "variance", "frame")
-CHOICES = ("x-set", "x-item", "y-set", "y-item")
-CARDS = {
-    "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
-    "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("d² + βΩ", "loss", "what a training minimises"),
-    "entropy": ("H", "entropy (nats)", "how uncertain the path itself is: 0 for one certain path"),
-    "each": ("d² / E[1]", "cost a match", "distance divided by the expected path length"),
-}
+CARDS = SUMS | COST_A_MATCH
 SLIDERS = {"gamma": "power", "beta": "plain", "band": "percent", "frame": "share"}
 STEP_MS = 150
 
@@ -47,13 +41,8 @@ class SkeletonTab:
     def update(self, said: Said) -> dict[str, Any]:
         """Numbers, figures and the script for what the controls say."""
         x, y, settings, result = self.found(said)
-        a = result.alignment
-        return {
-            "distance": number(float(a.distance)),
-            "regularizer": number(float(a.regularizer)),
-            "loss": number(float(a.loss)),
-            "entropy": number(result.entropy),
-            "each": number(float(a.distance) / float(result.coupling.sum())),
+        common = sums(result.alignment, result.entropy) | cost_a_match(result.alignment, result.coupling)
+        return common | {
             "match": skeleton_figures.match_figure(x, y, result),
             "sigma": skeleton_figures.sigma_figure(result),
             "code": snippet.preview(snippet.skeleton_snippet(x, y, settings)),
@@ -68,8 +57,7 @@ class SkeletonTab:
         return png_file(skeleton_picture(result), "skeletons.png")
 
     def items(self, name: Any) -> dict[str, Any]:
-        options = [{"value": i, "label": text} for i, text in enumerate(self.stage.items(name))]
-        return {"options": options, "value": 0, "disabled": False}
+        return options(self.stage.items(name))
 
 
 def layout(tab: SkeletonTab) -> html.Div:
@@ -84,8 +72,7 @@ def layout(tab: SkeletonTab) -> html.Div:
             dropdown(f"{TAB}-{name}-item", "clip", items, item),
         )
 
-    controls = html.Div(
-        [
+    controls = [
             side("x", "Clip x", 0),
             side("y", "Clip y", 1),
             section(
@@ -103,36 +90,18 @@ def layout(tab: SkeletonTab) -> html.Div:
                 slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100, PERCENT),
             ),
             section("Uncertainty", radio(f"{TAB}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
-        ],
-        className="controls",
-    )  # fmt: skip
-    shown = html.Div(
-        [
-            widgets.message(TAB),
-            html.Div([card(f"{TAB}-{key}", *words) for key, words in CARDS.items()], className="cards"),
-            widgets.graph(f"{TAB}-match", skeleton_figures.HEIGHT, "Two stick figures and the coupling of their clips"),
-            html.H2("Uncertainty of the frames"),
-            widgets.graph(f"{TAB}-sigma", skeleton_figures.SIGMA_HEIGHT, "Uncertainty of both clips over time"),
-            widgets.downloads(TAB),
-            *wiring.stores(TAB),
-        ],
-        className="shown",
-    )
-    return html.Div([controls, shown], id=f"{TAB}-page", className="page", style={"display": "none"})
+    ]  # fmt: skip
+    shown = [
+        widgets.graph(f"{TAB}-match", skeleton_figures.HEIGHT, "Two stick figures and the coupling of their clips"),
+        html.H2("Uncertainty of the frames"),
+        widgets.graph(f"{TAB}-sigma", skeleton_figures.SIGMA_HEIGHT, "Uncertainty of both clips over time"),
+    ]
+    return page(TAB, controls, CARDS, shown)
 
 
 def register(app: Dash, tab: SkeletonTab) -> None:
     """Connect the controls with the functions."""
-    controls = {name: (f"{TAB}-{name}", "value") for name in (*CHOICES, *CONTROLS)}
-    shown = {name: (f"{TAB}-{name}", "children") for name in (*CARDS, "code")}
-    shown |= {name: (f"{TAB}-{name}", "figure") for name in ("match", "sigma")}
-    wiring.register_update(app, TAB, controls, shown, tab.update)
-    wiring.register_download(app, TAB, "script", controls, tab.script)
-    wiring.register_download(app, TAB, "picture", controls, tab.picture)
-    for side in "xy":
-        wiring.register_items(app, TAB, f"{TAB}-{side}-set", f"{TAB}-{side}-item", tab.items)
-    for name, kind in SLIDERS.items():
-        wiring.register_shown(app, f"{TAB}-{name}", kind)
+    connect(app, TAB, tab, controls=CONTROLS, children=tuple(CARDS), figures=("match", "sigma"), sliders=SLIDERS)
     app.clientside_callback(
         ClientsideFunction("explorer", "play"),
         Output(f"{TAB}-clock", "disabled"),
