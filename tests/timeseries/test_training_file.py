@@ -92,8 +92,14 @@ def test_a_foreign_or_damaged_file_is_named(content, tmp_path):
 
 @pytest.mark.parametrize(
     ("numbers", "tensors"),
-    [({"euclidean": {"train": [1.0]}}, {}), ({"euclidean": {"steps": 3}}, {}), ({"euclidean": 3}, {})],
-    ids=["no weights", "unknown history", "no history"],
+    [
+        ({"euclidean": {"train": [1.0], "valid": [], "best": 0}}, {}),
+        ({"euclidean": {"train": [1.0], "valid": [], "best": 5}}, {}),
+        ({"euclidean": {"train": "1", "valid": [], "best": 0}}, {}),
+        ({"euclidean": {"steps": 3}}, {}),
+        ({"euclidean": 3}, {}),
+    ],
+    ids=["no weights", "no such epoch", "no losses", "unknown history", "no history"],
 )
 def test_content_that_does_not_fit_is_named(numbers, tensors, tmp_path, monkeypatch):
     path = tmp_path / "training.safetensors"

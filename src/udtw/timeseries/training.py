@@ -136,10 +136,13 @@ class Training:
         self.history = History(**numbers)
         self.generator.set_state(tensors["generator"])
         if self.history.best >= 0:
-            self.best = [tensors[f"best.{i}"].to(p) for i, p in enumerate(self.parameters)]
+            self.best = [tensors[f"best.{i}"].to(p).reshape(p.shape) for i, p in enumerate(self.parameters)]
         with torch.no_grad():
             for i, parameter in enumerate(self.parameters):
-                parameter.copy_(tensors[f"now.{i}"])
+                now = tensors[f"now.{i}"]
+                if now.shape != parameter.shape or not now.isfinite().all():
+                    raise ValueError(f"parameter {i} has shape {tuple(now.shape)}, or is not finite")
+                parameter.copy_(now)
         prefix = "optimizer."
         restore_state(self.optimizer, {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)})
 

@@ -67,8 +67,8 @@ class TrainingFile:
                 raise
             raise FileFormatError(f"{self.path} describes its training in damaged JSON: {error}.") from error
         self._check(settings)
-        if not isinstance(numbers, dict) or not all(isinstance(one, dict) for one in numbers.values()):
-            raise FileFormatError(f"{self.path} has a damaged history: {numbers!r}.")
+        if not isinstance(numbers, dict) or not all(map(_is_history, numbers.values())):
+            raise FileFormatError(f"{self.path} has a damaged history.")
         return Progress(numbers, tensors)
 
     def restore(self, training: Any, found: Progress, phase: str) -> None:
@@ -90,6 +90,17 @@ class TrainingFile:
         )
 
 
+def _is_history(numbers: Any) -> bool:
+    """Losses of training and validation, and the number of the best epoch."""
+    if not isinstance(numbers, dict) or numbers.keys() != {"train", "valid", "best"}:
+        return False
+    train, valid, best = numbers["train"], numbers["valid"], numbers["best"]
+    columns = [isinstance(part, list) and all(isinstance(one, float) for one in part) for part in (train, valid)]
+    if not all(columns) or len(valid) not in (0, len(train)):
+        return False
+    return isinstance(best, int) and not isinstance(best, bool) and -1 <= best < len(train)
+
+
 def state_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's state as "NUMBER.FIELD"."""
     every = optimizer.state_dict()["state"].items()
@@ -102,4 +113,9 @@ def restore_state(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor
     for key, tensor in tensors.items():
         number, name = key.split(".", 1)
         state.setdefault(int(number), {})[name] = tensor
+    every = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, parameter in enumerate(every):
+        for name, tensor in state[number].items():
+            if tensor.shape not in ((), parameter.shape) or not tensor.isfinite().all():
+                raise ValueError(f"{name} of parameter {number} has shape {tuple(tensor.shape)}, or is not finite")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
