@@ -1,0 +1,1 @@
+"""Small promises of the engine that a mutant once broke unnoticed."""
