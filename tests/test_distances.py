@@ -250,6 +250,9 @@ def test_variances_must_be_positive(backend, bad):
     joint[0, 1, 2] = bad
     with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is"):
         udtw.align(X, Y, variance=joint, backend=backend)
+    joint[2, 8, 6] = bad  # the first is named
+    with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is .* \(2 value\(s\) are not\)"):
+        udtw.dtw(X, Y, variance=joint, backend=backend)
 
 
 @pytest.mark.parametrize(

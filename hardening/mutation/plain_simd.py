@@ -74,7 +74,8 @@ def mantissa(x):
 
 
 def log(x):
-    return np.log(x)
+    """As compiled: bits that are no positive normal number give some finite number, so that no check leans on NaN."""
+    return np.log(np.clip(np.abs(np.nan_to_num(x)), np.finfo(x.dtype).tiny, None))
 
 
 def where_greater(a, b, x, y):

@@ -41,10 +41,12 @@ class Selection:
         return [*self.tests, "-k", f"not ({self.without})"]
 
 
-_KERNEL = Selection((ENUMERATION, SPECIFIED, DISTANCES, FACTS, DISTRIBUTION), f"{NEVER} or portable or extreme_shapes")
-_TORCH = Selection((ENUMERATION, DISTANCES, FACTS, DISTRIBUTION, BANDS), f"{NEVER} or extreme_shapes")
-_FRONT = Selection((SPECIFIED, DISTANCES, DISTRIBUTION, FACTS, BANDS), f"{NEVER} or extreme_shapes")
-_PAIRS = Selection((SPECIFIED, PAIRWISE))
+_KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES), f"{NEVER} or portable or extreme")
+_TORCH = Selection((ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
+_FRONT = Selection((DISTANCES, DISTRIBUTION, FACTS), f"{NEVER} or extreme")
+DERIVATIVES = "gradcheck or derivatives or portable"
+_OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
+_PAIRS = Selection((PAIRWISE,))
 
 MODULES = {
     "udtw.costs": _FRONT,
@@ -55,7 +57,7 @@ MODULES = {
     "udtw.pairwise": _PAIRS,
     "udtw.pairwise_blocks": _PAIRS,
     "udtw.series": _PAIRS,
-    "udtw.kernels.bands": Selection((BANDS, ENUMERATION, DISTRIBUTION)),
+    "udtw.kernels.bands": Selection((BANDS, ENUMERATION)),
     "udtw.kernels.cpu": _KERNEL,
     "udtw.kernels.cpu_backward": _KERNEL,
     "udtw.kernels.cpu_forward": _KERNEL,
@@ -68,12 +70,12 @@ MODULES = {
     "udtw.kernels.enumeration": _TORCH,
     "udtw.kernels.footprint": Selection(("tests/kernels/test_footprint.py", "tests/test_memory.py")),
     "udtw.kernels.generic": _TORCH,
-    "udtw.kernels.numba_autograd": Selection((ENUMERATION, OPERATORS, SPECIFIED), f"{NEVER} or portable"),
-    "udtw.kernels.numba_ops": Selection((ENUMERATION, OPERATORS, SPECIFIED), "torch_compile or portable"),
-    "udtw.kernels.numba_vmap": Selection((OPERATORS,)),
-    "udtw.kernels.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
+    "udtw.kernels.numba_autograd": _OPERATORS,
+    "udtw.kernels.numba_ops": _OPERATORS,
+    "udtw.kernels.numba_vmap": Selection((OPERATORS,), f"{NEVER} or {DERIVATIVES}"),
+    "udtw.kernels.portable": Selection((ENUMERATION, FACTS), f"{NEVER} or numba"),
     "udtw.kernels.problem": _TORCH,
     "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),
-    "udtw.kernels.threads": Selection((SPECIFIED, "tests/kernels/test_threads.py"), "bits or survive or spawn or fork"),
+    "udtw.kernels.threads": Selection(("tests/kernels/test_threads.py",), compiled=True),
     "udtw.memory": Selection(("tests/test_memory.py",), "huge"),
 }
