@@ -161,6 +161,15 @@ def test_gamma_at_both_ends(gamma):
         assert torch.allclose(found.distance, udtw.dtw(x, torch.from_numpy(Y)))
 
 
+def test_gamma_is_one_number_for_all_pairs_or_one_for_each():
+    expected = udtw.align(X, Y, gamma=0.5).distance
+    for gamma in (torch.tensor(0.5), torch.tensor([0.5]), np.array([0.5]), np.full(3, 0.5), torch.full((3,), 0.5)):
+        assert np.allclose(udtw.align(X, Y, gamma=gamma).distance, expected)
+    for gamma in (torch.full((2,), 0.5), torch.full((3, 1), 0.5)):
+        with pytest.raises(GammaError, match="one number, or one for each of 3 pairs"):
+            udtw.align(X, Y, gamma=gamma)
+
+
 def test_constant_series_have_distance_zero():
     assert udtw.align(np.ones(20), np.ones(30)).distance == 0
     assert udtw.dtw(np.ones(20), np.ones(30)) == 0

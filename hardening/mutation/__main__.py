@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=ROOT / "mutation.json", help="results; continued if it exists")
-    parser.add_argument("--again", action="store_true", help="run survivors of --out once more, after new tests")
+    parser.add_argument("--again", action="store_true", help="only the survivors of --out once more, after new tests")
     parser.add_argument("--check", action="store_true", help="only run the tests on what is not mutated")
     parser.add_argument("--least", type=float, default=0.9, help="share to be killed, of those not equivalent")
     options = parser.parse_args()
@@ -122,7 +122,9 @@ def main() -> None:
     chosen = sampled(mutants, options.sample, options.seed)
     console.print(f"{len(mutants)} mutants of {len(modules)} modules; {len(chosen)} chosen (seed {options.seed})")
     if options.again:
-        save(options.out, {key: result for key, result in load(options.out).items() if result["killed by"]})
+        before = load(options.out)
+        chosen = [mutant for mutant in chosen if mutant.key in before]
+        save(options.out, {key: result for key, result in before.items() if result["killed by"]})
     results = run(chosen, options.out, options.jobs)
     report(results, console)
     equivalent = load(EQUIVALENT)

@@ -43,7 +43,7 @@ class Selection:
 
 _KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES), f"{NEVER} or portable or extreme")
 _TORCH = Selection((ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
-_FRONT = Selection((DISTANCES, DISTRIBUTION, FACTS), f"{NEVER} or extreme")
+_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED), f"{NEVER} or extreme")
 DERIVATIVES = "gradcheck or derivatives or portable"
 _OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
 _PAIRS = Selection((PAIRWISE,))

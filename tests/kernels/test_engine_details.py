@@ -31,6 +31,7 @@ PROBLEMS = {
     "cost with joint variance, itakura": {"given_cost": True, "uncertainty": "joint", "band": "itakura", "rows": 6},
     "sharp": {"gamma": 0.05, "ragged": True},
     "one column": {"columns": 1, "dim": 2},
+    "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
 }
 
@@ -138,6 +139,9 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
     found.coupling.sum().backward(retain_graph=True)
     with torch.no_grad():
         again, _ = problem(name).align("numba", normalize="path")
+        case = problem(name)
+        given = {"x": None, "y": None} | {k: v for k, v in case.tensors.items() if k != "gamma"}
+        udtw.dtw(**given, **{k: v for k, v in case.options.items() if k not in ("beta", "lam")})
         again.paths.expect(again.cost, again.cost)
         again.paths.mode()
         again.paths.sample(1, 0)
