@@ -245,6 +245,8 @@ def test_nan_and_infinity_are_named_with_their_place(backend, dim, bad):
         udtw.align(x, y, backend=backend)
     with pytest.raises(NonFiniteError, match=r"x\[1, 2, 0\] is (nan|inf)"):
         udtw.dtw(y, x, backend=backend)
+    with pytest.raises(NonFiniteError, match=r"y\[1, 2, 0\] is (nan|inf)"):  # where the gradient is made ahead
+        udtw.align(torch.from_numpy(x).requires_grad_(), torch.from_numpy(y), backend=backend)
     assert np.array_equal(y, before, equal_nan=True)
 
 

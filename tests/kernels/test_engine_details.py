@@ -31,6 +31,7 @@ PROBLEMS = {
     "cost with joint variance, itakura": {"given_cost": True, "uncertainty": "joint", "band": "itakura", "rows": 6},
     "sharp": {"gamma": 0.05, "ragged": True},
     "one column": {"columns": 1, "dim": 2},
+    "one pair, banded": {"count": 1, "band": 1, "columns": 6},
     "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
 }
