@@ -124,7 +124,8 @@ def main() -> None:
     if options.again:
         before = load(options.out)
         chosen = [mutant for mutant in chosen if mutant.key in before]
-        save(options.out, {key: result for key, result in before.items() if result["killed by"]})
+        known = load(EQUIVALENT)
+        save(options.out, {key: result for key, result in before.items() if result["killed by"] or key in known})
     results = run(chosen, options.out, options.jobs)
     report(results, console)
     equivalent = load(EQUIVALENT)

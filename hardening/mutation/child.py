@@ -51,7 +51,7 @@ class Limited:
         for item in items:
             function = getattr(item, "obj", None)
             given = getattr(function, "_hypothesis_internal_use_settings", None)
-            if given is not None:
+            if function is not None and given is not None:
                 few = min(given.max_examples, EXAMPLES)
                 phases = (Phase.explicit, Phase.generate)  # without shrinking: whether it fails is all we ask
                 function._hypothesis_internal_use_settings = settings(given, max_examples=few, phases=phases)
