@@ -73,7 +73,7 @@ MODULES = {
     "udtw.kernels.numba_autograd": _OPERATORS,
     "udtw.kernels.numba_ops": _OPERATORS,
     "udtw.kernels.numba_vmap": Selection((OPERATORS,), f"{NEVER} or {DERIVATIVES}"),
-    "udtw.kernels.portable": Selection((ENUMERATION, FACTS), f"{NEVER} or numba"),
+    "udtw.kernels.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
     "udtw.kernels.problem": _TORCH,
     "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),
     "udtw.kernels.threads": Selection(("tests/kernels/test_threads.py",), "bits or hang"),
