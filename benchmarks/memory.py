@@ -95,7 +95,7 @@ def measure(case: Case) -> tuple[int, int]:
     child = os.fork()
     if child == 0:
         expected = [0]
-        memory.free_bytes = lambda: 2**62  # type: ignore[assignment]
+        memory.free_bytes = lambda: 2**62
         memory.UNCHECKED_BYTES = 0
         check = memory.refuse_if_too_large
 
@@ -105,7 +105,7 @@ def measure(case: Case) -> tuple[int, int]:
 
         for name, module in list(sys.modules.items()):
             if name.startswith("udtw") and hasattr(module, "refuse_if_too_large"):
-                module.refuse_if_too_large = note
+                setattr(module, "refuse_if_too_large", note)  # noqa: B010
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts from what is resident now
         before = _peak()
         kept = case()

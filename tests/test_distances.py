@@ -161,6 +161,15 @@ def test_gamma_at_both_ends(gamma):
         assert torch.allclose(found.distance, udtw.dtw(x, torch.from_numpy(Y)))
 
 
+def test_gamma_is_one_number_for_all_pairs_or_one_for_each():
+    expected = udtw.align(X, Y, gamma=0.5).distance
+    for gamma in (torch.tensor(0.5), torch.tensor([0.5]), np.array([0.5]), np.full(3, 0.5), torch.full((3,), 0.5)):
+        assert np.allclose(udtw.align(X, Y, gamma=gamma).distance, expected)
+    for gamma in (torch.full((2,), 0.5), torch.full((3, 1), 0.5)):
+        with pytest.raises(GammaError, match="one number, or one for each of 3 pairs"):
+            udtw.align(X, Y, gamma=gamma)
+
+
 def test_constant_series_have_distance_zero():
     assert udtw.align(np.ones(20), np.ones(30)).distance == 0
     assert udtw.dtw(np.ones(20), np.ones(30)) == 0
@@ -236,6 +245,8 @@ def test_nan_and_infinity_are_named_with_their_place(backend, dim, bad):
         udtw.align(x, y, backend=backend)
     with pytest.raises(NonFiniteError, match=r"x\[1, 2, 0\] is (nan|inf)"):
         udtw.dtw(y, x, backend=backend)
+    with pytest.raises(NonFiniteError, match=r"y\[1, 2, 0\] is (nan|inf)"):  # where the gradient is made ahead
+        udtw.align(torch.from_numpy(x).requires_grad_(), torch.from_numpy(y), backend=backend)
     assert np.array_equal(y, before, equal_nan=True)
 
 
@@ -250,6 +261,9 @@ def test_variances_must_be_positive(backend, bad):
     joint[0, 1, 2] = bad
     with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is"):
         udtw.align(X, Y, variance=joint, backend=backend)
+    joint[2, 8, 6] = bad  # the first is named
+    with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is .* \(2 value\(s\) are not\)"):
+        udtw.dtw(X, Y, variance=joint, backend=backend)
 
 
 @pytest.mark.parametrize(

@@ -208,3 +208,11 @@ def test_an_empty_batch_gives_empty_results():
         paths = udtw.PathDistribution(torch.ones(0, 3, 4), backend=backend)
         assert paths.soft_min.shape == (0,)
         assert paths.coupling.shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("backend", ["numba", "portable", "enumeration"])
+def test_a_single_cell_without_cost_is_visited_for_certain(backend):
+    paths = udtw.PathDistribution(torch.zeros(1, 1, requires_grad=True), backend=backend)
+    assert paths.coupling.item() == 1
+    assert paths.soft_min.item() == 0
+    assert paths.expect(torch.full((1, 1), 3.0)).item() == 3

@@ -120,7 +120,9 @@ def test_torch_in_torch_out_and_roots():
 
 def test_euclidean_table():
     X, Y = RNG.standard_normal((4, 6, 2)), RNG.standard_normal((3, 6, 2))
-    assert np.allclose(udtw.pairwise(X, Y, "euclidean"), ((X[:, None] - Y[None]) ** 2).sum((2, 3)))
+    exact = ((X[:, None] - Y[None]) ** 2).sum((2, 3))
+    assert np.allclose(udtw.pairwise(X, Y, "euclidean"), exact)
+    assert np.allclose(udtw.pairwise(X, Y, "euclidean", normalize="length"), exact / 6)
     with pytest.raises(LengthError, match="one length"):
         udtw.pairwise(RAGGED_X, metric="euclidean")
 

@@ -44,7 +44,8 @@ def test_the_kernels_keep_no_grid_for_the_distance_of_sequences():
 def test_a_gradient_in_gamma_is_computed_in_double_precision():
     plain = problem(8, 300, 200, grad=True)
     tilted = plain.replace(gamma=torch.ones(8, requires_grad=True))
-    assert footprint.needed(tilted, "numba", "expectations") > 2 * footprint.needed(plain, "numba", "expectations")
+    more = footprint.needed(tilted, "numba", "expectations") - footprint.needed(plain, "numba", "expectations")
+    assert more >= 3 * 8 * 8 * 300 * 200  # the cost, its gradient, and that rounded
 
 
 def test_small_grids_are_not_estimated(monkeypatch):

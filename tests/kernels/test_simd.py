@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from udtw.kernels import simd
-from udtw.kernels.simd import lanes, load, store
+from udtw.kernels.simd import borrow, lanes, load, splat, store
 
 DTYPES = [np.float32, np.float64]
 
@@ -52,3 +52,46 @@ def test_mantissa_and_exponent_recompose(dtype):
     mantissa, exponent = apply(simd.mantissa, x), apply(simd.exponent, x)
     assert ((mantissa >= 1) & (mantissa < 2)).all()
     assert np.array_equal(np.ldexp(mantissa, exponent.astype(int)), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_choices_and_products_of_vectors(dtype):
+    a, b, c, d = np.random.default_rng(0).standard_normal((4, 16)).astype(dtype)
+
+    @njit
+    def run(a, b, c, d, out):
+        a = borrow(a)
+        for t in range(0, a.size, lanes(a)):
+            x, y, z, u = load(a, t), load(b, t), load(c, t), load(d, t)
+            store(out[0], t, simd.minimum(x, y))
+            store(out[1], t, simd.maximum(x, y))
+            store(out[2], t, simd.fma(x, y, z))
+            store(out[3], t, simd.where_greater(x, y, z, u))
+            store(out[4], t, simd.nearest(x))
+            store(out[5], t, splat(a, a[3]))
+            store(out[6], t, (x + y) * (z - u))
+            store(out[7], t, x / y)
+
+    out = np.zeros((8, 16), dtype)
+    run(a, b, c, d, out)
+    exact = (a.astype(np.longdouble) * b + c).astype(dtype)
+    assert np.array_equal(out[0], np.minimum(a, b))
+    assert np.array_equal(out[1], np.maximum(a, b))
+    assert np.array_equal(out[2], exact)  # rounded once
+    assert np.array_equal(out[3], np.where(a > b, c, d))
+    assert np.array_equal(out[4], np.rint(a))
+    assert (out[5] == a[3]).all()
+    assert np.array_equal(out[6], (a + b) * (c - d))
+    assert np.array_equal(out[7], a / b)
+
+
+@pytest.mark.parametrize(("dtype", "power", "probability"), [(np.float32, -50, 1e-22), (np.float64, -128, 1e-250)])
+def test_what_counts_as_nothing(dtype, power, probability):
+    """Their product is a normal number, so that no subnormal one slows the kernels down."""
+
+    @njit
+    def run(a):
+        return lanes(a), simd.least_power(a), simd.least_probability(a)
+
+    assert run(np.zeros(1, dtype)) == (32 // np.dtype(dtype).itemsize, power, dtype(probability))
+    assert 2.0**power * probability > np.finfo(dtype).tiny

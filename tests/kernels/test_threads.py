@@ -134,3 +134,8 @@ def test_parallel_for_raises_what_a_task_raised():
 
     with pytest.raises(KeyError):
         parallel_for(task, 100, 10, 4)
+
+
+def test_parallel_for_really_runs_on_two_threads():
+    both = threading.Barrier(2, timeout=60)
+    parallel_for(lambda begin, end: both.wait(), 2, 1, 2)  # one thread alone would wait in vain

@@ -1,0 +1,81 @@
+"""Which modules are mutated, which tests must notice, and what is not worth mutating."""
+
+from dataclasses import dataclass
+
+PERFORMANCE = {
+    "SERIAL_CELLS": "when a second thread pays; results have the same bits with any number of threads",
+    "PIECE_CELLS": "how finely work is cut for threads",
+    "TABLE_CELLS": "when tables are made piece by piece; the memory tests set it themselves",
+    "BLOCK_CELLS": "how much work a block of pairwise holds; results have the same bits",
+    "MATRIX_BYTES": "how many cost matrices are in flight",
+    "PAIR_BYTES": "a measured estimate",
+    "MAX_DIRECT_DIM": "where the matrix product becomes faster than the direct sum; both are tested",
+    "LINE": "alignment of scratch memory with cache lines",
+    "NUMBA": "measured estimates of memory, checked by benchmarks.memory",
+    "PORTABLE": "as NUMBA",
+    "PER_FIELD": "as NUMBA",
+    "SMALL_CELLS": "below which no memory is estimated",
+    "INNER": "options of the compiler",
+    "OUTER": "options of the compiler",
+    "MAX_CELLS": "the size up to which the oracle lists paths",
+}
+"""Names whose values are hints about speed or memory, with the reason why a change of them is no fault."""
+
+ENUMERATION = "tests/kernels/test_against_enumeration.py"
+FACTS, DISTANCES, DISTRIBUTION = "tests/test_facts.py", "tests/test_distances.py", "tests/test_distribution.py"
+OPERATORS, BANDS, PAIRWISE = "tests/kernels/test_numba_ops.py", "tests/kernels/test_bands.py", "tests/test_pairwise.py"
+SPECIFIED = "tests/kernels/test_engine_details.py"
+NEVER = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
+"""Tests that take long as plain Python, and say nothing about a mutant that others do not say sooner."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Test files in the order in which they are run, and tests of them that are left out."""
+
+    tests: tuple[str, ...]
+    without: str = NEVER
+    compiled: bool = False
+
+    def arguments(self) -> list[str]:
+        return [*self.tests, "-k", f"not ({self.without})"]
+
+
+_KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES), f"{NEVER} or portable or extreme")
+_TORCH = Selection((ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
+_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED), f"{NEVER} or extreme")
+DERIVATIVES = "gradcheck or derivatives or portable"
+_OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
+_PAIRS = Selection((PAIRWISE,))
+
+MODULES = {
+    "udtw.costs": _FRONT,
+    "udtw.distances": _FRONT,
+    "udtw.distribution": _FRONT,
+    "udtw.prepare": _FRONT,
+    "udtw.validate": _FRONT,
+    "udtw.pairwise": _PAIRS,
+    "udtw.pairwise_blocks": _PAIRS,
+    "udtw.series": _PAIRS,
+    "udtw.kernels.bands": Selection((BANDS, ENUMERATION)),
+    "udtw.kernels.cpu": _KERNEL,
+    "udtw.kernels.cpu_backward": _KERNEL,
+    "udtw.kernels.cpu_forward": _KERNEL,
+    "udtw.kernels.cpu_gradient_rows": _KERNEL,
+    "udtw.kernels.cpu_hard": _KERNEL,
+    "udtw.kernels.cpu_layout": _KERNEL,
+    "udtw.kernels.cpu_pack": _KERNEL,
+    "udtw.kernels.cpu_rows": _KERNEL,
+    "udtw.kernels.engine": _TORCH,
+    "udtw.kernels.enumeration": _TORCH,
+    "udtw.kernels.footprint": Selection(("tests/kernels/test_footprint.py", "tests/test_memory.py")),
+    "udtw.kernels.generic": _TORCH,
+    "udtw.kernels.numba_autograd": _OPERATORS,
+    "udtw.kernels.numba_ops": _OPERATORS,
+    "udtw.kernels.numba_vmap": Selection((OPERATORS,), f"{NEVER} or {DERIVATIVES}"),
+    "udtw.kernels.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
+    "udtw.kernels.problem": _TORCH,
+    "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),
+    "udtw.kernels.threads": Selection(("tests/kernels/test_threads.py",), "bits or hang"),
+    "udtw.memory": Selection(("tests/test_memory.py",), "huge"),
+}

@@ -1,0 +1,149 @@
+"""Every kind of problem once, with fixed numbers: quick, and chosen so that a small fault anywhere shows.
+
+`test_against_enumeration` searches wider; `hardening.mutation` runs these first.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+
+import udtw
+from tests.kernels.test_memory import GuardedScratch
+from tests.problems import Case, make_case
+from udtw.kernels import cpu
+
+USUAL: dict[str, Any] = {
+    "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
+    "given_cost": False,
+}  # fmt: skip
+PROBLEMS = {
+    "usual": {},
+    "usual, ragged": {"ragged": True, "rows": 4, "columns": 6},
+    "usual, banded": {"band": 1, "rows": 6},
+    "usual, masked": {"band": "mask"},
+    "two features": {"dim": 2, "uncertainty": "x", "ragged": True},
+    "no variance": {"dim": 3, "uncertainty": "none", "columns": 6},
+    "joint variance": {"uncertainty": "joint", "dim": 2, "ragged": True},
+    "many features": {"dim": 20, "rows": 4},
+    "cost": {"given_cost": True, "uncertainty": "none", "ragged": True},
+    "cost with variances": {"given_cost": True, "band": "masks"},
+    "cost with joint variance, itakura": {"given_cost": True, "uncertainty": "joint", "band": "itakura", "rows": 6},
+    "sharp": {"gamma": 0.05, "ragged": True},
+    "one column": {"columns": 1, "dim": 2},
+    "one pair, banded": {"count": 1, "band": 1, "columns": 6},
+    "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
+    "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
+}
+
+
+def problem(name: str) -> Case:
+    return make_case(seed=sum(map(ord, name)), **(USUAL | PROBLEMS[name]))
+
+
+def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-9) -> bool:
+    scale = max(1.0, float(expected.detach().abs().max()))
+    return bool(torch.isfinite(found).all()) and float((found - expected).detach().abs().max()) <= tolerance * scale
+
+
+def check(case: Case, oracle: str, quantities: dict, **options: Any) -> None:
+    """All quantities and their gradients in everything, weighted differently for each pair."""
+    mine, leaves = case.align("numba", **options)
+    truth, true_leaves = case.align(oracle, **options)
+    for name, quantity in quantities.items():
+        found, expected = quantity(mine), quantity(truth)
+        assert close(found, expected), name
+        weights = torch.linspace(0.5, 2, found.numel(), dtype=torch.float64).reshape(found.shape)
+        grads = torch.autograd.grad((weights * found).sum(), leaves.values(), retain_graph=True, allow_unused=True)
+        true = torch.autograd.grad(
+            (weights * expected).sum(), true_leaves.values(), retain_graph=True, allow_unused=True
+        )
+        for leaf, grad, known in zip(leaves, grads, true, strict=True):
+            if known is not None and grad is not None:
+                assert close(grad, known, 1e-8), f"{name} in {leaf}"
+
+
+SUMS = {"loss": lambda a: a.loss, "distance": lambda a: a.distance, "regularizer": lambda a: 0 * a.loss + a.regularizer}
+PATHS = {"coupling": lambda a: a.coupling, "soft_min": lambda a: a.paths.soft_min, "entropy": lambda a: a.paths.entropy}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_usual_loss(name):
+    check(problem(name), "enumeration", SUMS, fixed_gamma=True, lam=0.0)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_all_terms_with_a_gradient_in_gamma(name):
+    check(problem(name), "enumeration", SUMS, normalize="path" if name == "usual" else None)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_paths(name):
+    case = problem(name)
+    check(case, "enumeration", PATHS)
+    mine, truth = case.align("numba")[0], case.align("enumeration")[0]
+    field = torch.linspace(-1, 2, mine.cost.numel(), dtype=torch.float64).reshape(mine.cost.shape)
+    for found, known in zip(mine.paths.expect(field, field**2), truth.paths.expect(field, field**2), strict=True):
+        assert close(found, known)
+    assert all(torch.equal(a, b) for a, b in zip(mine.paths.mode(), truth.paths.mode(), strict=True))
+    drawn = mine.paths.sample(3, generator=1)
+    assert close(mine.paths.log_prob(drawn), truth.paths.log_prob(drawn), 1e-7)
+
+
+@pytest.mark.parametrize("name", ["usual, ragged", "usual, masked", "joint variance", "cost", "two features"])
+def test_dtw_and_its_gradient(name):
+    case = problem(name)
+    options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
+    both = []
+    for backend in ("numba", "portable"):
+        leaves = {k: v.clone().requires_grad_() for k, v in case.tensors.items() if k != "gamma"}
+        arguments = {"x": None, "y": None, **leaves, **options}
+        value = udtw.dtw(**arguments, backend=backend)
+        with torch.no_grad():
+            assert torch.allclose(udtw.dtw(**arguments, backend=backend), value)
+        both.append([value, *torch.autograd.grad((value * torch.arange(1, 4)).sum(), leaves.values())])
+    assert all(close(a, b) for a, b in zip(*both, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["usual", "cost"])
+def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kind):
+    """Packs of up to 16 pairs; tables of 32 diagonals at a time, with states saved in between."""
+    monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
+    sizes = {"count": 17, "rows": 24, "columns": 21, "ragged": kind == "cost", "gamma": 0.5}
+    case = make_case(seed=5, **(USUAL | PROBLEMS[kind] | sizes))
+    chosen = {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}
+    check(case, "portable", chosen, fixed_gamma=True, lam=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_and_gradients_in_either_precision(dtype):
+    case = problem("usual")
+    found, leaves = case.align("numba", dtype, fixed_gamma=True, lam=0.0)
+    truth, known = case.align("enumeration", torch.float64, fixed_gamma=True, lam=0.0)
+    assert found.loss.dtype == dtype
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    assert close(found.loss.double(), truth.loss, tolerance)
+    for mine, true in zip(
+        torch.autograd.grad(found.loss.mean(), leaves.values()),
+        torch.autograd.grad(truth.loss.mean(), known.values()),
+        strict=True,
+    ):
+        assert close(mine.double(), true, tolerance)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
+    guarded = GuardedScratch()
+    monkeypatch.setattr(cpu, "scratch", guarded)
+    found, _ = problem(name).align("numba", fixed_gamma=True, lam=0.0)
+    found.loss.sum().backward(retain_graph=True)
+    found.coupling.sum().backward(retain_graph=True)
+    with torch.no_grad():
+        again, _ = problem(name).align("numba", normalize="path")
+        case = problem(name)
+        given = {"x": None, "y": None} | {k: v for k, v in case.tensors.items() if k != "gamma"}
+        udtw.dtw(**given, **{k: v for k, v in case.options.items() if k not in ("beta", "lam")})
+        again.paths.expect(again.cost, again.cost)
+        again.paths.mode()
+        again.paths.sample(1, 0)
+    assert guarded.intact()
