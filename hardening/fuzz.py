@@ -1,8 +1,8 @@
 """Feed mutated files to a parser in a process of its own, and notice all that is not a value or a named error.
 
 A finding is any other exception, a value that is not valid, a crash of the process, more than `SECONDS` for one input,
-or more than `MEMORY` bytes. Input i of a parser depends on the seed, the parser's name and i alone, so that a run can be
-stopped at any time and goes on, and any finding can be fed again.
+or more than `MEMORY` bytes. Input i of a parser depends on the seed, the parser's name and i alone, so that a run can
+be stopped at any time and goes on, and any finding can be fed again.
 """
 
 import contextlib
@@ -214,7 +214,7 @@ def _work(
 
 
 def _outcome(read: Read, file: str, content: bytes) -> str:
-    """"" for a valid value, the name of a named error, or "!" and what else happened where."""
+    """ "" for a valid value, the name of a named error, or "!" and what else happened where."""
     try:
         read(file, content)
     except UdtwError as error:
@@ -223,8 +223,10 @@ def _outcome(read: Read, file: str, content: bytes) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames if "/udtw/" in frame.filename] or list(frames)
         place = f"{ours[-1].filename.rpartition('/udtw/')[2]}:{ours[-1].lineno} {ours[-1].name}"
-        return f"!{type(error).__name__} in {place}: {str(error)[:80]}" if "Wrong" in type(error).__name__ else (
-            f"!{type(error).__name__} in {place}"
+        return (
+            f"!{type(error).__name__} in {place}: {str(error)[:80]}"
+            if "Wrong" in type(error).__name__
+            else (f"!{type(error).__name__} in {place}")
         )
     return ""
 

@@ -34,7 +34,10 @@ class Experiment:
         self.name, self.share, self.jobs, self.data = f"experiment, {jobs} process(es)", share, jobs, data
         rng = np.random.default_rng(0)
         for name in ("Aa", "Bb"):
-            rows = [[1 + i % 2, *np.round(np.sin(np.arange(16) / (2 + i % 2)) + rng.normal(0, 0.1, 16), 3)] for i in range(24)]
+            rows = [
+                [1 + i % 2, *np.round(np.sin(np.arange(16) / (2 + i % 2)) + rng.normal(0, 0.1, 16), 3)]
+                for i in range(24)
+            ]
             text = "\n".join("\t".join(map(str, row)) for row in rows).encode()
             for split in ("TRAIN", "TEST"):
                 put(data / f"{name}_{split}.tsv", text)

@@ -50,12 +50,15 @@ def read_npz(path: Path, name: str) -> UCRData:
 
 def _part(archive: zipfile.ZipFile, part: str, limit: int) -> LabelledSeries:
     values, lengths, labels = (
-        read_npy(io.BytesIO(read_member(archive, f"{part}_{key}.npy", limit))) for key in ("values", "lengths", "labels")
+        read_npy(io.BytesIO(read_member(archive, f"{part}_{key}.npy", limit)))
+        for key in ("values", "lengths", "labels")
     )
     fits = values.ndim == 2 and lengths.ndim == 1 and lengths.shape == labels.shape and lengths.dtype.kind == "i"
     if not fits or values.dtype != np.float64 or labels.dtype.kind not in "iU" or not len(lengths):
         raise ValueError(f"{part}: arrays of unexpected shape or type")
     if lengths.min() < 1 or lengths.sum() != len(values):
         raise ValueError(f"{part}: the lengths do not add up to the number of steps")
+    if np.isinf(values).any():
+        raise ValueError(f"{part}: an infinite value")
     values = values[:, 0] if values.shape[1] == 1 else values
     return LabelledSeries(stack_if_equal(np.split(values, np.cumsum(lengths)[:-1])), labels)
