@@ -182,7 +182,7 @@ def test_archives_are_read_without_writing_even_under_names_of_devices(tmp_path,
 def test_clips_in_a_zip_file_are_taken_by_their_own_names_and_once(tmp_path):
     name = "a1_s1_t1_skeleton.mat"
     zip_file(tmp_path / "x.zip", (f"../../{name}", 0))
-    with pytest.raises(DataError, match="is not a .mat file"):
+    with pytest.raises(DataError, match=r"is not a \.mat file"):
         load_skeletons("utd-mhad", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
     zip_file(tmp_path / "x.zip", (f"a/{name}", 0), (f"b/{name}", 0))
