@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from hardening.kills import Killer
+
 from tests.robustness.test_fuzz import python
 from udtw.data.atomic import write_atomically
 

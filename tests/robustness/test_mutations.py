@@ -4,7 +4,6 @@ import json
 import random
 
 import pytest
-
 from hardening.mutations import BINARY, JSON, KINDS, TEXT, change_json, mutated, replace_number
 
 CONTENT = {

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-
 from hardening import fuzz
 from hardening.parsers import Parser, Read, Seed, demand
+
 from udtw.errors import DataError
 
 FAULTS = ("none", "error", "value", "crash", "hang", "memory")
