@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def _lists(folder: Path) -> tuple[list[Seed], Read]:
         for name, content in files.items():
             put(root / name, content)
             seeds.append(Seed(content, "text", f"{find}/{name}"))
-        readers[find] = reader(root, lambda function=function, root=root: function(Folder(root)), _check_listing)
+        readers[find] = reader(root, partial(function, Folder(root)), _check_listing)
 
     def read(file: str, content: bytes) -> None:
         find, _, name = file.partition("/")

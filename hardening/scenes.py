@@ -31,6 +31,7 @@ class Experiment:
 
     def __init__(self, data: Path, jobs: int = 1, share: int = 30) -> None:
         self.name, self.share, self.jobs, self.data = f"experiment, {jobs} process(es)", share, jobs, data
+        self.warm = jobs == 1
         rng = np.random.default_rng(0)
         for name in ("Aa", "Bb"):
             rows = [
@@ -73,7 +74,7 @@ class Experiment:
 class _Training:
     """Training with a checkpoint at every second step; resumed, it ends with the same bits."""
 
-    share = 18
+    share, warm = 18, True
 
     def fit(self, path: Path) -> None:
         raise NotImplementedError
@@ -141,6 +142,8 @@ def _embed(folder: Path, count: int) -> None:
 class _Shards:
     """A folder of shards and its manifest, which is written last."""
 
+    warm = True
+
     def finished(self, folder: Path) -> dict[str, bytes]:
         from udtw.data.checked_shards import check_file
 
@@ -200,7 +203,7 @@ def _clip(index: int) -> np.ndarray:
 class Forecasters:
     """Eight forecasters, trained one after the other and each saved in place of the one before."""
 
-    name, share = "forecaster training", 12
+    name, share, warm = "forecaster training", 12, True
     count = 8
 
     def __init__(self) -> None:

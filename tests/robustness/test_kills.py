@@ -26,7 +26,7 @@ def test_three_kills_of_trainings_and_extraction(tmp_path):
 class Counting:
     """Counts to 200 in a file; ``fault`` says how it goes wrong."""
 
-    name, share = "counting", 1
+    name, share, warm = "counting", 1, True
 
     def __init__(self, fault=""):
         self.fault = fault
