@@ -54,9 +54,10 @@ def arrays(**changes):
         {"train_labels": np.array([1, 2, 3])},
         {"train_labels": np.array([{}, []], dtype=object)},
         {"test_values": np.ones(5)},
+        {"test_values": np.array([[1.0], [np.inf], [1.0], [1.0], [1.0]])},
         {"test_values": np.array([["a"]] * 5)},
     ],
-    ids=["sum", "empty series", "type of lengths", "number of labels", "pickle", "shape", "type of values"],
+    ids=["sum", "empty series", "type of lengths", "number of labels", "pickle", "shape", "infinity", "type of values"],
 )
 def test_a_foreign_npz_is_refused(tmp_path, changes):
     np.savez(tmp_path / "Toy.npz", **arrays(**changes))

@@ -137,6 +137,10 @@ def test_impossible_models_are_refused(options):
         lambda t: {key: value for key, value in t.items() if key != "optimizer.model.0.step"},
         lambda t: t | {"optimizer.model.99999999999.step": torch.zeros(())},
         lambda t: t | {"optimizer.model.x.step": torch.zeros(())},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(torch.nan)},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(0.0)},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(2)},
+        lambda t: t | {"optimizer.model.0.exp_avg": t["optimizer.model.0.exp_avg"].int()},
     ],
 )
 def test_a_damaged_state_of_the_optimiser_is_refused_before_the_next_step(tmp_path, damage):
