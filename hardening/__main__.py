@@ -105,9 +105,11 @@ def main() -> int:
             console.print(f"{name:20} {parser.reads}", markup=False, highlight=False)
         return 0
     if arguments.command == "table":
-        from hardening.report import fuzz_table
+        from hardening.report import fuzz_table, kill_table
 
         print(fuzz_table(arguments.out))
+        if (arguments.out / "kills.json").exists():
+            print(f"\n{kill_table(arguments.out)}")
         return 0
     return _kill(arguments, console) if arguments.command == "kill" else _fuzz(arguments, console)
 

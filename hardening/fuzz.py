@@ -1,8 +1,8 @@
 """Feed mutated files to a parser in a process of its own, and notice all that is not a value or a named error.
 
 A finding is any other exception, a value that is not valid, a crash of the process, more than `SECONDS` for one input,
-or more than `MEMORY` bytes. Input i of a parser depends on the seed, the parser's name and i alone, so that a run can be
-stopped at any time and goes on, and any finding can be fed again.
+or more than `MEMORY` bytes. Input i of a parser depends on the seed, the parser's name and i alone, so that a run can
+be stopped at any time and goes on, and any finding can be fed again.
 """
 
 import contextlib
@@ -34,6 +34,8 @@ MEMORY = 2**30
 CHUNK = 250
 KEPT_BYTES = 4000
 POLL = 0.25
+TOO_MUCH = 3
+"""Exit code of a worker whose memory grew beyond `MEMORY`."""
 
 
 @dataclass
@@ -165,8 +167,8 @@ def _worker(name: str, seeds: list[Seed], read: Read, tally: Tally, count: int) 
         child = 0
         if status:
             index, _ = struct.unpack("qd", shared)
-            said = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-            yield {"lost": index, "what": f"the process ended: {said}"}
+            said = f"the process ended: {signal.Signals(-status).name if status < 0 else f'exit code {status}'}"
+            yield {"lost": index, "what": f"more than {MEMORY} bytes" if status == TOO_MUCH else said}
     finally:
         if child:
             os.kill(child, signal.SIGKILL)
@@ -202,8 +204,7 @@ def _work(
                     refused[what] += 1
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
                 if peak - used > MEMORY:
-                    status = 3
-                    os._exit(status)
+                    os._exit(TOO_MUCH)  # the next worker begins with little memory again
             line = {"stop": stop, "accepted": accepted, "refused": refused, "findings": findings}
             os.write(pipe, json.dumps(line).encode() + b"\n")
         status = 0

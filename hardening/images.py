@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def _lists(folder: Path) -> tuple[list[Seed], Read]:
         for name, content in files.items():
             put(root / name, content)
             seeds.append(Seed(content, "text", f"{find}/{name}"))
-        readers[find] = reader(root, lambda function=function, root=root: function(Folder(root)), _check_listing)
+        readers[find] = reader(root, partial(function, Folder(root)), _check_listing)
 
     def read(file: str, content: bytes) -> None:
         find, _, name = file.partition("/")
@@ -267,15 +268,15 @@ def _weights_index(folder: Path) -> tuple[list[Seed], Read]:
     return [Seed(json.dumps(index).encode(), "json", "model.safetensors.index.json")], read
 
 
+SPLIT_JSON = b'{"train": ["a", "b"], "val": ["c"], "test": ["d/e"]}'
+
 PARSERS = [
     Parser("pictures", "`ImageSet.image`: PNG, JPEG, BMP, GIF, WebP, TIFF", _pictures),
     Parser("zip", "`load_images`, .zip", _archive(".zip")),
     Parser("tar", "`load_images`, .tar", _archive(".tar")),
     Parser("tgz", "`load_images`, .tar.gz", _archive(".tgz")),
     Parser("image-zip", '`load_images("folder")`, pictures in a .zip', _image_zip),
-    Parser(
-        "split-json", "`split_file`, JSON", _split(".json", "json", b'{"train": ["a", "b"], "val": ["c"], "test": ["d/e"]}')
-    ),
+    Parser("split-json", "`split_file`, JSON", _split(".json", "json", SPLIT_JSON)),
     Parser("split-csv", "`split_file`, CSV", _split(".csv", "text", b'class,split\na,train\n"b, c",val\nd/e,test\n')),
     Parser("image-lists", "`load_images`: lists of CUB, Aircraft, NABirds, Cotton80, miniImageNet", _lists),
     Parser("cars-mat", '`load_images("cars")`, .mat', _cars),

@@ -32,6 +32,8 @@ class Scene(Protocol):
     name: str
     share: int
     """Of 100 kills."""
+    warm: bool
+    """Whether a run in this process leaves nothing behind but compiled code; worker pools do not survive a fork."""
 
     def run(self, folder: Path) -> None:
         """Do the work in ``folder``, or go on with it."""
@@ -63,7 +65,10 @@ class Killer:
         self.scene, self.root = scene, root
         self.rng = random.Random(f"{seed} {scene.name}")
         self.tally = Tally(scene.name)
-        scene.run(root / "whole")  # here and not in a child, so that children inherit what was compiled
+        if scene.warm:
+            scene.run(root / "whole")  # so that children inherit what was compiled
+        else:
+            self._finish(root / "whole")
         begin = time.monotonic()
         self._finish(root / "timed")
         self.duration = time.monotonic() - begin
@@ -76,9 +81,9 @@ class Killer:
         folder, before = self._fresh()
         while self.tally.kills < count:
             hit = self._strike(folder)
-            after = self._read(folder)
-            if after is None or (said := self.scene.lost(before, after)):
-                self.tally.findings.append(said if after is not None else self.tally.findings.pop())
+            after, wrong = self._read(folder, before)
+            if wrong is not None:
+                self.tally.findings.append(wrong)
                 folder, before = self._fresh()
             elif hit:
                 before = after
@@ -105,7 +110,7 @@ class Killer:
             if aimed and time.monotonic() - begin > wait and _temporaries(folder) - old:
                 break
             status = os.waitpid(child, os.WNOHANG)[0]
-            time.sleep(0 if aimed else 0.0005)
+            time.sleep(0.0002 if aimed else 0.0005)
         if status:
             return False
         os.killpg(child, signal.SIGKILL)
@@ -140,12 +145,13 @@ class Killer:
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             self.tally.findings.append("a run that nobody killed failed")
 
-    def _read(self, folder: Path) -> Any:
+    def _read(self, folder: Path, before: Any) -> tuple[Any, str | None]:
+        """What is there now, and what is wrong with it."""
         try:
-            return self.scene.finished(folder)
+            after = self.scene.finished(folder)
         except Exception as error:
-            self.tally.findings.append(f"unreadable after a kill: {type(error).__name__}: {error}")
-            return None
+            return None, f"unreadable after a kill: {type(error).__name__}: {error}"
+        return after, self.scene.lost(before, after)
 
     def _compare(self, folder: Path) -> None:
         self.tally.completed += 1

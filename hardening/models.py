@@ -1,5 +1,6 @@
 """What udtw itself writes and reads again: checkpoints, forecasters, results of experiments."""
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -76,10 +77,11 @@ def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
     weights = (folder / name).read_bytes()
 
     def check(found: Any) -> None:
-        mean, std = (
-            found.predict(PAST[:, : found._past_shape[0]], return_std=True) if found._past_shape == (4, 1) else (0, 0)
-        )
-        demand(np.isfinite(mean).all() and np.isfinite(std).all(), "a finite forecast")
+        weights = [*found.model_.parameters(), *(found.sigma_.parameters() if found.sigma_ is not None else ())]
+        demand(all(np.isfinite(weight.numpy()).all() for weight in weights), "finite weights")
+        steps, features = found._past_shape
+        mean, std = found.predict(np.zeros((2, steps, features)), return_std=True)
+        demand(len(mean) == 2 and mean.shape == std.shape, "a forecast and its deviation")
 
     plain = reader(folder, lambda: SequenceForecaster.load(folder), check)
 
@@ -110,10 +112,8 @@ def _results(folder: Path) -> tuple[list[Seed], Read]:
 
     def read(file: str, content: bytes) -> None:
         path = store.folder / file
-        try:  # under the name that belongs to it, if it has one
-            path = store.path(Unit(**json.loads(content)["unit"]))
-        except (ValueError, TypeError, KeyError, RecursionError, UdtwError):
-            pass
+        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError, UdtwError):
+            path = store.path(Unit(**json.loads(content)["unit"]))  # the name that belongs to it, if it has one
         put(path, content)
         try:
             for found, result in store.results():

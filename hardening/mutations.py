@@ -86,7 +86,7 @@ def set_integer(content: bytes, rng: random.Random) -> bytes:
     small = rng.randrange(64)
     value = rng.choice((0, 1, small, len(content), 2 ** (8 * width - 1) - 1, 2 ** (8 * width) - 1, rng.getrandbits(31)))
     order = rng.choice(("little", "big"))
-    new = (value % 2 ** (8 * width)).to_bytes(width, order)  # type: ignore[arg-type]
+    new = (value % 2 ** (8 * width)).to_bytes(width, order)
     return content[:at] + new + content[at + width :]
 
 

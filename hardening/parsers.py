@@ -52,7 +52,7 @@ def demand(condition: Any, what: str) -> None:
 
 
 def put(path: Path, content: bytes) -> None:
-    """A new file, never the old one overwritten: that may still be mapped into memory, where cutting it off is fatal."""
+    """A new file, never the old one overwritten: that may still be mapped into memory, where cutting it is fatal."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

@@ -16,8 +16,8 @@ JOINT = " 277.4 191.8 1026.4 514.1 -0.2 0.05 0.98 0.02 2"
 
 
 def _check_set(skeletons: Any) -> None:
-    for clip in skeletons:  # a Clip checks its own shape and type
-        demand(not np.isinf(clip.frames).any(), "an infinite coordinate")
+    for clip in skeletons:
+        _check_clip(clip)
         demand(0 <= clip.label < len(skeletons.classes), "a label that is no class")
 
 
@@ -25,6 +25,18 @@ def _load(name: str, folder: Path, **options: Any) -> Callable[[], Any]:
     from udtw.skeleton.datasets import load_skeletons
 
     return lambda: load_skeletons(name, folder, **options)
+
+
+def _clip_reader(name: str, folder: Path) -> Read:
+    """As `load_skeletons` reads its clips, but the folder is searched once."""
+    from udtw.skeleton.datasets.loading import find_source
+
+    source = find_source(name, folder)
+    return reader(folder, lambda: source.clip(0), _check_clip)
+
+
+def _check_clip(clip: Any) -> None:
+    demand(not np.isinf(clip.frames).any(), "an infinite coordinate")  # a Clip checks its own shape and type
 
 
 def _ntu_text(n_frames: int, bodies: tuple[str, ...], rng: np.random.Generator) -> bytes:
@@ -44,8 +56,7 @@ def _ntu(folder: Path) -> tuple[list[Seed], Read]:
     file = "S001C002P003R002A059.skeleton"
     contents = [_ntu_text(1, ("7",), rng), _ntu_text(2, ("7", "8"), rng), _ntu_text(12, ("7",), rng)]
     put(folder / file, contents[0])
-    read = reader(folder, _load("ntu60", folder), _check_set)
-    return [Seed(content, "text", file) for content in contents], read
+    return [Seed(content, "text", file) for content in contents], _clip_reader("ntu60", folder)
 
 
 def _ntu_ignore(folder: Path) -> tuple[list[Seed], Read]:
@@ -64,7 +75,7 @@ def _person(rng: np.random.Generator) -> dict[str, Any]:
 
 def _kinetics_files(folder: Path) -> dict[str, bytes]:
     rng = np.random.default_rng(0)
-    data = [{"frame_index": 1, "skeleton": [_person(rng), _person(rng)]}, {"frame_index": 2, "skeleton": []}]
+    data = [{"frame_index": 1, "skeleton": [_person(rng)]}, {"frame_index": 2, "skeleton": []}]
     known = {"label": "archery", "label_index": 1}
     files = {
         "kinetics_train/clip.json": json.dumps({"data": data, **known}).encode(),
@@ -78,7 +89,8 @@ def _kinetics_files(folder: Path) -> dict[str, bytes]:
 def _kinetics(damaged: str) -> Callable[[Path], tuple[list[Seed], Read]]:
     def prepare(folder: Path) -> tuple[list[Seed], Read]:
         files = _kinetics_files(folder)
-        read = reader(folder, _load("kinetics", folder), _check_set)
+        of_clip = damaged.endswith("clip.json")
+        read = _clip_reader("kinetics", folder) if of_clip else reader(folder, _load("kinetics", folder), _check_set)
         return [Seed(files[damaged], kind, damaged) for kind in ("json", "json", "text")], read
 
     return prepare
@@ -91,7 +103,7 @@ def _kinetics_3d(folder: Path) -> tuple[list[Seed], Read]:
     members = {"frames.npy": buffer.getvalue()}
     file = "kinetics_train/clip.npz"
     put(folder / file, zip_of(members))
-    return zip_seeds(members, file, ["frames.npy"]), reader(folder, _load("kinetics-3d", folder), _check_set)
+    return zip_seeds(members, file, ["frames.npy"]), _clip_reader("kinetics-3d", folder)
 
 
 def _mat() -> bytes:
@@ -105,7 +117,7 @@ def _mat() -> bytes:
 def _utd_mat(folder: Path) -> tuple[list[Seed], Read]:
     file = "a1_s1_t1_skeleton.mat"
     put(folder / file, _mat())
-    return mat_seeds(_mat(), file), reader(folder, _load("utd-mhad", folder), _check_set)
+    return mat_seeds(_mat(), file), _clip_reader("utd-mhad", folder)
 
 
 def _utd_zip(folder: Path) -> tuple[list[Seed], Read]:

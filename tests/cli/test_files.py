@@ -97,3 +97,13 @@ def test_what_is_written_can_be_read(tmp_path):
     values = np.random.default_rng(0).standard_normal((5, 2))
     write_columns(tmp_path / "new" / "a.csv", ["x", "y"], list(values.T))
     np.testing.assert_array_equal(read_series(tmp_path / "new" / "a.csv"), values)
+
+
+@pytest.mark.parametrize("shape", ["((((", "(4294967296, 4294967296)", "(-1,)"])
+def test_npy_with_a_hostile_header(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.arange(3.0))
+    content = (tmp_path / "a.npy").read_bytes()
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    (tmp_path / "a.npy").write_bytes(content[:10] + text + content[128:])
+    with pytest.raises(DataError, match=r"not a \.npy file of numbers"):
+        read_series(tmp_path / "a.npy")

@@ -1,9 +1,11 @@
 """The `.npz` cache: what goes in comes out, and nothing else is let in."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
-from udtw.data import LabelledSeries, UCRData, load_ucr, save_npz
+from udtw.data import LabelledSeries, UCRData, cache, load_ucr, save_npz
 from udtw.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -52,9 +54,10 @@ def arrays(**changes):
         {"train_labels": np.array([1, 2, 3])},
         {"train_labels": np.array([{}, []], dtype=object)},
         {"test_values": np.ones(5)},
+        {"test_values": np.array([[1.0], [np.inf], [1.0], [1.0], [1.0]])},
         {"test_values": np.array([["a"]] * 5)},
     ],
-    ids=["sum", "empty series", "type of lengths", "number of labels", "pickle", "shape", "type of values"],
+    ids=["sum", "empty series", "type of lengths", "number of labels", "pickle", "shape", "infinity", "type of values"],
 )
 def test_a_foreign_npz_is_refused(tmp_path, changes):
     np.savez(tmp_path / "Toy.npz", **arrays(**changes))
@@ -85,3 +88,24 @@ def test_a_failed_write_leaves_the_old_cache_and_no_temporary(tmp_path, monkeypa
         save_npz(data, path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("header", [b"{'descr': (((", b"{'shape': (4294967296, 2)"])
+def test_a_damaged_header_inside_is_refused(tmp_path, header):
+    path = tmp_path / "Toy.npz"
+    np.savez(path, **arrays())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["train_values.npy"] = members["train_values.npy"].replace(b"{'descr': '<f8'"[: len(header)], header, 1)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(DataError, match=r"Toy.npz"):
+        load_ucr("Toy", tmp_path)
+
+
+def test_a_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "RATIO_FROM", 2**20)
+    np.savez_compressed(tmp_path / "Toy.npz", **arrays(train_values=np.zeros((2**19, 1))))
+    with pytest.raises(DataError, match=r"Toy.npz.*more than \d+ bytes"):
+        load_ucr("Toy", tmp_path)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw.errors import FileFormatError, OptionError
@@ -118,7 +120,49 @@ def test_a_dictionary_learns_without_labels(metric):
     assert evaluate_scores(scores, EpisodeSampler(SOURCE.labels, 3, 1, 2, seed=9), 60).mean > 0.5  # chance is 0.33
 
 
-@pytest.mark.parametrize("options", [{"matching": "nearest"}, {"sigma_range": (2.0, 1.0)}, {"sigma_range": (0.0, 1.0)}])
+@pytest.mark.parametrize(
+    "options",
+    [{"matching": "nearest"}, {"sigma_range": (2.0, 1.0)}, {"sigma_range": (0.0, 1.0)}, {"sigma_range": (0.5, np.inf)}],
+)
 def test_impossible_models_are_refused(options):
     with pytest.raises(OptionError, match="must be"):
         make_model(**options)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda t: t | {"optimizer.model.0.exp_avg": torch.zeros(7)},
+        lambda t: {key.replace("exp_avg_sq", "exp_avg_other"): value for key, value in t.items()},
+        lambda t: {key: value for key, value in t.items() if key != "optimizer.model.0.step"},
+        lambda t: t | {"optimizer.model.99999999999.step": torch.zeros(())},
+        lambda t: t | {"optimizer.model.x.step": torch.zeros(())},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(torch.nan)},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(0.0)},
+        lambda t: t | {"optimizer.model.0.step": torch.tensor(2)},
+        lambda t: t | {"optimizer.model.0.exp_avg": t["optimizer.model.0.exp_avg"].int()},
+    ],
+)
+def test_a_damaged_state_of_the_optimiser_is_refused_before_the_next_step(tmp_path, damage):
+    path = tmp_path / "c.safetensors"
+    task = episodic(make_model())
+    loop.run(task, 2, checkpoint_path=path)
+    with safe_open(path, "pt") as file:
+        described = file.metadata()
+    name = next(iter(task.optimizers))
+    tensors = {key.replace(f"optimizer.{name}.", "optimizer.model."): t for key, t in load_file(path).items()}
+    damaged = damage(tensors)
+    save_file({k.replace("optimizer.model.", f"optimizer.{name}."): t for k, t in damaged.items()}, path, described)
+    with pytest.raises(FileFormatError, match=r"c\.safetensors does not fit this optimiser"):
+        loop.run(episodic(make_model()), 4, checkpoint_path=path)
+
+
+@pytest.mark.parametrize("losses", [torch.zeros(2, 2, dtype=torch.float64), torch.tensor(1.0), torch.zeros(2)])
+def test_losses_of_another_kind_are_refused(tmp_path, losses):
+    path = tmp_path / "c.safetensors"
+    loop.run(episodic(make_model()), 2, checkpoint_path=path)
+    with safe_open(path, "pt") as file:
+        described = file.metadata()
+    save_file(load_file(path) | {"losses": losses}, path, described)
+    with pytest.raises(FileFormatError, match=r"is not a checkpoint"):
+        loop.run(episodic(make_model()), 4, checkpoint_path=path)

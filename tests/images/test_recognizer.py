@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import loop
+from udtw.fewshot import checkpoint, loop
 from udtw.images import ImageRecipe, ImageRecognizer
 
 SMALL = {"n_steps": 20, "dim": 24, "n_query": 3, "batch_size": 12, "learning_rate": 3e-3}
@@ -113,4 +113,15 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
     path = tmp_path / "x.safetensors"
     loop.checkpoint.save(path, {}, {}, {"recipe": {"metric": "udtw"}}, [])
     with pytest.raises(FileFormatError, match="image recogniser"):
+        ImageRecognizer.load(path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"inputs": 2**31}, {"inputs": 2**70}, {"inputs": None}, {"recipe": {"dim": 10**12}}]
+)
+def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, change):
+    path = tmp_path / "c.safetensors"
+    made = ImageRecognizer(ImageRecipe.from_dict(SMALL), 30)
+    checkpoint.save(path, made._modules, {}, made.config | change, [])
+    with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ImageRecognizer.load(path)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import EpisodeSampler
+from udtw.fewshot import EpisodeSampler, checkpoint
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
@@ -105,3 +105,16 @@ def test_impossible_recipes_are_refused(changes):
         dataclasses.replace(SMALL, **changes)
     with pytest.raises(OptionError, match="no setting colour"):
         Recipe.from_dict({"colour": "red"})
+
+
+SIZES = [{"depth": 2**64}, {"hops": 10**9}, {"width": 2**40}, {"dim": 0}, {"heads": 0}, {"sigma_high": 1e999}]
+
+
+@pytest.mark.parametrize("change", SIZES)
+def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, change):
+    path = tmp_path / "c.safetensors"
+    made = ActionRecognizer(SMALL, "kinect20")
+    config = made.config | {"recipe": made.recipe.as_dict() | change}
+    checkpoint.save(path, made._modules, {}, config, [])
+    with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
+        ActionRecognizer.load(path)

@@ -1,5 +1,6 @@
 """SequenceForecaster: learns futures, says how certain it is, is a scikit-learn estimator, survives disk and Ctrl-C."""
 
+import hashlib
 import json
 import pickle
 
@@ -12,6 +13,7 @@ from udtw.errors import FileFormatError, OptionError, ShapeError
 
 pytest.importorskip("sklearn")
 
+from safetensors.torch import load_file, save
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -206,6 +208,16 @@ def edit(folder, **changes):
     (folder / "config.json").write_text(json.dumps(config | changes))
 
 
+def spoil(folder):
+    """NaN in the weights, under the checksum that they then have."""
+    config = json.loads((folder / "config.json").read_text())
+    tensors = load_file(folder / config["weights"])
+    content = save({name: torch.full_like(tensor, torch.nan) for name, tensor in tensors.items()})
+    name = f"weights-{hashlib.sha256(content).hexdigest()}.safetensors"
+    (folder / name).write_bytes(content)
+    edit(folder, weights=name)
+
+
 DAMAGE = {
     "no config": lambda f: (f / "config.json").unlink(),
     "not JSON": lambda f: (f / "config.json").write_text("{"),
@@ -218,6 +230,8 @@ DAMAGE = {
     "unknown loss": lambda f: edit(f, params={"loss": "x"}),
     "weights elsewhere": lambda f: edit(f, weights="../weights.safetensors"),
     "no weights": lambda f: next(f.glob("*.safetensors")).unlink(),
+    "infinite power": lambda f: edit(f, std_power=float("inf")),
+    "weights that are NaN": spoil,
     "cut weights": lambda f: (w := next(f.glob("*.safetensors"))).write_bytes(w.read_bytes()[:-1]),
 }
 

@@ -58,5 +58,7 @@ def _part(archive: zipfile.ZipFile, part: str, limit: int) -> LabelledSeries:
         raise ValueError(f"{part}: arrays of unexpected shape or type")
     if lengths.min() < 1 or lengths.sum() != len(values):
         raise ValueError(f"{part}: the lengths do not add up to the number of steps")
+    if np.isinf(values).any():
+        raise ValueError(f"{part}: an infinite value")
     values = values[:, 0] if values.shape[1] == 1 else values
     return LabelledSeries(stack_if_equal(np.split(values, np.cumsum(lengths)[:-1])), labels)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from udtw.data import strict_json
 from udtw.data.atomic import leftovers, write_atomically
 from udtw.errors import DataError, FileFormatError, UdtwError
 
@@ -49,7 +50,7 @@ class CheckedShard(ABC):
         try:
             self._file = safe_open(path, framework="numpy")
             self._map(self._file)
-        except (SafetensorError, OSError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        except (SafetensorError, OSError, LookupError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{path} is not {self.kind} ({error}).") from error
@@ -67,7 +68,7 @@ class CheckedShard(ABC):
 
     def header(self, key: str) -> Any:
         """The JSON value that was written with it."""
-        return json.loads((self._file.metadata() or {})[key])
+        return strict_json.loads((self._file.metadata() or {})[key])
 
 
 Shard = TypeVar("Shard", bound=CheckedShard)
@@ -123,8 +124,8 @@ def refuse_other_sets(folder: Path, form: str, name: str) -> None:
     """Raise if the manifest in ``folder`` is of another format, or of a set that is not called ``name``."""
     path = folder / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = strict_json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return  # none, or a damaged one, which is made again
     if not isinstance(found, dict) or found.get("format") != form:
         raise DataError(f"{path} does not describe a {form}. Choose another folder for {name!r}, or delete that file.")

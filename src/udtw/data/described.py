@@ -1,19 +1,19 @@
 """JSON files that say what they are: a ``format`` and a ``version`` beside their content."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from udtw.data import strict_json
 from udtw.errors import FileFormatError
 
 
 def read_described(path: Path, form: str, version: int, what: str) -> dict[str, Any]:
     """The JSON object in ``path``, whose format and version must be these; ``what`` its folder should hold."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = strict_json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileFormatError(f"{path.parent} holds no {path.name}, so it is not {what}.") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise FileFormatError(f"{path} is damaged or not JSON: {error}.") from error
     if not isinstance(content, dict) or content.get("format") != form:
         raise FileFormatError(f"{path} does not describe a {form}, so {path.parent} is not {what}.")

@@ -1,10 +1,10 @@
 """Results on disk: one JSON file per finished unit, written in one step."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from udtw.data import strict_json
 from udtw.data.atomic import leftovers, write_atomically
 from udtw.errors import StoreError, UdtwError
 from udtw.experiments.units import Unit
@@ -55,7 +55,7 @@ class Store:
 
     def _read(self, path: Path) -> tuple[Unit, dict[str, Any]]:
         try:
-            content = json.loads(path.read_bytes())
+            content = strict_json.loads(path.read_bytes())
             unit, result = Unit(**content["unit"]), restored(content["result"])
             # Only units that the runner could have written there: a renamed file would be counted twice.
             if not isinstance(result, dict) or path.name != self.path(unit).name:

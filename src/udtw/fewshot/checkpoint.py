@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from udtw.data import strict_json
 from udtw.data.atomic import write_atomically
 from udtw.errors import FileFormatError, OptionError
 
 FORMAT, VERSION = "udtw.fewshot", 1
+MOST_STEPS = 2**53
 
 
 def save(
@@ -93,8 +95,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     ):
         raise FileFormatError(f"{path} is not a checkpoint of {FORMAT}, version {VERSION}.")
     try:
-        config = json.loads(described.get("config", ""))
-    except (ValueError, RecursionError) as error:
+        config = strict_json.loads(described.get("config", ""))
+    except ValueError as error:
         raise FileFormatError(f"{path} has a damaged configuration: {error}.") from error
     if not isinstance(config, dict):
         raise FileFormatError(f"{path} has a configuration that is no dictionary: {config!r}.")
@@ -114,11 +116,15 @@ def _load_optimizer(path: Path, tensors: Mapping[str, Tensor], name: str, optimi
             state.setdefault(int(number) if number.isdecimal() and len(number) < 10 else -1, {})[field] = tensor
     parameters = dict(enumerate(one for group in optimizer.param_groups for one in group["params"]))
     for index, fields in state.items():
-        shapes = {field: tuple(tensor.shape) for field, tensor in fields.items()}
-        own = tuple(parameters[index].shape) if index in parameters else None
+        found = {field: (tensor.dtype, tuple(tensor.shape)) for field, tensor in fields.items()}
+        own = (parameters[index].dtype, tuple(parameters[index].shape)) if index in parameters else None
+        wanted = {"step": (torch.float32, ()), "exp_avg": own, "exp_avg_sq": own}
         # Otherwise the damage would show in the next step, as an error of torch's.
-        if own is None or shapes != {"step": (), "exp_avg": own, "exp_avg_sq": own}:
-            raise FileFormatError(f"{path} does not fit this optimiser: it holds {shapes} for a parameter of {own}.")
+        if own is None or found != wanted or not 1 <= float(fields["step"]) <= MOST_STEPS:
+            raise FileFormatError(
+                f"{path} does not fit this optimiser: it holds {found}, step {fields.get('step')}, for a parameter "
+                f"{index} of {own}."
+            )
     described = optimizer.state_dict()
     try:
         optimizer.load_state_dict({"state": state, "param_groups": described["param_groups"]})

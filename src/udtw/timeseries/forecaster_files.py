@@ -99,6 +99,10 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
     forecaster.std_power_ = float(config["std_power"])
+    numbers = {"std_power": torch.tensor(forecaster.std_power_), **tensors}
+    bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
+    if bad:
+        raise FileFormatError(f"{bad[0]} holds NaN or infinity, so that there is nothing to forecast with.")
     forecaster.n_features_in_ = forecaster._past_shape[0]
     if config["feature_names"]:
         forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)

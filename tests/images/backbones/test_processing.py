@@ -105,3 +105,9 @@ def test_missing_values_and_a_missing_file_are_named(tmp_path):
     (tmp_path / FILE).unlink()
     with pytest.raises(DataError, match="save_pretrained"):
         read_processing(tmp_path)
+
+
+@pytest.mark.parametrize("factor", [1e308, -1, 0, float("nan")])
+def test_factors_that_cannot_be_are_refused(tmp_path, factor):
+    with pytest.raises(FileFormatError, match="rescale_factor must be positive and finite"):
+        read_processing(written(tmp_path, PROCESSORS["vit"] | {"rescale_factor": factor}))

@@ -12,6 +12,7 @@ from udtw.images.datasets.class_splits import (
     by_digest,
     by_shares,
     expanded,
+    natural,
     odd_novel,
     read_split_file,
     shipped_split,
@@ -125,3 +126,10 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "s.json").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(DataError, match="not text in UTF-8"):
         read_split_file(tmp_path / "s.json")
+
+
+def test_numbers_in_names_are_sorted_as_numbers_however_long_they_are():
+    names = ["10", "9", "a9b", "a10b", "009", "9" * 5000, "²"]
+    assert sorted(names, key=natural)[:3] == ["9", "009", "10"]
+    assert sorted(names, key=natural)[3] == "9" * 5000
+    assert sorted(["a10b", "a9b"], key=natural) == ["a9b", "a10b"]

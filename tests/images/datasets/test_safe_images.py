@@ -79,12 +79,6 @@ def test_mutated_images_give_pixels_or_that_error():
     assert outcomes(400, seed=0) == {Image.Image, DataError}
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-def test_mutated_images_for_long():
-    assert outcomes(10_000, seed=1) == {Image.Image, DataError}
-
-
 def test_names_of_images():
     assert is_image("a/B.JPG")
     assert not is_image("a/B.txt")

@@ -246,8 +246,3 @@ EVERY = {(kind, outcome) for kind in ("zip", "tar", "tgz") for outcome in (bytes
 
 def test_mutated_archives_give_members_or_that_error(tmp_path):
     assert outcomes(tmp_path, 600, seed=0) >= EVERY - {("tgz", bytes)}
-
-
-@pytest.mark.slow
-def test_mutated_archives_for_long(tmp_path):
-    assert outcomes(tmp_path, 10_000, seed=1) == EVERY

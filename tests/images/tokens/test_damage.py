@@ -1,20 +1,24 @@
 """What is damaged, foreign or out of range is named, and costs no more than itself."""
 
+import hashlib
 import json
 import random
 
+import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("safetensors")
 pytest.importorskip("PIL")
 pytest.importorskip("kornia")
+from safetensors.numpy import save
 
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, expected, files, shards
 from tests.skeleton.datasets.clips import many, outcome, source
 from udtw.data.checked_shards import MANIFEST
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, UdtwError
 from udtw.images.tokens import embed, open_tokens
+from udtw.images.tokens.shards import TokenShard
 from udtw.skeleton.datasets import prepare
 
 
@@ -122,3 +126,32 @@ def test_another_set_is_not_overwritten(tmp_path):
     with pytest.raises(DataError, match=r"does not describe a udtw.SkeletonSet. Choose another folder for 'toy'"):
         prepare(source(many(2)), tmp_path)
     assert len(open_tokens(tmp_path)) == 10
+
+
+@pytest.mark.parametrize("change", [{"dim": 2**63}, {"dim": 2**40}, {"grid": [2**20 + 1, 5]}, {"views": 10**30}])
+def test_sizes_that_cannot_be_are_refused(tmp_path, change):
+    embed(IMAGES, Backbone(), tmp_path)
+    path = tmp_path / MANIFEST
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "layout": {**manifest["layout"], **change}}))
+    with pytest.raises(FileFormatError, match="not a layout of tokens"):
+        open_tokens(tmp_path)
+
+
+def test_a_layout_that_the_shards_do_not_have_takes_no_memory(tmp_path):
+    embed(IMAGES, Backbone(), tmp_path)
+    path = tmp_path / MANIFEST
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "layout": {**manifest["layout"], "grid": [2**20, 2**20]}}))
+    with pytest.raises(FileFormatError, match=r"manifest.json says Layout"):
+        open_tokens(tmp_path).tokens(range(10))
+
+
+@pytest.mark.parametrize("value", [float("inf"), "[" * 50_000])
+def test_a_shard_with_an_impossible_description_is_refused(tmp_path, value):
+    described = value if isinstance(value, str) else json.dumps({"layout": {"grid": [1, 1], "dim": value}})
+    content = save({"tokens": np.zeros((1, 1, 1), np.float16)}, metadata={"images": described})
+    path = tmp_path / f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="is not a shard of tokens"):
+        TokenShard(path)

@@ -159,11 +159,6 @@ def test_a_thousand_mutated_files(tmp_path):
     survive(tmp_path / f"{NAME}.skeleton", 1000, seed=0)
 
 
-@pytest.mark.slow
-def test_ten_thousand_mutated_files(tmp_path):
-    survive(tmp_path / f"{NAME}.skeleton", 10_000, seed=1)
-
-
 def write_samples(folder, names):
     for i, name in enumerate(names):
         place = folder / ("a" if i % 2 else "b")

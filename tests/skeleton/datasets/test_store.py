@@ -12,8 +12,10 @@ import pytest
 pytest.importorskip("safetensors")
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
+from udtw.data.checked_shards import write_checked
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets import open_prepared, prepare
+from udtw.skeleton.datasets.shards import Shard
 from udtw.skeleton.datasets.store import MANIFEST
 
 CLIPS = many(10)
@@ -217,3 +219,16 @@ def test_options_and_clips_that_do_not_fit(tmp_path):
 def test_missing_joints_stay_missing(tmp_path):
     prepare(source(CLIPS), tmp_path)
     assert np.isnan(open_prepared(tmp_path)[3].frames[0, :, 3]).all()
+
+
+@pytest.mark.parametrize("change", [{"names": 10**30}, {"names": [1]}, {"labels": ["0"]}, {"cameras": [True]}])
+def test_a_shard_with_an_impossible_description_is_refused(tmp_path, change):
+    known = {"plan": "", "names": ["a"], "labels": [0], "subjects": [1], "cameras": [1], "skipped": [], **change}
+    tensors = {
+        "rows": np.zeros((1, 20, 3), np.float32),
+        "offsets": np.array([0, 1], np.int64),
+        "people": np.array([1], np.int64),
+    }
+    path = write_checked(tmp_path, 0, tensors, {"clips": known})
+    with pytest.raises(FileFormatError, match="does not say whose clips it holds"):
+        Shard(path).contents()

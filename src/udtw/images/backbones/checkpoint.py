@@ -1,11 +1,11 @@
 """The files of a Hugging Face checkpoint: from a folder, or from the hub into its cache."""
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from udtw.data import strict_json
 from udtw.errors import DataError, FileFormatError
 from udtw.images.backbones.packages import needed
 from udtw.images.backbones.processing import FILE as PROCESSOR_FILE
@@ -78,10 +78,11 @@ def _weights(folder: Path) -> list[Path]:
         hint = f" ({pickled[0]} is pickled, which may run foreign code, and is not read)" if pickled else ""
         raise DataError(f"{folder} holds no {WEIGHTS}{hint}. Download it, or save the model with save_pretrained.")
     try:
-        names = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
+        index = strict_json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        names = set(index["weight_map"].values())
         if not all(isinstance(name, str) and name.endswith(".safetensors") and "/" not in name for name in names):
             raise ValueError("it names other files than safetensors beside it")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileFormatError(f"{folder / INDEX} is damaged: {error}.") from error
     return [_required(folder, name) for name in sorted(names)]
 

@@ -4,12 +4,12 @@ Read here and not by transformers: its processor of DINOv3 needs torchvision, an
 between framing and normalising.
 """
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from udtw.data import strict_json
 from udtw.errors import DataError, FileFormatError
 from udtw.images.backbones.pixels import RESAMPLE, Framing, check_mean_and_std, square_framing
 
@@ -49,13 +49,13 @@ def read_processing(folder: Path, image_size: int | None = None) -> Processing:
         square_framing(image_size)  # refuses what is not a size
     path = folder / FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = strict_json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(
             f"{folder} holds no {FILE}, which says how the model wants its images. It belongs to the model: download "
             "it too, or write it with save_pretrained of the model's image processor."
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise FileFormatError(f"{path} is damaged or not JSON: {error}.") from error
     if not isinstance(values, dict):
         raise FileFormatError(f"{path} must hold a JSON object; got {type(values).__name__}.")

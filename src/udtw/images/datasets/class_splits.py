@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from udtw.data import strict_json
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.image_set import SPLITS
 
@@ -50,8 +51,8 @@ def read_split_file(path: Path) -> Split:
 
 def _from_json(text: str, path: Path) -> Split:
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = strict_json.loads(text)
+    except ValueError as error:
         raise DataError(f"{path} is not JSON: {error}.") from error
     if not isinstance(content, dict) or not all(
         isinstance(classes, list) and all(isinstance(one, str) for one in classes) for classes in content.values()

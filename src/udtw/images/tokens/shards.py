@@ -104,7 +104,7 @@ class TokenShard(CheckedShard):
             found = self.header("images")
             skipped = [Skipped(**one) for one in found["skipped"]]
             contents = Contents(str(found["plan"]), self.layout, list(found["names"]), skipped)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{self.path} does not say which images it holds ({error!r}).") from error
         if len(contents.names) != len(self):
             raise FileFormatError(f"{self.path} holds {len(self)} images, but names of {len(contents.names)}.")

@@ -1,6 +1,5 @@
 """Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in 400 kinds of videos, one JSON file a clip."""
 
-import json
 import math
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from udtw.data import strict_json
 from udtw.data.skipping import Skipped
 from udtw.errors import DataError
 from udtw.skeleton.datasets.kinetics_3d import read_lifted
@@ -148,6 +148,6 @@ def _bytes(path: Path) -> bytes:
 
 def _json(content: bytes, where: str) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return strict_json.loads(content)
+    except ValueError as error:
         raise DataError(f"{where} is not JSON: {error}. Get the file again, or skip it.") from error

@@ -95,7 +95,7 @@ class Shard(CheckedShard):
             numbers = [*contents.labels, *contents.subjects, *contents.cameras]
             if not all(isinstance(name, str) for name in contents.names) or any(type(n) is not int for n in numbers):
                 raise ValueError("names that are no text, or labels that are no whole numbers")
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{self.path} does not say whose clips it holds ({error!r}).") from error
         if counts != {len(self)}:
             raise FileFormatError(f"{self.path} holds {len(self)} clips, but names of {sorted(counts)}.")

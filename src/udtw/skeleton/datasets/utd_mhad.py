@@ -105,6 +105,8 @@ def _in_zip(archive: Path) -> list[Found]:
     for info in members.infolist():
         name = PurePosixPath(info.filename).name
         if entry := _entry(name, f"{info.file_size} {info.CRC:08x}", info.file_size):
+            if name in found:
+                raise DataError(f"{archive} is refused: it holds {name} twice. Get the file again.")
             found[name] = (entry, partial(_read_member, members, info, f"{archive}, member {info.filename}"))
     return list(found.values())
 
