@@ -1,7 +1,6 @@
 """Every parser of udtw that reads files of others, and how to feed it: one `Parser` each, in the registry `PARSERS`.
 
-To add one: write a function as those in `series`, `skeletons`, `images` and `models`, and add it to the module's list.
-A module that is not installed yet goes to `OPTIONAL`.
+To add one: write a function as those in the modules of `MODULES`, and add it to the module's list.
 """
 
 import importlib
@@ -75,13 +74,12 @@ def reader(folder: Path, load: Callable[[], Any], check: Callable[[Any], None]) 
     return read
 
 
-MODULES = ("hardening.series", "hardening.skeletons", "hardening.images", "hardening.models")
-OPTIONAL: tuple[str, ...] = ()
+MODULES = tuple(f"hardening.{name}" for name in ("series", "skeletons", "images", "models", "trainings", "uploads"))
 
 
 def parsers() -> dict[str, Parser]:
     """All of them by name."""
     found: dict[str, Parser] = {}
-    for module in (*MODULES, *OPTIONAL):
+    for module in MODULES:
         found |= {parser.name: parser for parser in importlib.import_module(module).PARSERS}
     return found

@@ -5,7 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from hardening.parsers import Parser, Read, Seed, demand
-from hardening.series import CSV, OTHERS
+
+CONTENTS = (
+    b"time,value\n# comment\n0,1.5\n1,-2e3\n2,0.25\n",
+    b"0\t1.5\n1\t2\n2\t3\n",
+    b"1;2\n4;5\n7;8\n",
+    b"1,2,3,4,5\n",
+)
 
 
 def _csv(folder: Path) -> tuple[list[Seed], Read]:
@@ -16,7 +22,7 @@ def _csv(folder: Path) -> tuple[list[Seed], Read]:
         demand(series.ndim == 2 and np.isfinite(series).all(), "finite numbers (T, d)")
         demand(MIN_STEPS <= len(series) <= MAX_STEPS and 1 <= series.shape[1] <= MAX_FEATURES, "the limits")
 
-    return [Seed(content, "text") for content in (CSV, *OTHERS, b"1,2,3,4,5\n")], read
+    return [Seed(content, "text") for content in CONTENTS], read
 
 
 def _url(folder: Path) -> tuple[list[Seed], Read]:

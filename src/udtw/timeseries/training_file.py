@@ -114,8 +114,8 @@ def restore_state(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor
         number, name = key.split(".", 1)
         state.setdefault(int(number), {})[name] = tensor
     every = [p for group in optimizer.param_groups for p in group["params"]]
-    for number, parameter in enumerate(every):
-        for name, tensor in state[number].items():
+    for index, parameter in enumerate(every):
+        for name, tensor in state[index].items():
             if tensor.shape not in ((), parameter.shape) or not tensor.isfinite().all():
-                raise ValueError(f"{name} of parameter {number} has shape {tuple(tensor.shape)}, or is not finite")
+                raise ValueError(f"{name} of parameter {index} has shape {tuple(tensor.shape)}, or is not finite")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
