@@ -7,6 +7,7 @@ import torch
 import udtw
 from udtw import pairwise_blocks
 from udtw.errors import (
+    BackendError,
     GammaError,
     LengthError,
     NonFiniteError,
@@ -144,6 +145,7 @@ def test_a_table_that_does_not_fit_is_refused_with_an_estimate(monkeypatch):
     [
         ({"metric": "cosine"}, OptionError, "metric must be one of"),
         ({"n_jobs": 0}, OptionError, "n_jobs"),
+        ({"backend": "enumeration"}, BackendError, "single tiny pairs"),
         ({"gamma": 0}, GammaError, "positive"),
         ({"metric": "dtw", "var_x": [1]}, OptionError, "belong to metric='udtw'"),
         ({"metric": "dtw", "normalize": "path"}, OptionError, "does not go with"),

@@ -42,7 +42,7 @@ class Selection:
 
 
 _KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES), f"{NEVER} or portable or extreme")
-_TORCH = Selection((ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
+_TORCH = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
 _FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED), f"{NEVER} or extreme")
 DERIVATIVES = "gradcheck or derivatives or portable"
 _OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
@@ -58,7 +58,7 @@ MODULES = {
     "udtw.pairwise_blocks": _PAIRS,
     "udtw.series": _PAIRS,
     "udtw.kernels.bands": Selection((BANDS, ENUMERATION)),
-    "udtw.kernels.cpu": _KERNEL,
+    "udtw.kernels.cpu": _OPERATORS,
     "udtw.kernels.cpu_backward": _KERNEL,
     "udtw.kernels.cpu_forward": _KERNEL,
     "udtw.kernels.cpu_gradient_rows": _KERNEL,

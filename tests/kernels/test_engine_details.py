@@ -11,7 +11,7 @@ import torch
 import udtw
 from tests.kernels.test_memory import GuardedScratch
 from tests.problems import Case, make_case
-from udtw.kernels import cpu
+from udtw.kernels import cpu, engine
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -147,3 +147,10 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
         again.paths.mode()
         again.paths.sample(1, 0)
     assert guarded.intact()
+
+
+def test_the_kernels_are_chosen_for_floats_in_this_memory_only():
+    choices = {torch.zeros(1): "numba", torch.zeros(1, device="meta"): "portable"}
+    for tensor, backend in choices.items():
+        assert engine.choose("auto", tensor) == backend
+    assert engine.choose("auto", torch.zeros(1, dtype=torch.float16)) == "portable"
