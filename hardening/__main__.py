@@ -1,6 +1,7 @@
 """``python -m hardening``: mutate files, kill processes, and write tables of what happened."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -97,6 +98,7 @@ def _kill(arguments: argparse.Namespace, console: Console) -> int:
 
 def main() -> int:
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
     console = Console(width=None if sys.stdout.isatty() else 150)
     if arguments.command == "list":
         from hardening.parsers import parsers

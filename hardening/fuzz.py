@@ -180,6 +180,7 @@ def _work(
 ) -> None:  # pragma: no cover (another process)
     """In the child: read input after input and report each chunk as a line of JSON. Never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the parent, which ends its child
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _quiet()
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     lost = set(tally.lost)

@@ -61,6 +61,9 @@ class Tally:
 
 
 class Killer:
+    most_seconds = LIMIT
+    """How long a kill waits for a write."""
+
     def __init__(self, scene: Scene, root: Path, seed: int) -> None:
         self.scene, self.root = scene, root
         self.rng = random.Random(f"{seed} {scene.name}")
@@ -104,9 +107,18 @@ class Killer:
         child = self._start(folder)
         wait = self.rng.uniform(0, 0.7 * self.duration)
         aimed = self.rng.random() < 0.5
+        try:
+            return self._hit(child, folder, old, wait, aimed)
+        except BaseException:
+            os.killpg(child, signal.SIGKILL)  # Ctrl-C is for us alone
+            raise
+        finally:
+            _sweep(child)
+
+    def _hit(self, child: int, folder: Path, old: set[str], wait: float, aimed: bool) -> bool:
         begin = time.monotonic()
         status = 0
-        while not status and time.monotonic() - begin < (LIMIT if aimed else wait):
+        while not status and time.monotonic() - begin < (self.most_seconds if aimed else wait):
             if aimed and time.monotonic() - begin > wait and _temporaries(folder) - old:
                 break
             status = os.waitpid(child, os.WNOHANG)[0]
@@ -129,6 +141,7 @@ class Killer:
             status = 1
             try:
                 os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, 1)
                 os.dup2(null, 2)
@@ -170,6 +183,12 @@ def child_is_starting(child: int) -> bool:
         return os.getsid(child) != child
     except ProcessLookupError:
         return False
+
+
+def _sweep(child: int) -> None:
+    """What joblib's workers share in memory; its own watcher would remove it, but was killed with them."""
+    for path in [*Path("/dev/shm").glob(f"sem.*-{child}-*"), *Path("/dev/shm").glob(f"joblib*_{child}_*")]:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _temporaries(folder: Path) -> set[str]:

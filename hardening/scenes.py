@@ -55,6 +55,11 @@ class Experiment:
         units = [unit for unit in units if unit.method in ("euclidean", "dtw")]
         work = work_of(module, str(self.data), folder)
         summary = run(units, work, Store(folder / "units"), n_jobs=self.jobs, console=Console(file=io.StringIO()))
+        if self.jobs > 1:
+            # As Python does at its end, which a forked child does not reach.
+            from joblib.externals.loky import get_reusable_executor
+
+            get_reusable_executor().shutdown(wait=True)
         if summary.failed:
             raise RuntimeError(summary.failed[0].error)
 

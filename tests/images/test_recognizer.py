@@ -117,7 +117,7 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
 
 
 @pytest.mark.parametrize(
-    "change", [{"inputs": 2**31}, {"inputs": 2**70}, {"inputs": None}, {"recipe": {"dim": 10**12}}]
+    "change", [{"inputs": 2**31}, {"inputs": 2**70}, {"inputs": None}, {"recipe": {"dim": 10**12}}, {"recipe": []}]
 )
 def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, change):
     path = tmp_path / "c.safetensors"

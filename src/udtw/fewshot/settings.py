@@ -21,6 +21,8 @@ class Settings:
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`; what is absent has its default."""
+        if not isinstance(settings, Mapping):
+            raise OptionError(f"Settings must be a dictionary; got {settings!r:.60}.")
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(settings) - known)
         if unknown:
