@@ -234,6 +234,9 @@ def test_an_index_that_leads_elsewhere_is_refused(vit):
     index.write_text(json.dumps({"weight_map": {"a": "../model.safetensors"}}))
     with pytest.raises(FileFormatError, match="names other files"):
         HuggingFaceBackbone.load(vit)
+    index.write_text(json.dumps({"weight_map": {"a": f"{'y' * 500}.safetensors"}}))
+    with pytest.raises(FileFormatError, match="names files by more than 200 letters"):
+        HuggingFaceBackbone.load(vit)
     index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}}))
     with pytest.raises(DataError, match="holds no model-00001"):
         HuggingFaceBackbone.load(vit)

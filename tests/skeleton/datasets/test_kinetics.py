@@ -217,6 +217,7 @@ def test_the_lists_say_what_there_is(place):
         ({"a": {"label": "x", "label_index": 10**9}}, "label_index from 0 to 999"),
         ({"a": {"label": "x", "label_index": 1}, "b": {"label": "y", "label_index": 1}}, "class 1 is called 'y' here"),
         ({"../../a": {"label": "x", "label_index": 1}}, "is not the name of a clip"),
+        ({"\N{GOTHIC LETTER HWAIR}" * 100: {"label": "x", "label_index": 1}}, "is not the name of a clip"),
         ({"q": {"label": "x", "label_index": 0}}, "none of the 1 clips"),
     ],
 )

@@ -13,6 +13,7 @@ from udtw.images.backbones.processing import FILE as PROCESSOR_FILE
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 DOWNLOADED = [CONFIG, PROCESSOR_FILE, WEIGHTS, INDEX, "model-*-of-*.safetensors"]
 HUB_ID = 2  # OWNER/NAME
+LONGEST_NAME = 200  # bytes; file systems refuse longer ones, each in its own way
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def _weights(folder: Path) -> list[Path]:
         names = set(index["weight_map"].values())
         if not all(isinstance(name, str) and name.endswith(".safetensors") and "/" not in name for name in names):
             raise ValueError("it names other files than safetensors beside it")
+        if max((len(name.encode("utf-8", "replace")) for name in names), default=0) > LONGEST_NAME:
+            raise ValueError(f"it names files by more than {LONGEST_NAME} letters")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileFormatError(f"{folder / INDEX} is damaged: {error}.") from error
     return [_required(folder, name) for name in sorted(names)]

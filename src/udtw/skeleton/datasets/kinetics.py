@@ -121,7 +121,7 @@ def _label_list(path: Path) -> dict[str, dict[str, Any]]:
         raise DataError(f'{path}: expected {{"NAME": {{"label": ..., "label_index": ...}}, ...}}. Get the file again.')
     for name in labels:
         # A name becomes part of a path: it must not lead out of the folder.
-        if not name or "/" in name or "\\" in name or "\0" in name or len(name) > 200:
+        if not name or "/" in name or "\\" in name or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
             raise DataError(f"{path}: {name!r:.60} is not the name of a clip. Get the file again.")
     return labels
 
