@@ -41,11 +41,11 @@ docs: $(VENV)/.installed           ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 harden: $(VENV)/.installed         ## hours: mutated files for every parser, SIGKILLs, mutants of the engine, known vulnerabilities
-	$(BIN)/python -m hardening fuzz --parser all --count 100000 --out out/hardening
-	$(BIN)/python -m hardening kill --count 500 --out out/hardening
-	$(BIN)/python -m hardening.mutation --sample 500
 	$(PIP) -e '.[harden]'
-	$(BIN)/pip-audit -r constraints.txt
+	$(BIN)/python -m hardening fuzz --count 100000
+	$(BIN)/python -m hardening kill --count 500
+	$(BIN)/python -m hardening.mutation --sample 500 --seed 0
+	$(BIN)/pip-audit -r constraints.txt --no-deps --disable-pip
 
 release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone in an empty environment, runs the demo
 	rm -rf dist build/release
