@@ -135,7 +135,7 @@ def test_the_warm_start_is_a_euclidean_training():
 
 
 def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
-    calls, epoch = [], training._epoch
+    calls, epoch = [], training.Training._epoch
 
     def interrupted(*args):
         calls.append(1)
@@ -143,7 +143,7 @@ def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return epoch(*args)
 
-    monkeypatch.setattr(training, "_epoch", interrupted)
+    monkeypatch.setattr(training.Training, "_epoch", interrupted)
     past, future = waves()
     forecaster = quick(patience=None)
     with pytest.raises(KeyboardInterrupt):
