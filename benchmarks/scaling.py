@@ -20,7 +20,7 @@ from udtw import pairwise
 REPEATS = 3
 LENGTHS = (64, 128, 256, 512, 1024)
 COUNTS = (50, 100, 200, 400)
-SERIES, STEPS = 1200, 128
+SERIES, STEPS = 500, 128
 """Of the comparison of workers: some seconds of work for one thread."""
 
 
