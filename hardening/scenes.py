@@ -5,6 +5,7 @@ Each is as udtw is used, only smaller. See `hardening.kills.Scene`.
 
 import io
 import json
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,14 @@ class Experiment:
         return self.finished(folder)
 
 
-class _Training:
+class _Training(ABC):
     """Training with a checkpoint at every second step; resumed, it ends with the same bits."""
 
     share, warm = 18, True
 
+    @abstractmethod
     def fit(self, path: Path) -> None:
-        raise NotImplementedError
+        """Train, or go on with the checkpoint ``path``."""
 
     def run(self, folder: Path) -> None:
         self.fit(folder / "model.safetensors")
@@ -144,7 +146,7 @@ def _embed(folder: Path, count: int) -> None:
     embed(few, PatchBackbone(32, 8), folder, views=1, augmentation="drawing", images_per_shard=4)
 
 
-class _Shards:
+class _Shards(ABC):
     """A folder of shards and its manifest, which is written last."""
 
     warm = True
@@ -167,8 +169,9 @@ class _Shards:
     def result(self, folder: Path) -> Any:
         return self.finished(folder)
 
+    @abstractmethod
     def open(self, folder: Path) -> Any:
-        raise NotImplementedError
+        """What a finished folder holds."""
 
 
 class TokenExtraction(_Shards):

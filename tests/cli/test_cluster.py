@@ -8,17 +8,22 @@ pytest.importorskip("distributed")
 from distributed import LocalCluster
 
 from tests.cli.helpers import fails, run_json
+from udtw import spread
 from udtw.cli import cluster
 
 COMMAND = ("classify", "cbf", "--metric", "dtw")
 
 
-def test_classification_on_a_cluster_gives_the_same_accuracy():
+def test_classification_on_a_cluster_gives_the_same_accuracy(monkeypatch):
+    handed_out = []
+    monkeypatch.setattr(spread, "spread", lambda *args, own=spread.spread: handed_out.append(args) or own(*args))
     with LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://"
     ) as found:
         there = run_json(*COMMAND, "--dask", found.scheduler_address)
+    assert len(handed_out) == 1
     here = run_json(*COMMAND)
+    assert len(handed_out) == 1
     assert there["accuracy"] == here["accuracy"]
 
 

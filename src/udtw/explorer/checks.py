@@ -1,10 +1,12 @@
 """What the browser sends is a claim: numbers within limits, names from the server's own lists, or a named error."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from udtw.errors import OptionError
+
+MAX_BETA = 5.0
 
 
 def number(name: str, value: Any, low: float, high: float) -> float:
@@ -39,6 +41,16 @@ def interval(name: str, value: Any, low: float, high: float) -> tuple[float, flo
     if first > last:
         raise OptionError(f"{name} must begin before it ends; got {first:g} to {last:g}.")
     return first, last
+
+
+def alignment_settings(said: Mapping[str, Any], log_gamma: tuple[float, float]) -> dict[str, Any]:
+    """``gamma`` (said as a power of ten), ``beta`` and ``band`` (said in %, 100 is none), which all tabs have."""
+    band = number("The band", said["band"], 0, 100)
+    return {
+        "gamma": 10 ** number("log10 γ", said["gamma"], *log_gamma),
+        "beta": number("β", said["beta"], 0, MAX_BETA),
+        "band": None if band == 100 else band / 100,
+    }
 
 
 def _short(value: Any) -> str:

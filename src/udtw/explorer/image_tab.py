@@ -6,9 +6,9 @@ from typing import Any
 from dash import Dash, html
 
 from udtw.explorer import image_figures, snippet, widgets, wiring
+from udtw.explorer.checks import MAX_BETA
 from udtw.explorer.image_work import (
     LOG_GAMMA,
-    MAX_BETA,
     MAX_MATCHES,
     MAX_POSITION,
     UPLOAD,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from udtw.distances import Alignment, align
 from udtw.errors import DataError, OptionError
-from udtw.explorer.checks import choice, number, whole
+from udtw.explorer.checks import alignment_settings, choice, number, whole
 from udtw.explorer.uploads import MAX_IMAGE_BYTES, Shelf, decode_contents, file_name, read_image
 from udtw.images import Backbone, ImageRecognizer, PatchBackbone, load_backbone
 from udtw.images.datasets import make_images
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 N_IMAGES = 6
 SIDE, PATCH = 112, 8
 LOG_GAMMA = (-3.0, 0.0)
-MAX_BETA, MAX_MATCHES, MAX_POSITION = 5.0, 30, 1.0
+MAX_MATCHES, MAX_POSITION = 30, 1.0
 UPLOAD = "upload"
 VARIANCES = {"none": "None: σ = 1 everywhere", "contrast": "Estimated: patches without contrast are uncertain"}
 LUMA = (0.299, 0.587, 0.114)
@@ -46,11 +46,8 @@ class ImageSettings:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "ImageSettings":
-        band = number("The band", said["band"], 0, 100)
         return cls(
-            gamma=10 ** number("log10 γ", said["gamma"], *LOG_GAMMA),
-            beta=number("β", said["beta"], 0, MAX_BETA),
-            band=None if band == 100 else band / 100,
+            **alignment_settings(said, LOG_GAMMA),
             order=choice("The reading order", said["order"], ORDERS),
             position=number("The weight of the position", said["position"], 0, MAX_POSITION),
             variance=choice("The variance", said["variance"], VARIANCES),

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from udtw.explorer.checks import choice, interval, number, whole
+from udtw.explorer.checks import alignment_settings, choice, interval, number, whole
 
 LOG_GAMMA = (-3.0, 2.0)
-MAX_BETA, MAX_NOISE, MAX_PATHS, MAX_SEED = 5.0, 3.0, 50, 999
+MAX_NOISE, MAX_PATHS, MAX_SEED = 3.0, 50, 999
 VARIANCES = {
     "none": "None: σ = 1 everywhere",
     "known": "Known: 1 + noise² in the noisy stretch",
@@ -33,12 +33,8 @@ class SeriesSettings:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "SeriesSettings":
-        """From the values of the controls: γ as a power of ten, the band in % where 100 is none."""
-        band = number("The band", said["band"], 0, 100)
         return cls(
-            gamma=10 ** number("log10 γ", said["gamma"], *LOG_GAMMA),
-            beta=number("β", said["beta"], 0, MAX_BETA),
-            band=None if band == 100 else band / 100,
+            **alignment_settings(said, LOG_GAMMA),
             noise=number("The noise", said["noise"], 0, MAX_NOISE),
             stretch=interval("The noisy stretch", said["stretch"], 0, 100),
             side=choice("The noisy series", said["side"], SIDES),

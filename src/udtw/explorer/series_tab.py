@@ -5,10 +5,10 @@ from typing import Any
 from dash import Dash, dcc, html
 
 from udtw.explorer import series_figures, series_panels, snippet, widgets, wiring
+from udtw.explorer.checks import MAX_BETA
 from udtw.explorer.pictures import png_file, series_picture
 from udtw.explorer.series_settings import (
     LOG_GAMMA,
-    MAX_BETA,
     MAX_NOISE,
     MAX_PATHS,
     MAX_SEED,

@@ -5,10 +5,10 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
 from udtw.explorer import skeleton_figures, snippet, widgets
+from udtw.explorer.checks import MAX_BETA
 from udtw.explorer.pictures import png_file, skeleton_picture
 from udtw.explorer.skeleton_work import (
     LOG_GAMMA,
-    MAX_BETA,
     VARIANCES,
     Performed,
     SkeletonResult,

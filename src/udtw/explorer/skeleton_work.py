@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from udtw.distances import Alignment, align
-from udtw.explorer.checks import choice, number, whole
+from udtw.explorer.checks import alignment_settings, choice, number, whole
 from udtw.explorer.series_work import roughness
 from udtw.skeleton.datasets import Clip, make_actions
 from udtw.skeleton.graphs import GRAPHS
@@ -15,7 +15,6 @@ from udtw.skeleton.normalize import normalize
 
 N_CLASSES, N_CLIPS = 12, 6
 LOG_GAMMA = (-3.0, 1.0)
-MAX_BETA = 5.0
 BURST_VARIANCE = 4.0
 BOUNDS = (0.25, 4.0)
 """Of an estimated σ², as the networks have it."""
@@ -39,11 +38,8 @@ class SkeletonSettings:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "SkeletonSettings":
-        band = number("The band", said["band"], 0, 100)
         return cls(
-            gamma=10 ** number("log10 γ", said["gamma"], *LOG_GAMMA),
-            beta=number("β", said["beta"], 0, MAX_BETA),
-            band=None if band == 100 else band / 100,
+            **alignment_settings(said, LOG_GAMMA),
             variance=choice("The variance", said["variance"], VARIANCES),
             frame=number("The frame", said["frame"], 0, 100),
         )
