@@ -27,24 +27,29 @@ def zip_seeds(members: dict[str, bytes], file: str, damaged: Sequence[str]) -> l
 
 
 def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> list[Seed]:
-    """The whole file; its header, with the length before it kept right; its values; and JSON texts of its metadata."""
+    """The whole file; its header, with the length before it kept right; its values; and JSON texts of its metadata.
+
+    The parts are those of a file without checksum, which would otherwise answer for everything behind it.
+    """
     size = int.from_bytes(content[:8], "little")
-    header, data = content[8 : 8 + size], content[8 + size :]
+    described, data = json.loads(content[8 : 8 + size]), content[8 + size :]
+    metadata = described.get("__metadata__", {})
+    metadata.pop("sha256", None)
+    header = json.dumps(described).encode()
 
     def with_header(new: bytes) -> bytes:
         return len(new).to_bytes(8, "little") + new + data
 
     def with_text(key: str) -> Callable[[bytes], bytes]:
         def pack(new: bytes) -> bytes:
-            described = json.loads(header)
-            described["__metadata__"][key] = new.decode("utf-8", "replace")
-            return with_header(json.dumps(described, ensure_ascii=False).encode())
+            changed = described | {"__metadata__": metadata | {key: new.decode("utf-8", "replace")}}
+            return with_header(json.dumps(changed, ensure_ascii=False).encode())
 
         return pack
 
-    metadata = json.loads(header).get("__metadata__", {})
-    values = Seed(data, file=file, pack=lambda new: content[: 8 + size] + new)
-    seeds = [Seed(content, file=file), Seed(header, "json", file, with_header), values]
+    values = Seed(data, file=file, pack=lambda new: len(header).to_bytes(8, "little") + header + new)
+    seeds = [Seed(content, file=file), Seed(with_header(header), file=file)]
+    seeds += [Seed(header, "json", file, with_header), values]
     return seeds + [Seed(metadata[key].encode(), "json", file, with_text(key)) for key in texts]
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries import SequenceForecaster, forecaster_training
@@ -109,4 +111,15 @@ def test_content_that_does_not_fit_is_named(numbers, tensors, tmp_path, monkeypa
     monkeypatch.undo()
     found[0].write(Progress(numbers, tensors))
     with pytest.raises(FileFormatError, match=r"training\.safetensors"):
+        forecaster().fit(*series(), checkpoint_path=path)
+
+
+def test_a_state_with_a_gap_is_named(tmp_path):
+    path = tmp_path / "training.safetensors"
+    forecaster().fit(*series(), checkpoint_path=path)
+    with safe_open(path, "pt") as file:
+        described = {key: value for key, value in file.metadata().items() if key != "sha256"}
+    kept = {name: tensor for name, tensor in load_file(path).items() if not name.startswith("optimizer.1.")}
+    save_file(kept, path, described)
+    with pytest.raises(FileFormatError, match="state of some parameters is missing"):
         forecaster().fit(*series(), checkpoint_path=path)

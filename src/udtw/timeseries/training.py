@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw.optimizer_state import restore_state, state_tensors
 from udtw.processes import Processes
-from udtw.timeseries.training_file import restore_state, state_tensors
 
 VALIDATION_BATCH = 1024
 """Series a validation batch: bounds the memory of the alignment, not the result."""
@@ -128,8 +128,7 @@ class Training:
         tensors = {"generator": self.generator.get_state()}
         tensors |= {f"now.{i}": p for i, p in enumerate(self.parameters)}
         tensors |= {f"best.{i}": p for i, p in enumerate(self.best)}
-        tensors |= {f"optimizer.{name}": t for name, t in state_tensors(self.optimizer).items()}
-        return tensors
+        return tensors | state_tensors(self.optimizer, "optimizer.")
 
     def restore(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Put back the history ``numbers`` and what `tensors` gave."""
@@ -143,8 +142,9 @@ class Training:
                 if now.shape != parameter.shape or not now.isfinite().all():
                     raise ValueError(f"parameter {i} has shape {tuple(now.shape)}, or is not finite")
                 parameter.copy_(now)
-        prefix = "optimizer."
-        restore_state(self.optimizer, {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)})
+        restore_state(self.optimizer, tensors, "optimizer.")
+        if len(self.optimizer.state) < len(self.parameters):
+            raise ValueError("the optimiser's state of some parameters is missing")
 
 
 @torch.no_grad()

@@ -1,18 +1,16 @@
-"""A forecaster's training on disk after every epoch: one safetensors file, replaced in one step. Nothing is pickled."""
+"""A forecaster's training on disk after every epoch, in one file."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from udtw.data.atomic import write_atomically
-from udtw.errors import FileFormatError, OptionError
+from udtw.data.tensor_file import read_tensors, refuse_other_settings, write_tensors
+from udtw.errors import FileFormatError
 
-FORMAT, VERSION = "udtw.forecaster-training", "1"
+FORMAT, VERSION = "udtw.forecaster-training", 1
 
 
 @dataclass
@@ -32,41 +30,17 @@ class TrainingFile:
     writes: bool = True
 
     def write(self, progress: Progress) -> None:
-        from safetensors.torch import save
-
-        if not self.writes:
-            return
-        described = {
-            "format": FORMAT,
-            "version": VERSION,
-            "settings": json.dumps(self.settings, sort_keys=True),
-            "numbers": json.dumps(progress.numbers),
-        }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Copies, because safetensors refuses tensors that share memory.
-        tensors = {name: t.detach().cpu().clone().contiguous() for name, t in progress.tensors.items()}
-        write_atomically(self.path, save(tensors, described))
+        if self.writes:
+            about = {"settings": self.settings, "numbers": progress.numbers}
+            write_tensors(self.path, FORMAT, VERSION, progress.tensors, about)
 
     def read(self) -> Progress:
         """What was written last; nothing yet if there is no file."""
-        from safetensors import SafetensorError, safe_open
-
         if not self.path.exists():
             return Progress()
-        try:
-            with safe_open(str(self.path), "pt") as file:
-                described = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (safe_open is no mapping)
-            if (described.get("format"), described.get("version")) != (FORMAT, VERSION):
-                raise FileFormatError(f"{self.path} is not a training of {FORMAT}, version {VERSION}.")
-            settings, numbers = json.loads(described["settings"]), json.loads(described["numbers"])
-        except (OSError, SafetensorError, KeyError, RecursionError) as error:
-            raise FileFormatError(f"{self.path} cannot be read as a training of a forecaster: {error!r}.") from error
-        except ValueError as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(f"{self.path} describes its training in damaged JSON: {error}.") from error
-        self._check(settings)
+        tensors, about = read_tensors(self.path, FORMAT, VERSION, ("settings", "numbers"), "training of a forecaster")
+        refuse_other_settings(self.path, about["settings"], self.settings)
+        numbers = about["numbers"]
         if not isinstance(numbers, dict) or not all(map(_is_history, numbers.values())):
             raise FileFormatError(f"{self.path} has a damaged history.")
         return Progress(numbers, tensors)
@@ -78,17 +52,6 @@ class TrainingFile:
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
             raise FileFormatError(f"{self.path} does not fit this forecaster: {error!r}.") from error
 
-    def _check(self, settings: Any) -> None:
-        wanted = json.loads(json.dumps(self.settings))
-        if settings == wanted:
-            return
-        saved = settings if isinstance(settings, dict) else {}
-        changed = sorted(name for name in {*saved, *wanted} if saved.get(name) != wanted.get(name))
-        raise OptionError(
-            f"{self.path} is of a training with other settings or data ({', '.join(changed)}). Go on with those, or "
-            "remove the file."
-        )
-
 
 def _is_history(numbers: Any) -> bool:
     """Losses of training and validation, and the number of the best epoch."""
@@ -99,23 +62,3 @@ def _is_history(numbers: Any) -> bool:
     if not all(columns) or len(valid) not in (0, len(train)):
         return False
     return isinstance(best, int) and not isinstance(best, bool) and -1 <= best < len(train)
-
-
-def state_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state as "NUMBER.FIELD"."""
-    every = optimizer.state_dict()["state"].items()
-    return {f"{number}.{name}": torch.as_tensor(value) for number, state in every for name, value in state.items()}
-
-
-def restore_state(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put back what `state_tensors` gave."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        number, name = key.split(".", 1)
-        state.setdefault(int(number), {})[name] = tensor
-    every = [p for group in optimizer.param_groups for p in group["params"]]
-    for index, parameter in enumerate(every):
-        for name, tensor in state[index].items():
-            if tensor.shape not in ((), parameter.shape) or not tensor.isfinite().all():
-                raise ValueError(f"{name} of parameter {index} has shape {tuple(tensor.shape)}, or is not finite")
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
