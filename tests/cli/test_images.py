@@ -6,6 +6,7 @@ pytest.importorskip("typer")
 pytest.importorskip("kornia")
 
 from tests.cli.helpers import fails, run_json, run_ok
+from udtw.images import ImageRecognizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -50,6 +51,23 @@ def test_training_without_labels(tokens, tmp_path):
     out = tmp_path / "u.safetensors"
     options = ("--mode", "unsupervised", "--steps", 4, "--setting", "batch_size=8", "--metric", "soft_dtw")
     assert run_json("images", "train", tokens, "--out", out, *options)["mode"] == "unsupervised"
+
+
+@pytest.mark.parametrize(
+    ("options", "beta", "gain"),
+    [
+        ((), 1.0, 16.0),
+        (("--mode", "unsupervised"), 0.1, 1.0),
+        (("--beta", 0.3), 0.3, 16.0),
+        (("--setting", "sigma_gain=2"), 1.0, 2),
+        (("--metric", "soft_dtw"), 0.1, 1.0),
+    ],
+)
+def test_uncertainty_is_learned_as_was_best_in_each_mode_unless_said_otherwise(tokens, tmp_path, options, beta, gain):
+    out = tmp_path / "m.safetensors"
+    run_ok("images", "train", tokens, "--out", out, "--steps", 0, *options)
+    recipe = ImageRecognizer.load(out).recipe
+    assert (recipe.beta, recipe.sigma_gain) == (beta, gain)
 
 
 @pytest.mark.parametrize("what", ["uncertainty", "match", "components"])

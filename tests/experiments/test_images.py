@@ -33,8 +33,12 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
     assert len(usual) == len(kinds) * len(METHODS) * 2
     for dataset, mode in kinds:
         recipes = [recipe_of(u).as_dict() for u in usual if (u.dataset, u.options["mode"]) == (dataset, mode)]
-        same = [{k: v for k, v in recipe.items() if k not in ("metric", "seed")} for recipe in recipes]
+        own = ("metric", "seed", "beta", "sigma_gain")  # only uDTW reads the last two
+        same = [{k: v for k, v in recipe.items() if k not in own} for recipe in recipes]
         assert all(recipe == same[0] for recipe in same)
+        assert {recipe["beta"] for recipe in recipes if recipe["metric"] == "udtw"} == {
+            1.0 if mode == "supervised" else 0.1
+        }
 
 
 def test_a_quick_run_from_pictures_to_report(tmp_path):

@@ -109,6 +109,16 @@ def test_a_damaged_checkpoint_is_named_and_kept(tmp_path):
         loop.run(episodic(make_model("tap")), 4, checkpoint_path=path)
 
 
+def test_the_gain_reaches_the_sigma_net_and_nothing_else():
+    model = make_model(sigma_gain=3.0).eval()
+    batch = SOURCE.batch(np.arange(4))
+    features, lengths = model.encoder(batch).features, model.encoder(batch).lengths
+    tokens = model.encode(batch)
+    assert torch.equal(tokens.features, features)
+    assert torch.equal(tokens.variance, model.sigma(3 * features, lengths))
+    assert not torch.equal(tokens.variance, model.sigma(features, lengths))
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"])
 def test_a_dictionary_learns_without_labels(metric):
     model = make_model(metric)
@@ -122,7 +132,14 @@ def test_a_dictionary_learns_without_labels(metric):
 
 @pytest.mark.parametrize(
     "options",
-    [{"matching": "nearest"}, {"sigma_range": (2.0, 1.0)}, {"sigma_range": (0.0, 1.0)}, {"sigma_range": (0.5, np.inf)}],
+    [
+        {"matching": "nearest"},
+        {"sigma_range": (2.0, 1.0)},
+        {"sigma_range": (0.0, 1.0)},
+        {"sigma_range": (0.5, np.inf)},
+        {"sigma_gain": 0.0},
+        {"sigma_gain": np.nan},
+    ],
 )
 def test_impossible_models_are_refused(options):
     with pytest.raises(OptionError, match="must be"):

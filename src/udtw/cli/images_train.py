@@ -21,7 +21,9 @@ def train(
     ),
     objective: training.ObjectiveOption = Objective.cross_entropy,
     gamma: options.Gamma = 0.1,
-    beta: options.Beta = 0.1,
+    beta: Annotated[
+        float | None, typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw); 1 with labels, 0.1 without.")
+    ] = None,
     steps: training.Steps = 300,
     setting: Annotated[
         list[str] | None,
@@ -47,10 +49,13 @@ def train(
     - `udtw images train tokens/omniglot --mode unsupervised --metric soft_dtw --out omniglot.safetensors`
     """
     from udtw.images import ImageRecipe, ImageRecognizer, open_tokens
+    from udtw.images.recipe import USUAL
 
     recipe = ImageRecipe.from_dict(
-        {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma, "beta": beta}
+        {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
+        | (USUAL[str(mode)] if metric == Comparator.udtw else {})
+        | ({} if beta is None else {"beta": beta})
         | dict(training.parse_setting(text) for text in setting or [])
     )
     fabric = training.launch(accelerator, devices, strategy)

@@ -25,7 +25,8 @@ CHANGES: dict[str, Settings] = {
     "the paper's (d² − δ)² + βΩ": {"objective": "similarity"},
     "every support by itself": {"matching": "support"},
     "β = 0": {"beta": 0.0},
-    "β = 1": {"beta": 1.0},
+    "β = 0.1": {"beta": 0.1},
+    "the SigmaNet sees the unit tokens as they are": {"sigma_gain": 1.0},
 }
 """What differs from the usual recipe, one at a time: uDTW, supervised, the first seed."""
 

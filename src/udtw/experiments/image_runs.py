@@ -20,6 +20,7 @@ from udtw.errors import DataError, OptionError
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.images.datasets import ImageSet, Setting, settings_of
+from udtw.images.recipe import USUAL
 from udtw.images.reverse_attention import measure_reverse_attention
 
 EPISODES = 1000
@@ -62,7 +63,8 @@ def make_units(
     return [
         Unit(
             experiment, dataset, method, seed,
-            settings | (QUICK if quick else {}) | about | {"mode": mode, "backbone": backbone},
+            (USUAL[mode] if method == "udtw" else {}) | settings | (QUICK if quick else {}) | about
+            | {"mode": mode, "backbone": backbone},
         )
         for backbone in backbones for mode, settings in of_mode.items() for method in methods for seed in seeds
     ]  # fmt: skip

@@ -48,6 +48,9 @@ class FewShotModel(nn.Module):
         Bounds of σ; training starts where Σ = 1 if that lies between them.
     sigma_hidden : int, optional
         Width of the SigmaNet's hidden layer; 0: none, as for image tokens.
+    sigma_gain : float
+        What tokens are multiplied by on their way into the SigmaNet. Features of tokens of unit length are small, so
+        that without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence a class.
     """
@@ -55,7 +58,7 @@ class FewShotModel(nn.Module):
     def __init__(
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        sigma_hidden: int | None = None, matching: str = "support",
+        sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support",
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -63,7 +66,9 @@ class FewShotModel(nn.Module):
         low, high = sigma_range
         if not 0 < low < high < math.inf:
             raise OptionError(f"sigma_range must be finite (low, high) with 0 < low < high; got {sigma_range}.")
-        self.encoder, self.metric, self.matching = encoder, metric, matching
+        if not 0 < sigma_gain < math.inf:
+            raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
+        self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
         self.comparator = make_comparator(metric, gamma, normalize)
         self.objective = make_objective(objective, beta if metric == "udtw" else 0.0)
         start = 1.0 if low < 1 < high else None
@@ -78,7 +83,8 @@ class FewShotModel(nn.Module):
     def with_variance(self, tokens: Tokens) -> Tokens:
         if self.sigma is None:
             return tokens
-        return Tokens(tokens.features, tokens.lengths, self.sigma(tokens.features, tokens.lengths))
+        variance = self.sigma(tokens.features * self.sigma_gain, tokens.lengths)
+        return Tokens(tokens.features, tokens.lengths, variance)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""

@@ -31,6 +31,7 @@ class FewShotRecipe(Settings):
     sigma_low: float = 0.5
     sigma_high: float = 2.0
     sigma_hidden: int | None = None
+    sigma_gain: float = 1.0
     matching: str = "support"
     # Training [EpisodicTask]
     n_steps: int = 300
@@ -51,7 +52,8 @@ class FewShotRecipe(Settings):
         """The model around an encoder."""
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
-            sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, matching=self.matching,
+            sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
+            matching=self.matching,
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:

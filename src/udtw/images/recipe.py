@@ -6,6 +6,9 @@ from udtw.fewshot.recipe import FewShotRecipe
 from udtw.images.order import ORDERS
 from udtw.images.projection import STARTS
 
+USUAL: dict[str, dict[str, float]] = {"supervised": {"beta": 1.0, "sigma_gain": 16.0}, "unsupervised": {}}
+"""What was best for uDTW on validation classes in each mode, where it differs from the defaults, which do in both."""
+
 
 @dataclass(frozen=True)
 class ImageRecipe(FewShotRecipe):
