@@ -14,7 +14,7 @@ from tests.cli.helpers import fails, run_ok
 from udtw.errors import OptionError
 from udtw.experiments import Document, Store, run
 from udtw.experiments.image_report import report_accuracies, short
-from udtw.experiments.image_runs import METHODS, recipe_of
+from udtw.experiments.image_runs import METHODS, recipe_of, tokens_of
 from udtw.experiments.registry import EXPERIMENTS, PHOTOGRAPHS, experiment, units_of, work_of
 from udtw.experiments.units import Unit
 
@@ -44,9 +44,12 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
 def test_a_quick_run_from_pictures_to_report(tmp_path):
     cub = experiment("cub")
     options = EVERY | {"datasets": ["synthetic"], "seeds": [0], "quick": True, "backbones": ["sift?image_size=48"]}
-    units = units_of(cub, **options | {"per_class": 20})
+    units = units_of(cub, **options | {"per_class": 10})
     chosen = [unit for unit in units if unit.method in ("udtw", "protonet")]
     cub.prepare(chosen, None, str(tmp_path))
+    counts = {part: np.bincount(tokens_of(chosen[0], part, tmp_path).labels) for part in ("train", "novel")}
+    assert max(counts["train"]) == 10
+    assert max(counts["novel"]) == 20  # a limit of 10 would leave too few for five supports and 15 queries
     store = Store(tmp_path / "units")
     assert run(chosen, work_of(cub, None, tmp_path), store).computed == 4
     assert not list((tmp_path / "checkpoints").glob("*"))
@@ -114,6 +117,17 @@ def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path
     row = next(line for line in text.splitlines() if line.startswith("| sDTW | 10.0"))
     assert row == "| sDTW | 10.0 ± 0.0 | 10.0 ± 0.0 |"
     assert "| uDTW | snake order | 65.0 ± 1.0 | 75.0 ± 1.0 |" in text
+
+
+def test_a_setting_that_could_not_be_judged_is_a_gap_in_the_table(tmp_path):
+    results = [result("udtw", 0, 0.6), result("soft_dtw", 0, 0.5)]
+    for _, found in results:
+        del found["5-1"]
+    document = Document("test")
+    report_accuracies(results, document, {})
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "| sDTW | – | 60.0 ± 1.0 |" in text
+    assert "| sDTW | – | 10.0 |" in text
 
 
 def test_other_images_and_sources_are_not_averaged_and_only_the_papers_data_has_its_numbers(tmp_path):

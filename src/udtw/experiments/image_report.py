@@ -121,6 +121,8 @@ def _differences(results: Results, columns: Mapping[str, str]) -> list[list[Any]
         pairs = [(by_seed.get(("udtw", seed)), by_seed.get((other, seed))) for seed in seeds]
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
         if other != "udtw" and both:
-            cells = [over_seeds([a[key]["mean"] - b[key]["mean"] for a, b in both]) for key in columns.values()]
-            rows.append([label, *cells])
+            found = [
+                [a[key]["mean"] - b[key]["mean"] for a, b in both if key in a and key in b] for key in columns.values()
+            ]
+            rows.append([label, *(over_seeds(one) if one else None for one in found)])
     return rows

@@ -83,17 +83,27 @@ def recipe_of(unit: Unit) -> ImageRecipe:
 
 def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_jobs: int = 1) -> None:
     """Extract the tokens that the units need; what is there already is kept."""
-    wanted = {
-        (name, part, unit.options["backbone"], unit.options["per_class"])
-        for unit in units
-        for name, part in ((unit.options.get("source", unit.dataset), "train"), (unit.dataset, "novel"))
-    }
-    for name, part, backbone, per_class in sorted(wanted, key=str):
+    wanted: dict[tuple[str, str, str, int | None], int] = {}
+    for unit in units:
+        for name, part in ((unit.options.get("source", unit.dataset), "train"), (unit.dataset, "novel")):
+            key = (name, part, unit.options["backbone"], unit.options["per_class"])
+            wanted[key] = max(wanted.get(key, 0), 0 if part == "train" else _needed(unit))
+    for (name, part, backbone, per_class), needed in sorted(wanted.items(), key=str):
+        limit = None if per_class is None else max(per_class, needed)
         embed(
-            _part(load_images(name, data_dir), part, per_class), load_backbone(backbone),
+            _part(load_images(name, data_dir), part, limit), load_backbone(backbone),
             tokens_folder(folder, name, part, backbone, per_class), views=VIEWS if part == "train" else 0,
             augmentation="drawing" if name == "omniglot" else "photo", n_jobs=n_jobs, progress=True,
         )  # fmt: skip
+
+
+def _needed(unit: Unit) -> int:
+    """Images that a novel class must have for every setting to be judged: no limit goes below."""
+    return max(setting.n_shot + setting.n_query for setting in settings_of(unit.dataset, _protocol(unit)))
+
+
+def _protocol(unit: Unit) -> str:
+    return "cross-domain" if "source" in unit.options else unit.options["mode"]
 
 
 def _part(images: ImageSet, part: str, per_class: int | None) -> ImageSet:
@@ -129,11 +139,10 @@ def enough(novel: TokenSet, setting: Setting) -> TokenSet | None:
 def episodes_of(unit: Unit, folder: str) -> list[tuple[Setting, TokenSet]]:
     """The settings of the data set's protocol that its images allow, and the images to draw from."""
     novel = tokens_of(unit, "novel", folder)
-    mode = "cross-domain" if "source" in unit.options else unit.options["mode"]
-    every = [(setting, enough(novel, setting)) for setting in settings_of(unit.dataset, mode)]
+    every = [(setting, enough(novel, setting)) for setting in settings_of(unit.dataset, _protocol(unit))]
     found = [(setting, tokens) for setting, tokens in every if tokens is not None]
     if not found:
-        raise DataError(f"{unit.dataset}: no class has images enough for an episode. Raise --per-class.")
+        raise DataError(f"{unit.dataset}: too few novel classes have images enough for an episode.")
     return found
 
 
