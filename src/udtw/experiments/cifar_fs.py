@@ -23,6 +23,7 @@ CHANGES: dict[str, Settings] = {
     "snake order": {"order": "snake"},
     "Hilbert order": {"order": "hilbert"},
     "the paper's (d² − δ)² + βΩ": {"objective": "similarity"},
+    "the same with β = 0.1 and without the gain": {"objective": "similarity", "beta": 0.1, "sigma_gain": 1.0},
     "every support by itself": {"matching": "support"},
     "β = 0": {"beta": 0.0},
     "β = 0.1": {"beta": 0.1},
