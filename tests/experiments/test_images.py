@@ -119,6 +119,18 @@ def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path
     assert "| uDTW | snake order | 65.0 ± 1.0 | 75.0 ± 1.0 |" in text
 
 
+def test_results_of_other_settings_are_not_averaged_but_told_apart(tmp_path):
+    results = [result("udtw", 0, 0.4), result("udtw", 0, 0.6, beta=1.0), result("udtw", 1, 0.7, beta=1.0)]
+    results += [result("soft_dtw", 0, 0.5), result("soft_dtw", 1, 0.5)]
+    document = Document("test")
+    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "| uDTW (settings left as they were) | 40.0 ± 1.0 (87.77) |" in text
+    assert "| uDTW (beta=1.0) | 65.0 ± 63.5 (87.77) |" in text
+    assert "| sDTW, from uDTW (beta=1.0) | 15.0 ± 63.5 |" in text
+    assert "| sDTW, from uDTW (settings left as they were) | -10.0 |" in text
+
+
 def test_a_setting_that_could_not_be_judged_is_a_gap_in_the_table(tmp_path):
     results = [result("udtw", 0, 0.6), result("soft_dtw", 0, 0.5)]
     for _, found in results:

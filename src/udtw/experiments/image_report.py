@@ -39,17 +39,11 @@ def report_accuracies(results: Results, document: Document, paper: Paper) -> Non
         names = sorted({u.options["changes"] for u, _ in mine if "changes" in u.options})
         if names:
             compared = {(u.method, u.seed) for u, _ in mine if "changes" in u.options}
+            seeds = [(u, r) for u, r in mine if (u.method, u.seed) in compared]
             rows = [
-                [METHODS[method], "the usual recipe" if name is None else name, *_cells(found, columns)]
-                for method in METHODS
+                [label, "the usual recipe" if name is None else name, *_cells(found, columns)]
                 for name in (None, *names)
-                if (
-                    found := [
-                        r
-                        for u, r in mine
-                        if u.method == method and u.options.get("changes") == name and (method, u.seed) in compared
-                    ]
-                )
+                for label, found in _variants([(u, r) for u, r in seeds if u.options.get("changes") == name])
             ]
             document.table(f"{title}: what changes of the recipe bring", ["comparator", "change", *columns], rows)
 
@@ -95,17 +89,33 @@ def _note(results: Results) -> str:
 def _rows(results: Results, columns: Mapping[str, str], paper: Mapping[str, Sequence[float]]) -> list[list[Any]]:
     rows = []
     for method, label in METHODS.items():
-        cells = _cells([result for unit, result in results if unit.method == method], columns)
         theirs: Sequence[float | None] = paper.get(method, [None] * len(columns))
-        if any(cells) or method in paper:
-            rows.append([label, *(c if p is None else f"{c or '–'} ({p})" for c, p in zip(cells, theirs, strict=True))])
+        own = _variants([(unit, result) for unit, result in results if unit.method == method])
+        for name, found in own or ([(label, [])] if method in paper else []):
+            cells = _cells(found, columns)
+            rows.append([name, *(c if p is None else f"{c or '–'} ({p})" for c, p in zip(cells, theirs, strict=True))])
     return rows
 
 
-def _cells(results: list[dict[str, Any]], columns: Mapping[str, str]) -> list[str | None]:
+def _variants(results: Results) -> list[tuple[str, Results]]:
+    """Results by method and settings, with a label. A folder may hold results of several settings, as those of another
+    version of this program: they are not seeds of each other, and their labels say what differs."""
+    found = []
+    for method in METHODS:
+        mine = [(unit, result) for unit, result in results if unit.method == method]
+        kinds = sorted({unit.params for unit, _ in mine})
+        shared = set(kinds[0]).intersection(*kinds) if kinds else set()
+        for params in kinds:
+            own = ", ".join(f"{name}={value}" for name, value in params if (name, value) not in shared)
+            label = METHODS[method] if len(kinds) == 1 else f"{METHODS[method]} ({own or 'settings left as they were'})"
+            found.append((label, [(unit, result) for unit, result in mine if unit.params == params]))
+    return found
+
+
+def _cells(results: Results, columns: Mapping[str, str]) -> list[str | None]:
     cells: list[str | None] = []
     for key in columns.values():
-        found = [result[key] for result in results if key in result]
+        found = [result[key] for _, result in results if key in result]
         if len(found) == 1:
             cells.append(f"{100 * found[0]['mean']:.1f} ± {100 * found[0]['half_width']:.1f}")
         else:
@@ -114,15 +124,15 @@ def _cells(results: list[dict[str, Any]], columns: Mapping[str, str]) -> list[st
 
 
 def _differences(results: Results, columns: Mapping[str, str]) -> list[list[Any]]:
-    by_seed = {(unit.method, unit.seed): result for unit, result in results}
-    seeds = sorted({unit.seed for unit, _ in results})
-    rows = []
-    for other, label in METHODS.items():
-        pairs = [(by_seed.get(("udtw", seed)), by_seed.get((other, seed))) for seed in seeds]
-        both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
-        if other != "udtw" and both:
-            found = [
-                [a[key]["mean"] - b[key]["mean"] for a, b in both if key in a and key in b] for key in columns.values()
-            ]
-            rows.append([label, *(over_seeds(one) if one else None for one in found)])
+    every = _variants(results)
+    ours = [(label, found) for label, found in every if found[0][0].method == "udtw"]
+    rows: list[list[Any]] = []
+    for other, theirs in every:
+        for label, mine in ours if theirs[0][0].method != "udtw" else []:
+            by_seed = {unit.seed: result for unit, result in theirs}
+            both = [(result, by_seed[unit.seed]) for unit, result in mine if unit.seed in by_seed]
+            if both:
+                found = [[a[k]["mean"] - b[k]["mean"] for a, b in both if k in a and k in b] for k in columns.values()]
+                name = other if len(ours) == 1 else f"{other}, from {label}"
+                rows.append([name, *(over_seeds(one) if one else None for one in found)])
     return rows
