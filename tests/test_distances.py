@@ -82,6 +82,17 @@ def test_many_features_by_matrix_product_equal_the_direct_sum(dim):
     assert np.allclose(udtw.align(x, y).distance, udtw.align(None, None, cost=cost).distance, rtol=1e-10)
 
 
+def test_lengths_of_one_side_alone():
+    """The other is as long as its array; padding may hold anything."""
+    padded = np.concatenate([X, np.full((3, 2, 2), np.nan)], axis=1)
+    expected = udtw.align(X, Y)
+    for found in (udtw.align(padded, Y, lengths_x=9), udtw.align(Y, padded, lengths_y=[9, 9, 9])):
+        assert np.allclose(found.loss, expected.loss, rtol=1e-12)
+    leaf = torch.from_numpy(padded).requires_grad_()
+    udtw.align(leaf, torch.from_numpy(Y), lengths_x=9).coupling.square().sum().backward()
+    assert torch.isfinite(leaf.grad).all()
+
+
 def test_debias_makes_self_distance_zero_and_leaves_the_regulariser():
     for distance in ("expected", "soft_min"):
         a = udtw.align(X, X, VAR_X, VAR_X, debias=True, distance=distance)
@@ -275,6 +286,7 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X, Y[..., :1]), ShapeError, "number of features"),
         (lambda: udtw.align(X[None], Y), ShapeError, r"\(B, N, d\)"),
         (lambda: udtw.align(X[:, :0], Y), LengthError, "at least one step"),
+        (lambda: udtw.align(X[..., :0], Y[..., :0]), LengthError, "at least one step and one feature"),
         (lambda: udtw.align(X, Y, VAR_Y), ShapeError, r"one variance a step, shape \(9,\)"),
         (lambda: udtw.align(X, Y, VAR_X, variance=np.ones((3, 9, 7))), OptionError, "not both"),
         (lambda: udtw.align(X, Y, variance=np.ones((3, 7, 9))), ShapeError, "one entry a match"),

@@ -3,6 +3,7 @@
 `test_against_enumeration` searches wider; `hardening.mutation` runs these first.
 """
 
+import os
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import udtw
 from tests.kernels.test_memory import GuardedScratch
 from tests.problems import Case, make_case
 from udtw.kernels import cpu, engine
+from udtw.prepare import prepare
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -154,3 +156,58 @@ def test_the_kernels_are_chosen_for_floats_in_this_memory_only():
     for tensor, backend in choices.items():
         assert engine.choose("auto", tensor) == backend
     assert engine.choose("auto", torch.zeros(1, dtype=torch.float16)) == "portable"
+
+
+@pytest.mark.parametrize("name", ["usual", "usual, masked", "two features", "joint variance", "cost with variances"])
+def test_transitions_of_any_kind_of_problem(name):
+    """The library itself asks for them with a ready-made cost only."""
+    case = problem(name)
+    options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
+    asked, _, _ = prepare(**({"x": None, "y": None} | case.tensors | options))
+    reached = engine.coupling(asked.replace(x=None, y=None, cost=asked.weighted_cost()), "portable") > 0
+    mine, truth = (engine.transitions(asked, backend) for backend in ("numba", "portable"))
+    assert close(mine[:, reached], truth[:, reached])
+
+
+def test_a_mean_cost_in_float32_keeps_its_digits_where_paths_outnumber_costs():
+    """At a high temperature Z is a huge number of paths, beside which their mean cost would be lost in rounding."""
+    case = make_case(seed=3, **(USUAL | {"rows": 30, "columns": 30, "count": 2, "gamma": 1e4}))
+    found, truth = (case.align("numba", dtype)[0].distance.double() for dtype in (torch.float32, torch.float64))
+    assert close(found / truth, torch.ones_like(truth), 1e-6)
+
+
+def test_a_gradient_is_made_ahead_where_one_in_other_than_gamma_is_likely():
+    x, y, noise = (torch.rand(2, 3, 1).add(0.5).requires_grad_() for _ in range(3))
+    certain, _, _ = prepare(x, y)
+    uncertain, _, _ = prepare(x, y.detach(), var_x=noise[..., 0].detach())
+    only_noise, _, _ = prepare(x.detach(), y.detach(), var_x=noise[..., 0])
+    constant, _, _ = prepare(x.detach(), y.detach())
+    warm = certain.replace(gamma=torch.ones(2, requires_grad=True))
+    for asked in (certain, uncertain, only_noise):
+        assert engine.expects_usual_gradient(asked, 1.0)
+    for asked in (constant, warm):
+        assert not engine.expects_usual_gradient(asked, 1.0)
+    with torch.no_grad():
+        assert not engine.expects_usual_gradient(certain, 1.0)
+    assert engine.expects_usual_gradient(certain, 0.0)  # without variances beta has no say
+    for beta in (1e-6, 1e6, -1e-6, -1e6):
+        assert engine.expects_usual_gradient(uncertain, beta)
+    for beta in (0.0, 0.9e-6, 1.1e6, -0.9e-6, -1.1e6):
+        assert not engine.expects_usual_gradient(uncertain, beta)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking a threaded process is what is tested
+def test_a_forked_child_gives_torch_one_thread():
+    """Its OpenMP threads did not survive the fork."""
+    assert engine.available_backends()["numba"] is None
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(torch.get_num_threads())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

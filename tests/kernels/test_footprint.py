@@ -48,6 +48,24 @@ def test_a_gradient_in_gamma_is_computed_in_double_precision():
     assert more >= 3 * 8 * 8 * 300 * 200  # the cost, its gradient, and that rounded
 
 
+def of_sequences(dim, count=2, rows=5, columns=4, **options):
+    x, y = torch.zeros(count, rows, dim, **options), torch.zeros(count, columns, dim, **options)
+    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), x=x, y=y)
+
+
+@pytest.mark.parametrize(("dim", "tables"), [(1, 2), (2, 3), (16, 3), (17, 4), (40, 4)])
+def test_a_cost_matrix_takes_few_grids_however_many_features(dim, tables):
+    """Differences are added up one feature at a time; a gradient keeps all of them."""
+    grid = 2 * 5 * 4 * 4
+    assert footprint.cost_matrix(of_sequences(dim)) == tables * grid
+    assert footprint.cost_matrix(of_sequences(dim, dtype=torch.float64)) == 2 * tables * grid
+    kept = dim if dim <= 16 else 0
+    assert footprint.cost_matrix(of_sequences(dim, requires_grad=True)) == (tables + kept) * grid
+    noisy = of_sequences(dim).replace(var_x=torch.ones(2, 5), var_y=torch.ones(2, 4))
+    assert footprint.cost_matrix(noisy) == (tables + 2) * grid
+    assert footprint.cost_matrix(problem(2, 5, 4)) == 0
+
+
 def test_small_grids_are_not_estimated(monkeypatch):
     monkeypatch.setattr(footprint, "needed", lambda *args: 1 / 0)
     footprint.refuse(problem(256, 20, 20), "numba", "coupling")

@@ -5,6 +5,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
+from udtw.errors import GammaError, LengthError
 from udtw.kernels import numba_autograd, numba_ops  # noqa: F401 (the first gives the operators their derivatives)
 from udtw.kernels.bands import NONE
 
@@ -79,6 +80,31 @@ def test_third_derivatives_agree_with_the_portable_backend():
     assert torch.allclose(third("numba"), third("portable"), rtol=1e-9, atol=1e-9)
 
 
+SMALL = {
+    "usual": lambda b, x, y, a, v: udtw.align(x, y, a, v, beta=0.5, backend=b).loss,
+    "temperature": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), lam=0.3, backend=b).loss,
+    "coupling": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), backend=b).coupling,
+    "expect": lambda b, c, f, g: udtw.PathDistribution(c, g.square(), backend=b).expect(f, f * c)[1],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_curvature_agrees_with_the_portable_backend(name):
+    """As `test_second_derivatives_are_exact`, in a moment; every pair has its own weight."""
+    x, y, a, b = X[:, :2], Y, VAR_X[:, :2], VAR_Y
+    given = {"expect": (COST, FIELD, GAMMA), "usual": (x, y, a, b)}.get(name, (x, y, a, GAMMA))
+
+    def curvature(backend):
+        inputs = leaves(given)
+        value = SMALL[name](backend, *inputs)
+        weights = torch.linspace(0.5, 2, value.numel(), dtype=torch.float64).reshape(value.shape)
+        slopes = torch.autograd.grad((weights * value).sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum((s * s.detach()).sum() for s in slopes), inputs)
+
+    for mine, truth in zip(curvature("numba"), curvature("portable"), strict=True):
+        assert torch.allclose(mine, truth, rtol=1e-8, atol=1e-10)
+
+
 def _arguments(requires_grad: bool = True):
     def leaf(tensor):
         return tensor.clone().requires_grad_(requires_grad)
@@ -135,6 +161,63 @@ def test_pullback(used):
 def test_opcheck_gradients():
     factors = normal(5, 2)
     torch.library.opcheck(numba_ops.path_gradients, (factors, FIELD, *_arguments(False), True, True))
+
+
+LENGTHS_OF_BOTH = torch.tensor([[4, 3], [2, 3]])
+FORMS = {
+    "steps": (X, Y, None, VAR_X, VAR_Y, None),
+    "sequences": (X, Y, None, None, None, None),
+    "joint": (X, Y, None, None, None, JOINT),
+    "cost": (None, None, COST, None, None, None),
+    "cost and joint": (None, None, COST, None, None, JOINT),
+}
+
+
+def shapes_when_traced(operator, *arguments):
+    def shapes(arguments):
+        found = operator(*arguments)
+        return [(f.shape, f.dtype) for f in (found if isinstance(found, tuple | list) else [found])]
+
+    on_meta = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments]
+    return shapes(on_meta), shapes(arguments)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_shapes_for_tracing_are_those_of_the_results(form):
+    problem = (*FORMS[form], GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None)
+    slopes = numba_ops.path_loss_and_slopes(*problem, 0.5)[3:]
+    calls = [
+        (numba_ops.path_sums, *problem, [0, 1, 3]),
+        (numba_ops.path_least, *problem),
+        (numba_ops.path_loss_and_slopes, *problem, 0.5),
+        (numba_ops.path_pullback, GAMMA, None, None, *slopes, *problem, 0.5),
+        (numba_ops.path_gradients, normal(5, 2), None, *problem, False, False),
+        (numba_ops.path_gradients, normal(5, 2), FIELD, *problem, True, True),
+    ]
+    if form == "cost":
+        described = (COST, *problem[6:])
+        calls += [
+            (numba_ops.path_coupling, *described),
+            (numba_ops.path_least_mask, *described),
+            (numba_ops.path_expectations, torch.stack([FIELD] * 3), *described),
+        ]
+    for call in calls:
+        traced, real = shapes_when_traced(*call)
+        assert traced == real, call[0]
+
+
+@pytest.mark.parametrize("lengths", [[[5, 3], [2, 3]], [[4, 3], [2, 4]], [[4, 0], [2, 3]], [[4, 3], [0, 3]]])
+def test_operators_refuse_lengths_outside_of_the_arrays(lengths):
+    """Where lengths are traced nobody has looked at them before, and the kernels would read beside the arrays."""
+    with pytest.raises(LengthError, match=r"must lie between 1 and the padded length"):
+        numba_ops.path_sums(*FORMS["steps"], GAMMA, torch.tensor(lengths), NONE, 0.0, None, [0])
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, torch.inf, torch.nan])
+def test_operators_refuse_a_gamma_that_is_no_temperature(bad):
+    gamma = torch.tensor([1.0, bad], dtype=torch.float64)
+    with pytest.raises(GammaError, match="positive finite"):
+        numba_ops.path_sums(*FORMS["steps"], gamma, LENGTHS_OF_BOTH, NONE, 0.0, None, [0])
 
 
 def whole_alignment(x, y, a, b):
@@ -205,6 +288,34 @@ def test_vmap_over_coupling_and_expectations_with_a_shared_mask():
     assert torch.allclose(mean, reference.expect(FIELD))
 
 
+COSTS = normal(2, 3, 4, 3).square()  # two mapped calls with three pairs each
+MASK = torch.ones(2, 3, 4, 3, dtype=torch.bool)
+for hole in [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 2, 1), (1, 2, 3, 0)]:
+    MASK[hole] = False
+MAPPED_LENGTHS = torch.tensor([[4, 3, 2], [4, 4, 3]])
+MAPPED = {
+    "one mask a call": (lambda c, m, n: {"band": m}, MASK[:, 0], None),
+    "one mask a pair": (lambda c, m, n: {"band": m}, MASK, None),
+    "the same masks in every call": (lambda c, m, n: {"band": MASK[0]}, None, None),
+    "the same masks, other lengths": (lambda c, m, n: {"band": MASK[0], "lengths": (n, 3)}, None, MAPPED_LENGTHS),
+    "one mask a call, other lengths": (lambda c, m, n: {"band": m, "lengths": (n, 3)}, MASK[:, 0], MAPPED_LENGTHS),
+}
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+def test_vmap_over_masks_and_lengths_of_several_pairs(kind):
+    options, masks, lengths = MAPPED[kind]
+
+    def soft_min(cost, mask, n):
+        return udtw.PathDistribution(cost, 0.7, **options(cost, mask, n)).soft_min
+
+    axes = (0, None if masks is None else 0, None if lengths is None else 0)
+    found = torch.func.vmap(soft_min, in_dims=axes)(COSTS, masks, lengths)
+    for v in range(2):
+        one = (None if t is None else t[v] for t in (masks, lengths))
+        assert torch.allclose(found[v], soft_min(COSTS[v], *one), rtol=1e-13)
+
+
 def test_hessian_by_torch_func():
     def loss(x, backend):
         return udtw.align(x, Y[0], VAR_X[0], VAR_Y[0], backend=backend).loss
@@ -243,3 +354,19 @@ def test_a_gradient_that_is_not_finite_stays_with_its_pair():
     (again,) = leaves([X])
     udtw.align(again, Y).loss.sum().backward()
     assert torch.isfinite(again.grad).all()
+
+
+def test_a_derivative_that_is_not_finite_makes_all_gradients_of_its_pair_nan_and_no_other():
+    """Even where one number of many is to blame: half a gradient would look like one."""
+    field = torch.ones_like(COST)
+    field[1, 2, 1] = torch.inf
+    weights = torch.tensor([1.0, torch.inf], dtype=torch.float64)
+    for value, bad in (("soft_min", weights), ("coupling", field)):
+        gradients = []
+        for derivative in (bad, torch.ones_like(bad)):
+            (cost,) = leaves([COST])
+            getattr(udtw.PathDistribution(cost, 0.7), value).backward(derivative)
+            gradients.append(cost.grad)
+        assert gradients[0][1].isnan().all()
+        assert torch.equal(gradients[0][0], gradients[1][0])
+        assert torch.isfinite(gradients[1]).all()
