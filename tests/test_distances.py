@@ -127,6 +127,8 @@ def test_euclidean_with_lengths_ignores_padding():
     assert np.allclose(udtw.euclidean(padded, padded + 1, lengths_x=9, lengths_y=9), 18)
     with pytest.raises(LengthError, match="equal lengths"):
         udtw.euclidean(X, Y)
+    with pytest.raises(LengthError, match="equal lengths"):
+        udtw.euclidean(X, X, lengths_x=[9, 4, 2], lengths_y=[9, 4, 3])
 
 
 @pytest.mark.parametrize("backend", ["numba", "portable"])

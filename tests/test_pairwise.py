@@ -12,6 +12,7 @@ from udtw.errors import (
     LengthError,
     NonFiniteError,
     OptionError,
+    RangeError,
     ShapeError,
     SizeError,
     VarianceError,
@@ -99,6 +100,12 @@ def test_matrix_slices_give_the_same_result(monkeypatch):
     expected = udtw.pairwise(X, metric="udtw")
     monkeypatch.setattr(pairwise_blocks, "MATRIX_BYTES", 1000)
     assert np.allclose(udtw.pairwise(X, metric="udtw"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["dtw", "udtw"])
+def test_values_that_do_not_fit_are_a_named_error(metric):
+    with pytest.raises(RangeError, match="float32"):
+        udtw.pairwise(np.full((2, 3), [[1e19], [-1e19]], np.float32), metric=metric)
 
 
 def test_missing_values_are_named_or_left_out():

@@ -36,6 +36,7 @@ PROBLEMS = {
     "one pair, banded": {"count": 1, "band": 1, "columns": 6},
     "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
+    "more than a pack": {"count": 17, "rows": 3},
 }
 
 
@@ -148,6 +149,18 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
         again.paths.expect(again.cost, again.cost)
         again.paths.mode()
         again.paths.sample(1, 0)
+    assert guarded.intact()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(70, 1), (1, 70)])
+@pytest.mark.parametrize("uncertainty", ["steps", "joint"])
+def test_narrow_problems_in_stretches_stay_inside_their_scratch_memory(monkeypatch, rows, columns, uncertainty):
+    """Tables are as wide as the shorter sequence, rows as the longer one."""
+    guarded = GuardedScratch()
+    monkeypatch.setattr(cpu, "scratch", guarded)
+    monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
+    case = make_case(seed=5, **(USUAL | {"rows": rows, "columns": columns, "uncertainty": uncertainty}))
+    check(case, "portable", {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}, fixed_gamma=True, lam=0.0)
     assert guarded.intact()
 
 

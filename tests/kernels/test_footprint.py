@@ -66,6 +66,21 @@ def test_a_cost_matrix_takes_few_grids_however_many_features(dim, tables):
     assert footprint.cost_matrix(problem(2, 5, 4)) == 0
 
 
+@pytest.mark.parametrize(("grad", "grids"), [(False, 1), (True, 3)])
+def test_every_field_takes_its_copy_and_with_a_gradient_two_more(grad, grids):
+    asked = problem(8, 300, 200, grad=grad)
+    field = torch.zeros(1, 1, 1).expand(8, 300, 200)
+
+    def needed(count, backend):
+        return footprint.needed(asked, backend, "expectations", fields=[field] * count)
+
+    assert needed(5, "numba") - needed(3, "numba") == 2 * grids * 4 * 8 * 300 * 200
+    each = footprint.PER_FIELD[grad] * 8 * 8 * 300 * (300 + 200)
+    assert needed(5, "portable") - needed(3, "portable") == 2 * each
+    built_in = footprint.needed(asked, "portable", "expectations", built_in=2)
+    assert built_in == needed(2, "portable")
+
+
 def test_small_grids_are_not_estimated(monkeypatch):
     monkeypatch.setattr(footprint, "needed", lambda *args: 1 / 0)
     footprint.refuse(problem(256, 20, 20), "numba", "coupling")

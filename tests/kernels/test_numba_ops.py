@@ -89,7 +89,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_curvature_agrees_with_the_portable_backend(name):
+def test_curvature_agrees_with_plain_torch(name):
     """As `test_second_derivatives_are_exact`, in a moment; every pair has its own weight."""
     x, y, a, b = X[:, :2], Y, VAR_X[:, :2], VAR_Y
     given = {"expect": (COST, FIELD, GAMMA), "usual": (x, y, a, b)}.get(name, (x, y, a, GAMMA))
@@ -204,6 +204,51 @@ def test_shapes_for_tracing_are_those_of_the_results(form):
     for call in calls:
         traced, real = shapes_when_traced(*call)
         assert traced == real, call[0]
+
+
+OPERATORS = {
+    "path_sums": lambda p, f: numba_ops.path_sums(*p, [0, 1]),
+    "path_least": lambda p, f: numba_ops.path_least(*p),
+    "path_loss_and_slopes": lambda p, f: numba_ops.path_loss_and_slopes(*p, 0.5),
+    "path_gradients": lambda p, f: numba_ops.path_gradients(f[:, 0, :2].T.repeat(3, 1)[:5], None, *p, True, True),
+    "path_pullback": lambda p, f: numba_ops.path_pullback(
+        p[6], None, None, *numba_ops.path_loss_and_slopes(*p, 0.5)[3:], *p, 0.5
+    ),
+    "path_coupling": lambda p, f: numba_ops.path_coupling(f.square(), *p[6:]),
+    "path_least_mask": lambda p, f: numba_ops.path_least_mask(f.square(), *p[6:]),
+    "path_expectations": lambda p, f: numba_ops.path_expectations(torch.stack([f, 2 * f]), f.square(), *p[6:]),
+}
+
+
+@pytest.mark.parametrize("mapped", ["everything", "the field", "all but the lengths"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_under_vmap_does_at_once_what_a_loop_does(monkeypatch, name, mapped):
+    values = (*(torch.stack([t, t.flip(0) + 1]) for t in (X, Y, VAR_X, VAR_Y, GAMMA)),)
+    lengths = torch.stack([LENGTHS_OF_BOTH, LENGTHS_OF_BOTH.flip(1)])
+    fields = torch.stack([FIELD, 1 - FIELD])
+    if mapped == "the field":
+        values = tuple(v[:1].expand_as(v) for v in values)
+    if mapped != "everything":
+        lengths = lengths[:1].expand_as(lengths)
+
+    def call(x, y, a, b, gamma, lengths, field):
+        return OPERATORS[name]((x, y, None, a, b, None, gamma, lengths, NONE, 0.0, None), field)
+
+    everything = (*values, lengths, fields)
+    axes = (*[None if mapped == "the field" else 0] * 5, 0 if mapped == "everything" else None, 0)
+    given = [t if axis == 0 else t[0] for t, axis in zip(everything, axes, strict=True)]
+    if name in ("path_sums", "path_least", "path_loss_and_slopes", "path_pullback") and mapped == "the field":
+        pytest.skip("nothing that it takes would be mapped")
+    runs = []
+    with monkeypatch.context() as patch:
+        patch.setattr(numba_ops, "run", lambda *args, own=numba_ops.run: runs.append(args) or own(*args))
+        found = torch.func.vmap(call, in_dims=axes)(*given)
+    assert len(runs) == 1  # without a rule torch would loop
+    for v in range(2):
+        truth = call(*(t[v] for t in everything))
+        for mine, one in zip(found, truth, strict=True) if isinstance(truth, tuple | list) else [(found, truth)]:
+            assert mine[v].shape == one.shape
+            assert torch.allclose(mine[v], one, rtol=1e-12)
 
 
 @pytest.mark.parametrize("lengths", [[[5, 3], [2, 3]], [[4, 3], [2, 4]], [[4, 0], [2, 3]], [[4, 3], [0, 3]]])
@@ -359,7 +404,7 @@ def test_a_gradient_that_is_not_finite_stays_with_its_pair():
 def test_a_derivative_that_is_not_finite_makes_all_gradients_of_its_pair_nan_and_no_other():
     """Even where one number of many is to blame: half a gradient would look like one."""
     field = torch.ones_like(COST)
-    field[1, 2, 1] = torch.inf
+    field[1, 3, 2] = torch.inf  # the last cell: no other cell depends on it
     weights = torch.tensor([1.0, torch.inf], dtype=torch.float64)
     for value, bad in (("soft_min", weights), ("coupling", field)):
         gradients = []
