@@ -120,6 +120,7 @@ def test_squared_or_not():
     assert np.allclose(udtw.dtw(X, Y, squared=False) ** 2, udtw.dtw(X, Y))
     assert np.allclose(udtw.euclidean(X, X + 1), 18)
     assert np.allclose(udtw.euclidean(X, X + 1, squared=False), np.sqrt(18))
+    assert udtw.dtw(None, None, cost=np.full((3, 3), -1.0), squared=False) == 0  # a cost of one's own may be negative
 
 
 def test_euclidean_with_lengths_ignores_padding():

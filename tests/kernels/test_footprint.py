@@ -1,12 +1,13 @@
 """Estimates of memory: what they grow with, and against what really is allocated."""
 
+import numpy as np
 import pytest
 import torch
 from torch.func import vmap
 
 import udtw
 from udtw import memory
-from udtw.kernels import footprint
+from udtw.kernels import cpu, engine, footprint
 from udtw.kernels.bands import Band
 from udtw.kernels.problem import Problem
 
@@ -79,6 +80,36 @@ def test_every_field_takes_its_copy_and_with_a_gradient_two_more(grad, grids):
     assert needed(5, "portable") - needed(3, "portable") == 2 * each
     built_in = footprint.needed(asked, "portable", "expectations", built_in=2)
     assert built_in == needed(2, "portable")
+
+
+class Asked(Exception):
+    """How many numbers of scratch memory a kernel asked for."""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(60, 60), (300, 100), (1500, 1200), (12_000, 12_000), (40_000, 500)])
+def test_the_estimate_of_scratch_memory_is_about_what_the_kernel_asks_for(monkeypatch, rows, columns):
+    def scratch(name, size, dtype):
+        if size > 1 and name == "work":
+            raise Asked(size)
+        return np.zeros(size, dtype)
+
+    monkeypatch.setattr(cpu, "scratch", scratch)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    asked = of_sequences(1, 16, rows, columns, requires_grad=True)
+    with pytest.raises(Asked) as refused:
+        engine.loss_terms(asked, 1.0)
+    [numbers] = refused.value.args
+    assert 0.8 * 4 * numbers < footprint.scratch(asked, "expectations", True) <= 4 * numbers
+
+
+def test_scratch_memory_is_counted_for_each_thread_that_has_a_pair(monkeypatch):
+    """Six tables for up to sixteen pairs at once, two diagonals longer than a pair is."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    one = 16 * 6 * (60 + 50 - 1 + 2) * 50 * 4
+    assert footprint.scratch(of_sequences(1, 64, 60, 50), "coupling", False) == 8 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "coupling", False) == 3 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "expectations", True) == 3 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "expectations", False) == 0
 
 
 def test_small_grids_are_not_estimated(monkeypatch):

@@ -6,7 +6,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
 from udtw.errors import GammaError, LengthError
-from udtw.kernels import numba_autograd, numba_ops  # noqa: F401 (the first gives the operators their derivatives)
+from udtw.kernels import numba_autograd, numba_ops, numba_vmap  # noqa: F401 (derivatives and rules of the operators)
 from udtw.kernels.bands import NONE
 
 RNG = torch.Generator().manual_seed(0)
