@@ -138,6 +138,8 @@ def test_euclidean_table():
 def test_progress_bar_counts_every_pair(capsys):
     udtw.pairwise(RNG.standard_normal((6, 10)), metric="dtw", progress=True)
     assert "100%" in capsys.readouterr().out
+    udtw.pairwise(RNG.standard_normal((6, 10)), metric="dtw")
+    assert not capsys.readouterr().out
 
 
 def test_a_table_that_does_not_fit_is_refused_with_an_estimate(monkeypatch):

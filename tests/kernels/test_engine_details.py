@@ -152,14 +152,15 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
     assert guarded.intact()
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(70, 1), (1, 70)])
+@pytest.mark.parametrize(("count", "rows", "columns"), [(3, 70, 1), (3, 1, 70), (1, 4, 40)])
 @pytest.mark.parametrize("uncertainty", ["steps", "joint"])
-def test_narrow_problems_in_stretches_stay_inside_their_scratch_memory(monkeypatch, rows, columns, uncertainty):
+def test_narrow_problems_in_stretches_stay_inside_their_rows(monkeypatch, count, rows, columns, uncertainty):
     """Tables are as wide as the shorter sequence, rows as the longer one."""
     guarded = GuardedScratch()
     monkeypatch.setattr(cpu, "scratch", guarded)
     monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
-    case = make_case(seed=5, **(USUAL | {"rows": rows, "columns": columns, "uncertainty": uncertainty}))
+    sizes = {"count": count, "rows": rows, "columns": columns}
+    case = make_case(seed=5, **(USUAL | sizes | {"uncertainty": uncertainty}))
     check(case, "portable", {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}, fixed_gamma=True, lam=0.0)
     assert guarded.intact()
 

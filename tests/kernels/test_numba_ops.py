@@ -415,3 +415,26 @@ def test_a_derivative_that_is_not_finite_makes_all_gradients_of_its_pair_nan_and
         assert gradients[0][1].isnan().all()
         assert torch.equal(gradients[0][0], gradients[1][0])
         assert torch.isfinite(gradients[1]).all()
+
+
+class Stopped(torch.autograd.Function):
+    """The identity, whose derivative is undefined: autograd then hands None to what was before it."""
+
+    @staticmethod
+    def forward(ctx, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def test_an_undefined_derivative_gives_none():
+    inputs = leaves((X, Y, VAR_X, VAR_Y))
+    x, y, a, b = inputs
+    by_library = udtw.align(*inputs).loss
+    by_operator = numba_ops.path_loss_and_slopes(x, y, None, a, b, None, GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None, 0.5)[
+        0
+    ]
+    for loss in (by_library, by_operator):
+        assert torch.autograd.grad(Stopped.apply(loss).sum(), inputs, allow_unused=True) == (None,) * 4

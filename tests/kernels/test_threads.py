@@ -127,6 +127,14 @@ def test_parallel_for_covers_every_item_once():
     assert (hits == 1).all()
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(("count", "grain"), [(20, 7), (21, 7), (3, 7), (1, 1), (0, 7)])
+def test_parallel_for_cuts_pieces_of_one_size_and_what_is_left(n_threads, count, grain):
+    pieces = []
+    parallel_for(lambda begin, end: pieces.append((begin, end)), count, grain, n_threads)
+    assert sorted(pieces) == [(begin, min(begin + grain, count)) for begin in range(0, count, grain)]
+
+
 def test_parallel_for_raises_what_a_task_raised():
     def task(begin, end):
         if begin >= 50:
