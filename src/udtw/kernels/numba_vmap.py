@@ -25,7 +25,7 @@ def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...
     names = [argument.name for argument in op._schema.arguments]
 
     def rule(info, in_dims, *args):
-        folded = []
+        folded: list[Any] = []
         for name, arg, dim in zip(names, args, in_dims, strict=True):
             if name == "mask" and arg is not None and (dim is not None or arg.shape[0] > 1):
                 pairs = folded[names.index("lengths")].shape[1] // info.batch_size  # the lengths come before the mask
