@@ -55,6 +55,17 @@ def test_one_sequence_against_a_batch():
     assert np.allclose(spread.loss, udtw.align(np.stack([X[0]] * 3), Y, np.stack([VAR_X[0]] * 3), VAR_Y).loss)
 
 
+@pytest.mark.parametrize("count", [2, 5])
+def test_one_sequence_against_as_many_as_it_has_steps_or_features(count):
+    """No axis is taken for another where their sizes agree by chance."""
+    x, y = RNG.standard_normal((5, 2)), RNG.standard_normal((count, 4, 2))
+    a, joint = RNG.uniform(0.5, 2, 5), RNG.uniform(0.5, 2, (5, 4))
+    for options in ({"var_x": a}, {"variance": joint}):
+        for found in (udtw.align(x, y, **options), udtw.align(x[None], y, **options)):
+            for b in range(count):
+                assert found.loss[b] == pytest.approx(udtw.align(x, y[b], **options).loss, rel=1e-12)
+
+
 def test_a_scalar_variance_and_one_sided_variance():
     assert np.allclose(
         udtw.align(X, Y, 2.0, 2.0).distance, udtw.align(X, Y, np.full((3, 9), 2.0), np.full((3, 7), 2.0)).distance

@@ -131,8 +131,11 @@ def test_euclidean_table():
     exact = ((X[:, None] - Y[None]) ** 2).sum((2, 3))
     assert np.allclose(udtw.pairwise(X, Y, "euclidean"), exact)
     assert np.allclose(udtw.pairwise(X, Y, "euclidean", normalize="length"), exact / 6)
+    for ragged in (RAGGED_X, RAGGED_X[:2]):
+        with pytest.raises(LengthError, match="one length"):
+            udtw.pairwise(ragged, metric="euclidean")
     with pytest.raises(LengthError, match="one length"):
-        udtw.pairwise(RAGGED_X, metric="euclidean")
+        udtw.pairwise(X, Y[:, :5], metric="euclidean")
 
 
 def test_progress_bar_counts_every_pair(capsys):
