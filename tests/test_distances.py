@@ -298,6 +298,7 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X, Y, gamma=-1), GammaError, "positive"),
         (lambda: udtw.align(X, Y[:2]), ShapeError, "Batch sizes"),
         (lambda: udtw.align(X, Y[..., :1]), ShapeError, "number of features"),
+        (lambda: udtw.align(torch.ones(3), torch.ones(3, device="meta")), ShapeError, "must be on one device"),
         (lambda: udtw.align(X[None], Y), ShapeError, r"\(B, N, d\)"),
         (lambda: udtw.align(X[:, :0], Y), LengthError, "at least one step"),
         (lambda: udtw.align(X[..., :0], Y[..., :0]), LengthError, "at least one step and one feature"),

@@ -45,7 +45,7 @@ class Selection:
 
 _KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or portable or extreme")
 _TORCH = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION, MEMORY), f"{NEVER} or extreme")
-_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED), f"{NEVER} or extreme")
+_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED, OPERATORS), f"{NEVER} or extreme or gradcheck or derivatives")
 DERIVATIVES = "gradcheck or derivatives or portable"
 _OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
 _PAIRS = Selection((SERIES, BLOCKS, PAIRWISE))

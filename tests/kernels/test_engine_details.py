@@ -6,6 +6,7 @@
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ import udtw
 from tests.kernels.test_memory import GuardedScratch
 from tests.problems import Case, make_case
 from udtw.kernels import cpu, engine
+from udtw.kernels.problem import DEVIATION, LOG_VARIANCE, ONE
 from udtw.prepare import prepare
 
 USUAL: dict[str, Any] = {
@@ -116,6 +118,36 @@ def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kin
     case = make_case(seed=5, **(USUAL | PROBLEMS[kind] | sizes))
     chosen = {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}
     check(case, "portable", chosen, fixed_gamma=True, lam=0.0)
+
+
+@pytest.mark.parametrize("lengths", [([5, 1, 5], [4, 4, 1]), ([5, 5, 1], [4, 1, 4]), ([1, 5, 3], [4, 4, 2])])
+def test_pairs_of_a_pack_that_end_sooner_than_others(lengths):
+    options = dict(zip(("lengths_x", "lengths_y"), map(torch.tensor, lengths), strict=True))
+    for name in ("usual", "no variance"):
+        check(problem(name), "enumeration", SUMS | PATHS, fixed_gamma=True, lam=0.0, **options)
+
+
+@pytest.mark.parametrize("backend", ["numba", "enumeration"])
+def test_the_uncertainty_of_a_certain_problem_is_none(backend):
+    asked, _, _ = prepare(torch.rand(2, 4, 1), torch.rand(2, 3, 1))
+    uncertain, length = engine.sums(asked, [LOG_VARIANCE, DEVIATION, ONE], backend).split((3, 1), 1)
+    assert not uncertain[:, 1:].any()
+    assert (length > 4).all()
+
+
+@pytest.mark.parametrize(
+    ("count", "n_threads", "piece_cells", "grain"),
+    [(64, 4, 10**9, 16), (65, 4, 10**9, 32), (1000, 2, 10**9, 512), (1000, 2, 1, 64), (1000, 2, 10_000, 128)],
+)
+def test_work_is_cut_into_whole_packs_for_every_thread(monkeypatch, count, n_threads, piece_cells, grain):
+    """Into one piece each, or up to eight where these are large."""
+    cut = []
+    monkeypatch.setattr(cpu, "SERIAL_CELLS", 0)
+    monkeypatch.setattr(cpu, "PIECE_CELLS", piece_cells)
+    monkeypatch.setattr(cpu, "parallel_for", lambda task, *sizes: cut.append(sizes))
+    series, ones = np.zeros((count, 8, 1)), np.ones(count)
+    cpu.sums(cpu.make_pairs(gamma=ones, length=np.full((2, count), 8), x=series, y=series), [], n_threads)
+    assert cut == [(count, grain, n_threads)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
