@@ -37,8 +37,6 @@ def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...
                 folded.append(arg)
 
         def split(out: Tensor, axis: int) -> Tensor:
-            if out.shape[axis] == 0:
-                return out.unsqueeze(axis).expand(*out.shape[:axis], info.batch_size, *out.shape[axis:])
             return out.unflatten(axis, (info.batch_size, out.shape[axis] // info.batch_size))
 
         result = op(*folded)
