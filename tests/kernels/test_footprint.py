@@ -78,8 +78,17 @@ def test_every_field_takes_its_copy_and_with_a_gradient_two_more(grad, grids):
     assert needed(5, "numba") - needed(3, "numba") == 2 * grids * 4 * 8 * 300 * 200
     each = footprint.PER_FIELD[grad] * 8 * 8 * 300 * (300 + 200)
     assert needed(5, "portable") - needed(3, "portable") == 2 * each
-    built_in = footprint.needed(asked, "portable", "expectations", built_in=2)
-    assert built_in == needed(2, "portable")
+    assert footprint.needed(asked, "portable", "expectations", built_in=2) == needed(2, "portable")
+    assert footprint.needed(asked, "portable", "expectations") == needed(0, "portable")
+
+
+def test_what_is_refused_is_what_is_needed(monkeypatch):
+    seen = []
+    monkeypatch.setattr(footprint, "_refuse", lambda needed, *_: seen.append(needed))
+    asked = problem(8, 300, 200)
+    for options in ({}, {"built_in": 2}, {"fields": [asked.cost]}):
+        footprint.refuse(asked, "portable", "expectations", **options)
+        assert seen.pop() == footprint.needed(asked, "portable", "expectations", **options)
 
 
 class Asked(Exception):
