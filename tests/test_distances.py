@@ -55,6 +55,17 @@ def test_one_sequence_against_a_batch():
     assert np.allclose(spread.loss, udtw.align(np.stack([X[0]] * 3), Y, np.stack([VAR_X[0]] * 3), VAR_Y).loss)
 
 
+@pytest.mark.parametrize("count", [2, 5])
+def test_one_sequence_against_as_many_as_it_has_steps_or_features(count):
+    """No axis is taken for another where their sizes agree by chance."""
+    x, y = RNG.standard_normal((5, 2)), RNG.standard_normal((count, 4, 2))
+    a, joint = RNG.uniform(0.5, 2, 5), RNG.uniform(0.5, 2, (5, 4))
+    for options in ({"var_x": a}, {"variance": joint}):
+        for found in (udtw.align(x, y, **options), udtw.align(x[None], y, **options)):
+            for b in range(count):
+                assert found.loss[b] == pytest.approx(udtw.align(x, y[b], **options).loss, rel=1e-12)
+
+
 def test_a_scalar_variance_and_one_sided_variance():
     assert np.allclose(
         udtw.align(X, Y, 2.0, 2.0).distance, udtw.align(X, Y, np.full((3, 9), 2.0), np.full((3, 7), 2.0)).distance
@@ -80,6 +91,17 @@ def test_many_features_by_matrix_product_equal_the_direct_sum(dim):
     x, y = RNG.standard_normal((2, 8, dim)) + 1000, RNG.standard_normal((2, 6, dim)) + 1000
     cost = ((x[:, :, None] - y[:, None]) ** 2).sum(3)
     assert np.allclose(udtw.align(x, y).distance, udtw.align(None, None, cost=cost).distance, rtol=1e-10)
+
+
+def test_lengths_of_one_side_alone():
+    """The other is as long as its array; padding may hold anything."""
+    padded = np.concatenate([X, np.full((3, 2, 2), np.nan)], axis=1)
+    expected = udtw.align(X, Y)
+    for found in (udtw.align(padded, Y, lengths_x=9), udtw.align(Y, padded, lengths_y=[9, 9, 9])):
+        assert np.allclose(found.loss, expected.loss, rtol=1e-12)
+    leaf = torch.from_numpy(padded).requires_grad_()
+    udtw.align(leaf, torch.from_numpy(Y), lengths_x=9).coupling.square().sum().backward()
+    assert torch.isfinite(leaf.grad).all()
 
 
 def test_debias_makes_self_distance_zero_and_leaves_the_regulariser():
@@ -109,6 +131,7 @@ def test_squared_or_not():
     assert np.allclose(udtw.dtw(X, Y, squared=False) ** 2, udtw.dtw(X, Y))
     assert np.allclose(udtw.euclidean(X, X + 1), 18)
     assert np.allclose(udtw.euclidean(X, X + 1, squared=False), np.sqrt(18))
+    assert udtw.dtw(None, None, cost=np.full((3, 3), -1.0), squared=False) == 0  # a cost of one's own may be negative
 
 
 def test_euclidean_with_lengths_ignores_padding():
@@ -116,6 +139,8 @@ def test_euclidean_with_lengths_ignores_padding():
     assert np.allclose(udtw.euclidean(padded, padded + 1, lengths_x=9, lengths_y=9), 18)
     with pytest.raises(LengthError, match="equal lengths"):
         udtw.euclidean(X, Y)
+    with pytest.raises(LengthError, match="equal lengths"):
+        udtw.euclidean(X, X, lengths_x=[9, 4, 2], lengths_y=[9, 4, 3])
 
 
 @pytest.mark.parametrize("backend", ["numba", "portable"])
@@ -273,8 +298,10 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X, Y, gamma=-1), GammaError, "positive"),
         (lambda: udtw.align(X, Y[:2]), ShapeError, "Batch sizes"),
         (lambda: udtw.align(X, Y[..., :1]), ShapeError, "number of features"),
+        (lambda: udtw.align(torch.ones(3), torch.ones(3, device="meta")), ShapeError, "must be on one device"),
         (lambda: udtw.align(X[None], Y), ShapeError, r"\(B, N, d\)"),
         (lambda: udtw.align(X[:, :0], Y), LengthError, "at least one step"),
+        (lambda: udtw.align(X[..., :0], Y[..., :0]), LengthError, "at least one step and one feature"),
         (lambda: udtw.align(X, Y, VAR_Y), ShapeError, r"one variance a step, shape \(9,\)"),
         (lambda: udtw.align(X, Y, VAR_X, variance=np.ones((3, 9, 7))), OptionError, "not both"),
         (lambda: udtw.align(X, Y, variance=np.ones((3, 7, 9))), ShapeError, "one entry a match"),

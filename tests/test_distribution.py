@@ -102,6 +102,21 @@ def test_forms_of_a_batch_and_of_one_pair():
     assert field.shape == other.shape == (3,)
 
 
+def test_the_temperature_is_one_unless_given():
+    cost = RNG.random((6, 5))
+    assert udtw.PathDistribution(cost).soft_min == udtw.PathDistribution(cost, 1.0).soft_min
+    assert udtw.PathDistribution(cost).soft_min != udtw.PathDistribution(cost, 0.9).soft_min
+
+
+def test_lengths_come_as_a_pair_of_numbers_or_arrays_or_as_a_table():
+    cost = RNG.random((2, 6, 5))
+    expected = [udtw.PathDistribution(cost[0, :6, :2]).soft_min, udtw.PathDistribution(cost[1, :3, :5]).soft_min]
+    for lengths in (([6, 3], [2, 5]), [[6, 2], [3, 5]], np.array([[6, 2], [3, 5]]), torch.tensor([[6, 2], [3, 5]])):
+        assert np.allclose(udtw.PathDistribution(cost, lengths=lengths).soft_min, expected, rtol=1e-13)
+    for lengths in ((6, 2), [6, 2], torch.tensor([[6, 2]])):
+        assert udtw.PathDistribution(cost[0], lengths=lengths).soft_min == pytest.approx(expected[0], rel=1e-13)
+
+
 def test_numpy_in_numpy_out():
     paths = udtw.PathDistribution(RNG.random((6, 5)).astype(np.float32))
     assert isinstance(paths.coupling, np.ndarray)
@@ -178,6 +193,17 @@ def test_costs_that_do_not_fit_float32_are_refused_and_fit_float64():
     assert udtw.PathDistribution(cost.astype(float), gamma=1e-9).soft_min == pytest.approx(2e30)
 
 
+def test_costs_must_fit_whatever_gamma_is():
+    """At a high temperature it is the sum of costs itself, below 1e37 in float32, that must fit."""
+    fits, does_not = (np.full((3, 3), 1e37 / 6 * share, np.float32) for share in (0.99, 1.01))
+    assert udtw.PathDistribution(fits, gamma=100.0).soft_min == pytest.approx(3 * float(fits[0, 0]), rel=1e-6)
+    for ask in ("soft_min", "coupling"):
+        with pytest.raises(RangeError, match="float64"):
+            getattr(udtw.PathDistribution(does_not, gamma=100.0), ask)
+    with pytest.raises(RangeError, match="float64"):
+        udtw.PathDistribution(does_not, gamma=100.0).sample()
+
+
 @pytest.mark.parametrize("gamma", [0, -1.0, np.nan, np.inf, torch.tensor([1.0, 0.0])])
 def test_gamma_must_be_positive(gamma):
     with pytest.raises(GammaError, match="positive finite"):
@@ -195,8 +221,16 @@ def test_shapes_and_lengths_and_backends_that_do_not_fit():
         udtw.PathDistribution(np.ones((2, 3, 3)), lengths=([3, 3], 0))
     with pytest.raises(LengthError, match="whole numbers"):
         udtw.PathDistribution(np.ones((2, 3, 3)), lengths=(2.5, 3))
-    with pytest.raises(ShapeError, match="cost's shape"):
-        udtw.PathDistribution(np.ones((2, 3, 3))).expect(np.ones((2, 3, 4)))
+    with pytest.raises(LengthError, match="got 3 items"):
+        udtw.PathDistribution(np.ones((2, 3, 3)), lengths=(3, 3, 3))
+    for table in (np.ones((3, 2), int), np.ones((2, 3), int), np.ones(2, int)):
+        with pytest.raises(LengthError, match=r"an array of shape \(2, 2\)"):
+            udtw.PathDistribution(np.ones((2, 3, 3)), lengths=table)
+    for field in (np.ones((2, 3, 4)), np.ones((3, 3, 3))):
+        with pytest.raises(ShapeError, match="field 0 must have the cost's shape"):
+            udtw.PathDistribution(np.ones((2, 3, 3))).expect(field)
+    with pytest.raises(ShapeError, match="at least one field"):
+        udtw.PathDistribution(np.ones((2, 3, 3))).expect()
     with pytest.raises(BackendError, match="not known"):
         udtw.PathDistribution(np.ones((2, 3, 3)), backend="cuda")
     with pytest.raises(BackendError, match="at most"):

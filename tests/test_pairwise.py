@@ -12,6 +12,7 @@ from udtw.errors import (
     LengthError,
     NonFiniteError,
     OptionError,
+    RangeError,
     ShapeError,
     SizeError,
     VarianceError,
@@ -101,6 +102,12 @@ def test_matrix_slices_give_the_same_result(monkeypatch):
     assert np.allclose(udtw.pairwise(X, metric="udtw"), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("metric", ["dtw", "udtw"])
+def test_values_that_do_not_fit_are_a_named_error(metric):
+    with pytest.raises(RangeError, match="float32"):
+        udtw.pairwise(np.full((2, 3), [[1e19], [-1e19]], np.float32), metric=metric)
+
+
 def test_missing_values_are_named_or_left_out():
     series = [np.array([1.0, np.nan, 2.0, 3.0]), np.array([1.0, 2.0])]
     with pytest.raises(NonFiniteError, match=r"X\[0\] holds \[nan\] at step 1"):
@@ -124,13 +131,18 @@ def test_euclidean_table():
     exact = ((X[:, None] - Y[None]) ** 2).sum((2, 3))
     assert np.allclose(udtw.pairwise(X, Y, "euclidean"), exact)
     assert np.allclose(udtw.pairwise(X, Y, "euclidean", normalize="length"), exact / 6)
+    for ragged in (RAGGED_X, RAGGED_X[:2]):
+        with pytest.raises(LengthError, match="one length"):
+            udtw.pairwise(ragged, metric="euclidean")
     with pytest.raises(LengthError, match="one length"):
-        udtw.pairwise(RAGGED_X, metric="euclidean")
+        udtw.pairwise(X, Y[:, :5], metric="euclidean")
 
 
 def test_progress_bar_counts_every_pair(capsys):
     udtw.pairwise(RNG.standard_normal((6, 10)), metric="dtw", progress=True)
     assert "100%" in capsys.readouterr().out
+    udtw.pairwise(RNG.standard_normal((6, 10)), metric="dtw")
+    assert not capsys.readouterr().out
 
 
 def test_a_table_that_does_not_fit_is_refused_with_an_estimate(monkeypatch):

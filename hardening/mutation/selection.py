@@ -15,6 +15,7 @@ PERFORMANCE = {
     "PORTABLE": "as NUMBA",
     "PER_FIELD": "as NUMBA",
     "SMALL_CELLS": "below which no memory is estimated",
+    "UNCHECKED_BYTES": "below which an estimate of memory is compared with nothing",
     "INNER": "options of the compiler",
     "OUTER": "options of the compiler",
     "MAX_CELLS": "the size up to which the oracle lists paths",
@@ -24,7 +25,8 @@ PERFORMANCE = {
 ENUMERATION = "tests/kernels/test_against_enumeration.py"
 FACTS, DISTANCES, DISTRIBUTION = "tests/test_facts.py", "tests/test_distances.py", "tests/test_distribution.py"
 OPERATORS, BANDS, PAIRWISE = "tests/kernels/test_numba_ops.py", "tests/kernels/test_bands.py", "tests/test_pairwise.py"
-SPECIFIED = "tests/kernels/test_engine_details.py"
+SPECIFIED, SERIES = "tests/kernels/test_engine_details.py", "tests/test_series.py"
+BLOCKS, MEMORY = "tests/test_pairwise_blocks.py", "tests/test_memory.py"
 NEVER = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
 """Tests that take long as plain Python, and say nothing about a mutant that others do not say sooner."""
 
@@ -41,12 +43,12 @@ class Selection:
         return [*self.tests, "-k", f"not ({self.without})"]
 
 
-_KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES), f"{NEVER} or portable or extreme")
-_TORCH = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or extreme")
-_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED), f"{NEVER} or extreme")
+_KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or portable or extreme")
+_TORCH = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION, MEMORY), f"{NEVER} or extreme")
+_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED, OPERATORS), f"{NEVER} or extreme or gradcheck or derivatives")
 DERIVATIVES = "gradcheck or derivatives or portable"
 _OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
-_PAIRS = Selection((PAIRWISE,))
+_PAIRS = Selection((SERIES, BLOCKS, PAIRWISE))
 
 MODULES = {
     "udtw.costs": _FRONT,
@@ -68,7 +70,7 @@ MODULES = {
     "udtw.kernels.cpu_rows": _KERNEL,
     "udtw.kernels.engine": _TORCH,
     "udtw.kernels.enumeration": _TORCH,
-    "udtw.kernels.footprint": Selection(("tests/kernels/test_footprint.py", "tests/test_memory.py")),
+    "udtw.kernels.footprint": Selection(("tests/kernels/test_footprint.py", MEMORY)),
     "udtw.kernels.generic": _TORCH,
     "udtw.kernels.numba_autograd": _OPERATORS,
     "udtw.kernels.numba_ops": _OPERATORS,
@@ -77,5 +79,5 @@ MODULES = {
     "udtw.kernels.problem": _TORCH,
     "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),
     "udtw.kernels.threads": Selection(("tests/kernels/test_threads.py",), "bits or hang"),
-    "udtw.memory": Selection(("tests/test_memory.py",), "huge"),
+    "udtw.memory": Selection((MEMORY,), "huge"),
 }

@@ -41,6 +41,15 @@ def test_a_fraction_of_one_is_no_band_and_a_fraction_of_zero_the_diagonal():
     assert np.array_equal(cells(0.0, 6, 11), cells(0, 6, 11))
 
 
+@pytest.mark.parametrize(
+    ("fraction", "n", "m", "radius"),
+    [(0.5, 7, 7, 3), (0.5, 8, 7, 3), (0.25, 5, 9, 1), (0.26, 5, 9, 2), (0.1, 30, 21, 2)],
+)
+def test_a_fraction_is_of_the_steps_from_end_to_end_of_the_shorter_sequence(fraction, n, m, radius):
+    assert np.array_equal(cells(fraction, n, m), cells(radius, n, m))
+    assert not np.array_equal(cells(fraction, n, m), cells(radius + 1, n, m))
+
+
 def test_itakura_is_symmetric_and_narrow_at_both_ends():
     band = cells("itakura", 21, 21)
     assert np.array_equal(band, band.T)

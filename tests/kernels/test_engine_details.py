@@ -3,8 +3,10 @@
 `test_against_enumeration` searches wider; `hardening.mutation` runs these first.
 """
 
+import os
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +14,8 @@ import udtw
 from tests.kernels.test_memory import GuardedScratch
 from tests.problems import Case, make_case
 from udtw.kernels import cpu, engine
+from udtw.kernels.problem import DEVIATION, LOG_VARIANCE, ONE
+from udtw.prepare import prepare
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -34,6 +38,7 @@ PROBLEMS = {
     "one pair, banded": {"count": 1, "band": 1, "columns": 6},
     "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
+    "more than a pack": {"count": 17, "rows": 3},
 }
 
 
@@ -115,6 +120,36 @@ def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kin
     check(case, "portable", chosen, fixed_gamma=True, lam=0.0)
 
 
+@pytest.mark.parametrize("lengths", [([5, 1, 5], [4, 4, 4]), ([5, 5, 5], [4, 4, 1]), ([1, 5, 3], [4, 4, 2])])
+def test_pairs_of_a_pack_that_end_sooner_than_others(lengths):
+    options = dict(zip(("lengths_x", "lengths_y"), map(torch.tensor, lengths), strict=True))
+    for name in ("usual", "no variance"):
+        check(problem(name), "enumeration", SUMS | PATHS, fixed_gamma=True, lam=0.0, **options)
+
+
+@pytest.mark.parametrize("backend", ["numba", "enumeration"])
+def test_the_uncertainty_of_a_certain_problem_is_none(backend):
+    asked, _, _ = prepare(torch.rand(2, 4, 1), torch.rand(2, 3, 1))
+    uncertain, length = engine.sums(asked, [LOG_VARIANCE, DEVIATION, ONE], backend).split((3, 1), 1)
+    assert not uncertain[:, 1:].any()
+    assert (length > 4).all()
+
+
+@pytest.mark.parametrize(
+    ("count", "n_threads", "piece_cells", "grain"),
+    [(64, 4, 10**9, 16), (65, 4, 10**9, 32), (1000, 2, 10**9, 512), (1000, 2, 1, 64), (1000, 2, 10_000, 128)],
+)
+def test_work_is_cut_into_whole_packs_for_every_thread(monkeypatch, count, n_threads, piece_cells, grain):
+    """Into one piece each, or up to eight where these are large."""
+    cut = []
+    monkeypatch.setattr(cpu, "SERIAL_CELLS", 0)
+    monkeypatch.setattr(cpu, "PIECE_CELLS", piece_cells)
+    monkeypatch.setattr(cpu, "parallel_for", lambda task, *sizes: cut.append(sizes))
+    series, ones = np.zeros((count, 8, 1)), np.ones(count)
+    cpu.sums(cpu.make_pairs(gamma=ones, length=np.full((2, count), 8), x=series, y=series), [], n_threads)
+    assert cut == [(count, grain, n_threads)]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_values_and_gradients_in_either_precision(dtype):
     case = problem("usual")
@@ -149,8 +184,76 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
     assert guarded.intact()
 
 
+@pytest.mark.parametrize(("count", "rows", "columns"), [(3, 70, 1), (3, 1, 70), (1, 4, 40)])
+@pytest.mark.parametrize("uncertainty", ["steps", "joint"])
+def test_narrow_problems_in_stretches_stay_inside_their_rows(monkeypatch, count, rows, columns, uncertainty):
+    """Tables are as wide as the shorter sequence, rows as the longer one."""
+    guarded = GuardedScratch()
+    monkeypatch.setattr(cpu, "scratch", guarded)
+    monkeypatch.setattr(cpu, "TABLE_CELLS", 1)
+    sizes = {"count": count, "rows": rows, "columns": columns}
+    case = make_case(seed=5, **(USUAL | sizes | {"uncertainty": uncertainty}))
+    check(case, "portable", {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}, fixed_gamma=True, lam=0.0)
+    assert guarded.intact()
+
+
 def test_the_kernels_are_chosen_for_floats_in_this_memory_only():
     choices = {torch.zeros(1): "numba", torch.zeros(1, device="meta"): "portable"}
     for tensor, backend in choices.items():
         assert engine.choose("auto", tensor) == backend
     assert engine.choose("auto", torch.zeros(1, dtype=torch.float16)) == "portable"
+
+
+@pytest.mark.parametrize("name", ["usual", "usual, masked", "two features", "joint variance", "cost with variances"])
+def test_transitions_of_any_kind_of_problem(name):
+    """The library itself asks for them with a ready-made cost only."""
+    case = problem(name)
+    options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
+    asked, _, _ = prepare(**({"x": None, "y": None} | case.tensors | options))
+    reached = engine.coupling(asked.replace(x=None, y=None, cost=asked.weighted_cost()), "portable") > 0
+    mine, truth = (engine.transitions(asked, backend) for backend in ("numba", "portable"))
+    assert close(mine[:, reached], truth[:, reached])
+
+
+def test_a_mean_cost_in_float32_keeps_its_digits_where_paths_outnumber_costs():
+    """At a high temperature Z is a huge number of paths, beside which their mean cost would be lost in rounding."""
+    case = make_case(seed=3, **(USUAL | {"rows": 30, "columns": 30, "count": 2, "gamma": 1e4}))
+    found, truth = (case.align("numba", dtype)[0].distance.double() for dtype in (torch.float32, torch.float64))
+    assert close(found / truth, torch.ones_like(truth), 1e-6)
+
+
+def test_a_gradient_is_made_ahead_where_one_in_other_than_gamma_is_likely():
+    x, y, noise = (torch.rand(2, 3, 1).add(0.5).requires_grad_() for _ in range(3))
+    certain, _, _ = prepare(x, y)
+    uncertain, _, _ = prepare(x, y.detach(), var_x=noise[..., 0].detach())
+    only_noise, _, _ = prepare(x.detach(), y.detach(), var_x=noise[..., 0])
+    constant, _, _ = prepare(x.detach(), y.detach())
+    warm = certain.replace(gamma=torch.ones(2, requires_grad=True))
+    for asked in (certain, uncertain, only_noise):
+        assert engine.expects_usual_gradient(asked, 1.0)
+    for asked in (constant, warm):
+        assert not engine.expects_usual_gradient(asked, 1.0)
+    with torch.no_grad():
+        assert not engine.expects_usual_gradient(certain, 1.0)
+    assert engine.expects_usual_gradient(certain, 0.0)  # without variances beta has no say
+    for beta in (1e-6, 1e6, -1e-6, -1e6):
+        assert engine.expects_usual_gradient(uncertain, beta)
+    for beta in (0.0, 0.9e-6, 1.1e6, -0.9e-6, -1.1e6):
+        assert not engine.expects_usual_gradient(uncertain, beta)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking a threaded process is what is tested
+def test_a_forked_child_gives_torch_one_thread():
+    """Its OpenMP threads did not survive the fork."""
+    assert engine.available_backends()["numba"] is None
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(torch.get_num_threads())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,12 +1,13 @@
 """Estimates of memory: what they grow with, and against what really is allocated."""
 
+import numpy as np
 import pytest
 import torch
 from torch.func import vmap
 
 import udtw
 from udtw import memory
-from udtw.kernels import footprint
+from udtw.kernels import cpu, engine, footprint
 from udtw.kernels.bands import Band
 from udtw.kernels.problem import Problem
 
@@ -46,6 +47,78 @@ def test_a_gradient_in_gamma_is_computed_in_double_precision():
     tilted = plain.replace(gamma=torch.ones(8, requires_grad=True))
     more = footprint.needed(tilted, "numba", "expectations") - footprint.needed(plain, "numba", "expectations")
     assert more >= 3 * 8 * 8 * 300 * 200  # the cost, its gradient, and that rounded
+
+
+def of_sequences(dim, count=2, rows=5, columns=4, **options):
+    x, y = torch.zeros(count, rows, dim, **options), torch.zeros(count, columns, dim, **options)
+    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), x=x, y=y)
+
+
+@pytest.mark.parametrize(("dim", "tables"), [(1, 2), (2, 3), (16, 3), (17, 4), (40, 4)])
+def test_a_cost_matrix_takes_few_grids_however_many_features(dim, tables):
+    """Differences are added up one feature at a time; a gradient keeps all of them."""
+    grid = 2 * 5 * 4 * 4
+    assert footprint.cost_matrix(of_sequences(dim)) == tables * grid
+    assert footprint.cost_matrix(of_sequences(dim, dtype=torch.float64)) == 2 * tables * grid
+    kept = dim if dim <= 16 else 0
+    assert footprint.cost_matrix(of_sequences(dim, requires_grad=True)) == (tables + kept) * grid
+    noisy = of_sequences(dim).replace(var_x=torch.ones(2, 5), var_y=torch.ones(2, 4))
+    assert footprint.cost_matrix(noisy) == (tables + 2) * grid
+    assert footprint.cost_matrix(problem(2, 5, 4)) == 0
+
+
+@pytest.mark.parametrize(("grad", "grids"), [(False, 1), (True, 3)])
+def test_every_field_takes_its_copy_and_with_a_gradient_two_more(grad, grids):
+    asked = problem(8, 300, 200, grad=grad)
+    field = torch.zeros(1, 1, 1).expand(8, 300, 200)
+
+    def needed(count, backend):
+        return footprint.needed(asked, backend, "expectations", fields=[field] * count)
+
+    assert needed(5, "numba") - needed(3, "numba") == 2 * grids * 4 * 8 * 300 * 200
+    each = footprint.PER_FIELD[grad] * 8 * 8 * 300 * (300 + 200)
+    assert needed(5, "portable") - needed(3, "portable") == 2 * each
+    assert footprint.needed(asked, "portable", "expectations", built_in=2) == needed(2, "portable")
+    assert footprint.needed(asked, "portable", "expectations") == needed(0, "portable")
+
+
+def test_what_is_refused_is_what_is_needed(monkeypatch):
+    seen = []
+    monkeypatch.setattr(footprint, "_refuse", lambda needed, *_: seen.append(needed))
+    asked = problem(8, 300, 200)
+    for options in ({}, {"built_in": 2}, {"fields": [asked.cost]}):
+        footprint.refuse(asked, "portable", "expectations", **options)
+        assert seen.pop() == footprint.needed(asked, "portable", "expectations", **options)
+
+
+class Asked(Exception):
+    """How many numbers of scratch memory a kernel asked for."""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(60, 60), (300, 100), (1500, 1200), (12_000, 12_000), (40_000, 500)])
+def test_the_estimate_of_scratch_memory_is_about_what_the_kernel_asks_for(monkeypatch, rows, columns):
+    def scratch(name, size, dtype):
+        if size > 1 and name == "work":
+            raise Asked(size)
+        return np.zeros(size, dtype)
+
+    monkeypatch.setattr(cpu, "scratch", scratch)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    asked = of_sequences(1, 16, rows, columns, requires_grad=True)
+    with pytest.raises(Asked) as refused:
+        engine.loss_terms(asked, 1.0)
+    [numbers] = refused.value.args
+    assert 0.8 * 4 * numbers < footprint.scratch(asked, "expectations", True) <= 4 * numbers
+
+
+def test_scratch_memory_is_counted_for_each_thread_that_has_a_pair(monkeypatch):
+    """Six tables for up to sixteen pairs at once, two diagonals longer than a pair is."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    one = 16 * 6 * (60 + 50 - 1 + 2) * 50 * 4
+    assert footprint.scratch(of_sequences(1, 64, 60, 50), "coupling", False) == 8 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "coupling", False) == 3 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "expectations", True) == 3 * one
+    assert footprint.scratch(of_sequences(1, 3, 60, 50), "expectations", False) == 0
 
 
 def test_small_grids_are_not_estimated(monkeypatch):

@@ -5,7 +5,8 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
-from udtw.kernels import numba_autograd, numba_ops  # noqa: F401 (the first gives the operators their derivatives)
+from udtw.errors import GammaError, LengthError
+from udtw.kernels import numba_autograd, numba_ops, numba_vmap  # noqa: F401 (derivatives and rules of the operators)
 from udtw.kernels.bands import NONE
 
 RNG = torch.Generator().manual_seed(0)
@@ -79,6 +80,31 @@ def test_third_derivatives_agree_with_the_portable_backend():
     assert torch.allclose(third("numba"), third("portable"), rtol=1e-9, atol=1e-9)
 
 
+SMALL = {
+    "usual": lambda b, x, y, a, v: udtw.align(x, y, a, v, beta=0.5, backend=b).loss,
+    "temperature": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), lam=0.3, backend=b).loss,
+    "coupling": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), backend=b).coupling,
+    "expect": lambda b, c, f, g: udtw.PathDistribution(c, g.square(), backend=b).expect(f, f * c)[1],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_curvature_agrees_with_plain_torch(name):
+    """As `test_second_derivatives_are_exact`, in a moment; every pair has its own weight."""
+    x, y, a, b = X[:, :2], Y, VAR_X[:, :2], VAR_Y
+    given = {"expect": (COST, FIELD, GAMMA), "usual": (x, y, a, b)}.get(name, (x, y, a, GAMMA))
+
+    def curvature(backend):
+        inputs = leaves(given)
+        value = SMALL[name](backend, *inputs)
+        weights = torch.linspace(0.5, 2, value.numel(), dtype=torch.float64).reshape(value.shape)
+        slopes = torch.autograd.grad((weights * value).sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum((s * s.detach()).sum() for s in slopes), inputs)
+
+    for mine, truth in zip(curvature("numba"), curvature("portable"), strict=True):
+        assert torch.allclose(mine, truth, rtol=1e-8, atol=1e-10)
+
+
 def _arguments(requires_grad: bool = True):
     def leaf(tensor):
         return tensor.clone().requires_grad_(requires_grad)
@@ -111,7 +137,7 @@ def test_opcheck_loss_and_slopes():
 
 USED_RESULTS = {
     "loss": (torch.tensor([2.0, 3.0]), None, None),
-    "mean loss": (torch.tensor(0.5).expand(2), None, None),
+    "mean loss": (torch.tensor(0.5, dtype=torch.float64).expand(2), None, None),  # a cast would lose the stride of zero
     "the loss's parts": (None, torch.tensor([2.0, 3.0]), torch.tensor([1.0, 1.5])),
     "other combination": (torch.tensor([2.0, 3.0]), None, torch.tensor([1.0, 9.0])),
     "distance": (None, torch.tensor([2.0, 3.0]), None),
@@ -135,6 +161,108 @@ def test_pullback(used):
 def test_opcheck_gradients():
     factors = normal(5, 2)
     torch.library.opcheck(numba_ops.path_gradients, (factors, FIELD, *_arguments(False), True, True))
+
+
+LENGTHS_OF_BOTH = torch.tensor([[4, 3], [2, 3]])
+FORMS = {
+    "steps": (X, Y, None, VAR_X, VAR_Y, None),
+    "sequences": (X, Y, None, None, None, None),
+    "joint": (X, Y, None, None, None, JOINT),
+    "cost": (None, None, COST, None, None, None),
+    "cost and joint": (None, None, COST, None, None, JOINT),
+}
+
+
+def shapes_when_traced(operator, *arguments):
+    def shapes(arguments):
+        found = operator(*arguments)
+        return [(f.shape, f.dtype) for f in (found if isinstance(found, tuple | list) else [found])]
+
+    on_meta = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments]
+    return shapes(on_meta), shapes(arguments)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_shapes_for_tracing_are_those_of_the_results(form):
+    problem = (*FORMS[form], GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None)
+    slopes = numba_ops.path_loss_and_slopes(*problem, 0.5)[3:]
+    calls = [
+        (numba_ops.path_sums, *problem, [0, 1, 3]),
+        (numba_ops.path_least, *problem),
+        (numba_ops.path_loss_and_slopes, *problem, 0.5),
+        (numba_ops.path_pullback, GAMMA, None, None, *slopes, *problem, 0.5),
+        (numba_ops.path_gradients, normal(5, 2), None, *problem, False, False),
+        (numba_ops.path_gradients, normal(5, 2), FIELD, *problem, True, True),
+    ]
+    if form == "cost":
+        described = (COST, *problem[6:])
+        calls += [
+            (numba_ops.path_coupling, *described),
+            (numba_ops.path_least_mask, *described),
+            (numba_ops.path_expectations, torch.stack([FIELD] * 3), *described),
+        ]
+    for call in calls:
+        traced, real = shapes_when_traced(*call)
+        assert traced == real, call[0]
+
+
+OPERATORS = {
+    "path_sums": lambda p, f: numba_ops.path_sums(*p, [0, 1]),
+    "path_least": lambda p, f: numba_ops.path_least(*p),
+    "path_loss_and_slopes": lambda p, f: numba_ops.path_loss_and_slopes(*p, 0.5),
+    "path_gradients": lambda p, f: numba_ops.path_gradients(f[:, 0, :2].T.repeat(3, 1)[:5], None, *p, True, True),
+    "path_pullback": lambda p, f: numba_ops.path_pullback(
+        p[6], None, None, *numba_ops.path_loss_and_slopes(*p, 0.5)[3:], *p, 0.5
+    ),
+    "path_coupling": lambda p, f: numba_ops.path_coupling(f.square(), *p[6:]),
+    "path_least_mask": lambda p, f: numba_ops.path_least_mask(f.square(), *p[6:]),
+    "path_expectations": lambda p, f: numba_ops.path_expectations(torch.stack([f, 2 * f]), f.square(), *p[6:]),
+}
+
+
+@pytest.mark.parametrize("mapped", ["everything", "the field", "all but the lengths"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_under_vmap_does_at_once_what_a_loop_does(monkeypatch, name, mapped):
+    values = (*(torch.stack([t, t.flip(0) + 1]) for t in (X, Y, VAR_X, VAR_Y, GAMMA)),)
+    lengths = torch.stack([LENGTHS_OF_BOTH, LENGTHS_OF_BOTH.flip(1)])
+    fields = torch.stack([FIELD, 1 - FIELD])
+    if mapped == "the field":
+        values = tuple(v[:1].expand_as(v) for v in values)
+    if mapped != "everything":
+        lengths = lengths[:1].expand_as(lengths)
+
+    def call(x, y, a, b, gamma, lengths, field):
+        return OPERATORS[name]((x, y, None, a, b, None, gamma, lengths, NONE, 0.0, None), field)
+
+    everything = (*values, lengths, fields)
+    axes = (*[None if mapped == "the field" else 0] * 5, 0 if mapped == "everything" else None, 0)
+    given = [t if axis == 0 else t[0] for t, axis in zip(everything, axes, strict=True)]
+    if name in ("path_sums", "path_least", "path_loss_and_slopes", "path_pullback") and mapped == "the field":
+        pytest.skip("nothing that it takes would be mapped")
+    runs = []
+    with monkeypatch.context() as patch:
+        patch.setattr(numba_ops, "run", lambda *args, own=numba_ops.run: runs.append(args) or own(*args))
+        found = torch.func.vmap(call, in_dims=axes)(*given)
+    assert len(runs) == 1  # without a rule torch would loop
+    for v in range(2):
+        truth = call(*(t[v] for t in everything))
+        for mine, one in zip(found, truth, strict=True) if isinstance(truth, tuple | list) else [(found, truth)]:
+            assert mine[v].shape == one.shape
+            assert torch.allclose(mine[v], one, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [[[5, 3], [2, 3]], [[4, 3], [2, 4]], [[4, 0], [2, 3]], [[4, 3], [0, 3]]])
+def test_operators_refuse_lengths_outside_of_the_arrays(lengths):
+    """Where lengths are traced nobody has looked at them before, and the kernels would read beside the arrays."""
+    with pytest.raises(LengthError, match=r"must lie between 1 and the padded length"):
+        numba_ops.path_sums(*FORMS["steps"], GAMMA, torch.tensor(lengths), NONE, 0.0, None, [0])
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, torch.inf, torch.nan])
+def test_operators_refuse_a_gamma_that_is_no_temperature(bad):
+    gamma = torch.tensor([1.0, bad], dtype=torch.float64)
+    with pytest.raises(GammaError, match="positive finite"):
+        numba_ops.path_sums(*FORMS["steps"], gamma, LENGTHS_OF_BOTH, NONE, 0.0, None, [0])
 
 
 def whole_alignment(x, y, a, b):
@@ -205,6 +333,34 @@ def test_vmap_over_coupling_and_expectations_with_a_shared_mask():
     assert torch.allclose(mean, reference.expect(FIELD))
 
 
+COSTS = normal(2, 3, 4, 3).square()  # two mapped calls with three pairs each
+MASK = torch.ones(2, 3, 4, 3, dtype=torch.bool)
+for hole in [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 2, 1), (1, 2, 3, 0)]:
+    MASK[hole] = False
+MAPPED_LENGTHS = torch.tensor([[4, 3, 2], [4, 4, 3]])
+MAPPED = {
+    "one mask a call": (lambda c, m, n: {"band": m}, MASK[:, 0], None),
+    "one mask a pair": (lambda c, m, n: {"band": m}, MASK, None),
+    "the same masks in every call": (lambda c, m, n: {"band": MASK[0]}, None, None),
+    "the same masks, other lengths": (lambda c, m, n: {"band": MASK[0], "lengths": (n, 3)}, None, MAPPED_LENGTHS),
+    "one mask a call, other lengths": (lambda c, m, n: {"band": m, "lengths": (n, 3)}, MASK[:, 0], MAPPED_LENGTHS),
+}
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+def test_vmap_over_masks_and_lengths_of_several_pairs(kind):
+    options, masks, lengths = MAPPED[kind]
+
+    def soft_min(cost, mask, n):
+        return udtw.PathDistribution(cost, 0.7, **options(cost, mask, n)).soft_min
+
+    axes = (0, None if masks is None else 0, None if lengths is None else 0)
+    found = torch.func.vmap(soft_min, in_dims=axes)(COSTS, masks, lengths)
+    for v in range(2):
+        one = (None if t is None else t[v] for t in (masks, lengths))
+        assert torch.allclose(found[v], soft_min(COSTS[v], *one), rtol=1e-13)
+
+
 def test_hessian_by_torch_func():
     def loss(x, backend):
         return udtw.align(x, Y[0], VAR_X[0], VAR_Y[0], backend=backend).loss
@@ -243,3 +399,42 @@ def test_a_gradient_that_is_not_finite_stays_with_its_pair():
     (again,) = leaves([X])
     udtw.align(again, Y).loss.sum().backward()
     assert torch.isfinite(again.grad).all()
+
+
+def test_a_derivative_that_is_not_finite_makes_all_gradients_of_its_pair_nan_and_no_other():
+    """Even where one number of many is to blame: half a gradient would look like one."""
+    field = torch.ones_like(COST)
+    field[1, 3, 2] = torch.inf  # the last cell: no other cell depends on it
+    weights = torch.tensor([1.0, torch.inf], dtype=torch.float64)
+    for value, bad in (("soft_min", weights), ("coupling", field)):
+        gradients = []
+        for derivative in (bad, torch.ones_like(bad)):
+            (cost,) = leaves([COST])
+            getattr(udtw.PathDistribution(cost, 0.7), value).backward(derivative)
+            gradients.append(cost.grad)
+        assert gradients[0][1].isnan().all()
+        assert torch.equal(gradients[0][0], gradients[1][0])
+        assert torch.isfinite(gradients[1]).all()
+
+
+class Stopped(torch.autograd.Function):
+    """The identity, whose derivative is undefined: autograd then hands None to what was before it."""
+
+    @staticmethod
+    def forward(ctx, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def test_an_undefined_derivative_gives_none():
+    inputs = leaves((X, Y, VAR_X, VAR_Y))
+    x, y, a, b = inputs
+    by_library = udtw.align(*inputs).loss
+    by_operator = numba_ops.path_loss_and_slopes(x, y, None, a, b, None, GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None, 0.5)[
+        0
+    ]
+    for loss in (by_library, by_operator):
+        assert torch.autograd.grad(Stopped.apply(loss).sum(), inputs, allow_unused=True) == (None,) * 4

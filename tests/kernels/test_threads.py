@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import udtw
-from udtw.kernels import cpu
-from udtw.kernels.threads import parallel_for
+from udtw.kernels import cpu, threads
+from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 
 BIG = {"count": 40, "length": 90}  # 324,000 cells: enough for more than one thread
 
@@ -127,6 +127,14 @@ def test_parallel_for_covers_every_item_once():
     assert (hits == 1).all()
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(("count", "grain"), [(20, 7), (21, 7), (3, 7), (1, 1), (0, 7)])
+def test_parallel_for_cuts_pieces_of_one_size_and_what_is_left(n_threads, count, grain):
+    pieces = []
+    parallel_for(lambda begin, end: pieces.append((begin, end)), count, grain, n_threads)
+    assert sorted(pieces) == [(begin, min(begin + grain, count)) for begin in range(0, count, grain)]
+
+
 def test_parallel_for_raises_what_a_task_raised():
     def task(begin, end):
         if begin >= 50:
@@ -139,3 +147,44 @@ def test_parallel_for_raises_what_a_task_raised():
 def test_parallel_for_really_runs_on_two_threads():
     both = threading.Barrier(2, timeout=60)
     parallel_for(lambda begin, end: both.wait(), 2, 1, 2)  # one thread alone would wait in vain
+
+
+def test_no_more_helpers_are_started_than_are_asked_for_or_have_a_core(monkeypatch):
+    monkeypatch.setattr(threads, "available_cores", lambda: 4)
+    pool = threads._Pool()
+    for count, expected in ((1, 1), (1, 1), (2, 2), (9, 3), (1, 3)):
+        done = threading.Semaphore(0)
+        before = set(threading.enumerate())
+        already = pool.size
+        pool.submit(done.release, count)
+        for _ in range(count):
+            assert done.acquire(timeout=60)
+        assert pool.size == expected
+        assert len(set(threading.enumerate()) - before) == expected - already
+    pool.forget()
+    assert pool.size == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_scratch_memory_is_kept_grows_and_starts_with_a_cache_line(dtype):
+    clear_scratch()
+    first = scratch("some", 10, np.dtype(dtype))
+    assert first.dtype == dtype
+    assert first.size >= 10
+    assert not first.any()
+    assert first.ctypes.data % 64 == 0
+    first[:] = 7
+    for size in (1, 10):
+        assert scratch("some", size, np.dtype(dtype)) is first
+    assert scratch("other", 10, np.dtype(dtype)) is not first
+    larger = scratch("some", 1000, np.dtype(dtype))
+    assert larger.size >= 1000
+    assert scratch("some", 10, np.dtype(dtype)) is larger
+    clear_scratch()
+    assert not scratch("some", 10, np.dtype(dtype)).any()
+
+
+def test_every_thread_has_scratch_memory_of_its_own():
+    with ThreadPoolExecutor(1) as pool:
+        theirs = pool.submit(scratch, "some", 10, np.dtype(np.float64)).result()
+    assert not np.shares_memory(theirs, scratch("some", 10, np.dtype(np.float64)))

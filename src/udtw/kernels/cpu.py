@@ -130,7 +130,7 @@ def _compile_first(call: Kernel, dtype: np.dtype) -> None:
     key = (call.__qualname__, dtype)
     if key not in _compiled:
         with _compiling:
-            call(0, 0, 1, scratch("work", 1, dtype), np.zeros((5, 1), np.int64))
+            call(0, 0, 1, scratch("work", 1, dtype), np.zeros((3, 1), np.int64))
             _compiled.add(key)
 
 
@@ -147,7 +147,7 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
 
     def task(begin: int, end: int) -> None:
         work = scratch("work", 1, dtype)
-        limits = scratch("limits", 5 * diagonals, np.dtype(np.int64))[: 5 * diagonals].reshape(5, diagonals)
+        limits = scratch("limits", 3 * diagonals, np.dtype(np.int64))[: 3 * diagonals].reshape(3, diagonals)
         status = call(begin, end, pack, work, limits)
         if status > 0:
             status = call(begin, end, pack, scratch("work", status, dtype), limits)

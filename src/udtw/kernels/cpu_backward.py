@@ -60,7 +60,6 @@ from udtw.kernels.cpu_pack import (
     diagonal,
     field_row,
     guard_above,
-    guard_below,
     load_sequences,
     scatter,
     set_limits,
@@ -128,9 +127,7 @@ def sweep_backward(w, d, at, table1, table2, with_adjoint):
     """One diagonal of π and W from the two after it. The last cell of a pair has no successor but its ``seed``."""
     r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
     coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
-    guard_below(w, d, coupling + r, zero)
     if with_adjoint:
-        guard_below(w, d, adjoint + r, zero)
         adjoint_row(
             w, d.begin, d.end, d.pack, table1, table1 + size, table2 + 2 * size,
             table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
@@ -151,8 +148,6 @@ def sweep_backward_usual(w, d, at, table1, table2, sequences, shift):
     xs, ys, var_x, var_y = sequences
     r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
     coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
-    guard_below(w, d, coupling + r, zero)
-    guard_below(w, d, adjoint + r, zero)
     usual_gradient_row(
         w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift,
         table1, table1 + size, table2 + 2 * size, table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
@@ -239,7 +234,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
-    ``limits`` is (5, N + M − 1) integer scratch.
+    ``limits`` is (3, N + M − 1) integer scratch.
     """
     pairs, factors, w, limits, sums = borrow_pairs(pairs), borrow(factors), borrow(w), borrow(limits), borrow(sums)
     grads = borrow_gradients(grads)
@@ -283,9 +278,9 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
+        set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
-        fill(w, at.coupling, at.adjoint + 3 * row, zero)
+        fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls on the way back
         fill(w, at.tilt, at.sequences, zero)
         fill(w, at.seed, at.seed + row, zero)
         for k in range(last_segment * segment):
@@ -303,7 +298,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
             for k in range(start, ahead):
                 d = diagonal(limits, k, pack, first)
                 sweep_forward(
-                    w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[4, k]
+                    w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[2, k]
                 )
                 for p in range(pack if k >= soonest else 0):
                     b = first + p
@@ -320,7 +315,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                 return BAD_VALUE
             for k in range(stop - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
-                table1, table2 = limits[4, min(k + 1, diagonals - 1)], limits[4, min(k + 2, diagonals - 1)]
+                table1, table2 = limits[2, min(k + 1, diagonals - 1)], limits[2, min(k + 2, diagonals - 1)]
                 if k + 1 >= soonest:
                     set_seeds(w, at.seed, pairs.length, first, pack, k)
                 if used[USUAL]:

@@ -67,7 +67,7 @@ def start_soft_min(w, state, row, pack, unreachable):
     fill(w, state, power, w.dtype.type(1))
     fill(w, power, power + 3 * row, unreachable)
     fill(w, power + 3 * row, power + 9 * row, w.dtype.type(0))
-    for t in range(power + row, power + row + pack):  # diagonal −2 lies in row −2 mod 3 = 1
+    for t in range(power + row, power + row + pack):  # diagonal −2 lies in row −2 mod 3 = 1; only diagonal 0 looks
         w[t] = 0
 
 
@@ -87,8 +87,6 @@ def step_soft_min(
         with_pulls, by_cost, pull_up, pull_left, pull_corner,
         with_rest, rest_field, rest + r, rest + r1, rest + r2,
     )  # fmt: skip
-    if d.k == 0:
-        fill(w, state + power + row, state + power + row + d.pack, unreachable)
     apply_mask(w, power + r, d, pairs.mask, unreachable)
     guard_above(w, d, power + r, unreachable)
 
@@ -125,7 +123,7 @@ def alarmed(w, alarm):
 def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limits, out):
     """``out[b] = [soft_min, E[F] for F in wanted]`` for pairs [begin, end), ``pack_size`` at a time.
 
-    ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (5, N + M − 1) integer scratch.
+    ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (3, N + M − 1) integer scratch.
     """
     pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
@@ -152,7 +150,7 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
         spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
         spread_theta(w, theta, row, pairs, first, pack)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
+        set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, state, row, pack, unreachable)
         fill(w, means, means + 3 * count * row, w.dtype.type(0))
         for k in range(rows + columns - 1):
@@ -212,7 +210,7 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
         spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
+        set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, state, row, pack, unreachable)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)

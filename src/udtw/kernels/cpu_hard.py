@@ -53,7 +53,7 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequence_rows, pairs, row, first, pack, rows, columns)
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
-        set_limits(limits, pairs.band, first if pairs.band.shape[1] > 1 else 0, rows, columns)
+        set_limits(limits, pairs.band, first, rows, columns)
         fill(w, value, value + 3 * row, unreachable)
         for t in range(value + row, value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
             w[t] = 0
@@ -67,8 +67,6 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
                 write_choices(w, d, row, value, pairs.length, choice)
             guard_below(w, d, value + r, unreachable)
             hard_min_row(w, d.begin, d.end, pack, cost, value + r, value + r1, value + r2)
-            if k == 0:
-                fill(w, value + row, value + row + pack, unreachable)
             apply_mask(w, value + r, d, pairs.mask, unreachable)
             guard_above(w, d, value + r, unreachable)
             for p in range(pack):

@@ -109,8 +109,8 @@ def spread_factors(w, at, pairs, factors, used, first, pack):
 
 @njit(**INNER)
 def place_tables(limits, pack, start, stop, first_table, row):
-    """``limits[4, k]``: where diagonal k's positions count from in the first table."""
+    """``limits[2, k]``: where diagonal k's positions count from in the first table."""
     at = first_table + row
     for k in range(start, stop):
-        limits[4, k] = at - (limits[0, k] + 1) * pack
+        limits[2, k] = at - (limits[0, k] + 1) * pack
         at += (limits[1, k] - limits[0, k]) * pack

@@ -33,7 +33,7 @@ Pairs = namedtuple(
         "index",  # (2, B): which sequence of x and of y pair b compares
         "length",  # (2, B): how many of their steps are real
         "gamma",  # (B,) float64
-        "band",  # (2, 1 or B, N): first and one past the last admissible column of each row; (2, 0, 0) without a band
+        "band",  # (2, B, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
         "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
     ],
 )
@@ -55,7 +55,8 @@ BUILT_IN = 4
 Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end", "below", "above"])
 """Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
 
-Positions [below, begin) and [end, above) hold no cell of it, but neighbouring diagonals look there.
+Positions [below, begin) and [end, above) hold no cell of it, but neighbouring diagonals look there; not further, since
+from one diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
 """
 
 
@@ -63,16 +64,15 @@ Positions [below, begin) and [end, above) hold no cell of it, but neighbouring d
 def diagonal(limits, k, pack, first):
     low, high = limits[0, k], limits[1, k]
     begin, end = (low + 1) * pack, (high + 1) * pack
-    return Diagonal(k, pack, first, low, high, begin, end, limits[2, k] * pack, (limits[3, k] + 2) * pack)
+    return Diagonal(k, pack, first, low, high, begin, end, begin - pack, end + pack)
 
 
 @njit(**INNER)
 def set_limits(limits, band, band_index, rows, columns):
-    """Fill ``limits`` (4, rows + columns): rows [low, high) of each diagonal, and the widest among its neighbours."""
+    """Fill ``limits[:2]``: rows [low, high) of each diagonal."""
     lower = 0
     upper = 0
-    count = rows + columns - 1
-    for k in range(count):
+    for k in range(rows + columns - 1):
         if band.shape[1] > 0:
             while lower < rows and lower + band[1, band_index, lower] <= k:
                 lower += 1
@@ -83,12 +83,6 @@ def set_limits(limits, band, band_index, rows, columns):
         else:
             limits[0, k] = max(0, k - columns + 1)
             limits[1, k] = min(rows, k + 1)
-    for k in range(count):
-        limits[2, k] = limits[0, k]
-        limits[3, k] = limits[1, k]
-        for other in range(max(k - 2, 0), min(k + 3, count)):
-            limits[2, k] = min(limits[2, k], limits[0, other])
-            limits[3, k] = max(limits[3, k], limits[1, other])
 
 
 @njit(**INNER)

@@ -248,8 +248,7 @@ def _save_pullback(ctx, inputs, output):
 
 
 def _pullback_backward(ctx, *cotangents):
-    empty = cotangents[0].new_zeros(0)
-    (_, by_cost, by_log, _, _), _, *by_tensors = _gradients_backward(ctx, *cotangents, empty, empty)
+    (_, by_cost, by_log, _, _), _, *by_tensors = _gradients_backward(ctx, *cotangents, None, None)
     by_sums = (torch.add(by_cost, by_log, alpha=ctx.beta), by_cost, by_log)
     kept = [by if given else None for by, given in zip(by_sums, ctx.given, strict=True)]
     return *kept, *[None] * 6, *by_tensors[:7], *[None] * 5

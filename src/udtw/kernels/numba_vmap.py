@@ -25,30 +25,24 @@ def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...
     names = [argument.name for argument in op._schema.arguments]
 
     def rule(info, in_dims, *args):
-        folded = []
+        folded: list[Any] = []
         for name, arg, dim in zip(names, args, in_dims, strict=True):
             if name == "mask" and arg is not None and (dim is not None or arg.shape[0] > 1):
-                folded.append(
-                    _fold(info.batch_size, dim, arg.expand(args_batch(args), -1, -1) if dim is None else arg, 0)
-                )
+                pairs = folded[names.index("lengths")].shape[1] // info.batch_size  # the lengths come before the mask
+                each = arg.unsqueeze(0) if dim is None else arg.movedim(dim, 0)  # one or each, one mask or one a pair
+                folded.append(each.expand(info.batch_size, pairs, -1, -1).flatten(0, 1))
             elif name in batch_axes and isinstance(arg, Tensor):
                 folded.append(_fold(info.batch_size, dim, arg, batch_axes[name]))
             else:
                 folded.append(arg)
 
         def split(out: Tensor, axis: int) -> Tensor:
-            if out.shape[axis] == 0:
-                return out.unsqueeze(axis).expand(*out.shape[:axis], info.batch_size, *out.shape[axis:])
             return out.unflatten(axis, (info.batch_size, out.shape[axis] // info.batch_size))
 
         result = op(*folded)
         if isinstance(out_axes, int):
             return split(result, out_axes), out_axes
         return tuple(split(r, a) for r, a in zip(result, out_axes, strict=True)), out_axes
-
-    def args_batch(args):
-        lengths = args[names.index("lengths")]
-        return lengths.shape[1]
 
     torch.library.register_vmap(op._schema.name, rule)
 

@@ -1,0 +1,115 @@
+"""How the table of all pairs is cut: every pair once, in pieces of the size that is wanted, whoever computes them."""
+
+import numpy as np
+import pytest
+
+import udtw
+from udtw import pairwise_blocks, spread
+from udtw.kernels.bands import Band
+from udtw.pairwise_blocks import Request, blocks, workspace_bytes
+from udtw.series import load_series
+
+RNG = np.random.default_rng(0)
+STEPS = 4
+CELLS = STEPS * STEPS
+
+
+def request(n: int, m: int, symmetric: bool = False) -> Request:
+    left, right = (load_series("X", RNG.standard_normal((count, STEPS))) for count in (n, m))
+    return blocks(left, left if symmetric else right, symmetric, Band(), 1.0, 1, "numba")
+
+
+def times_computed(asked: Request, pieces) -> np.ndarray:
+    table = np.zeros((len(asked.left), len(asked.right)), int)
+    for i, j in pieces:
+        np.add.at(table, (i, j), 1)
+    return table
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 5, 11, 1000])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_blocks_hold_every_pair_once_and_no_more_cells_than_wanted(monkeypatch, pairs, symmetric):
+    monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", pairs * CELLS)
+    asked = request(7, 7 if symmetric else 5, symmetric)
+    found = list(asked._blocks())
+    wanted = np.triu(np.ones((7, 7), int)) if symmetric else np.ones((7, 5), int)
+    assert np.array_equal(times_computed(asked, ((b.i, b.j) for b in found)), wanted)
+    assert sum(len(block.i) for block in found) == asked.total == wanted.sum()
+    assert max(len(block.i) for block in found) <= pairs
+
+
+def test_series_of_like_length_are_side_by_side():
+    ragged = load_series("X", [np.ones(n) for n in (5, 2, 4, 2)])
+    [block] = blocks(ragged, ragged, False, Band(), 1.0, 1, "numba")._blocks()
+    assert block.lengths[0].tolist() == sorted(block.lengths[0])
+    assert block.lengths[1, :4].tolist() == [2, 2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "largest", "edge"),
+    [(2, 3, 3), (2, 100, 4), (35, 100, 2), (35, 1, 1)],
+    ids=["not larger than a tile", "a fair share", "not smaller than a block", "one pair"],
+)
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_tiles_hold_every_pair_once_and_are_of_a_fair_size(monkeypatch, tasks, largest, edge, symmetric):
+    monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", 4 * CELLS)
+    monkeypatch.setattr(pairwise_blocks, "TILE_CELLS", largest**2 * CELLS)
+    monkeypatch.setattr(spread, "shares", lambda total: [range(1)] * tasks)
+    asked = request(8, 8 if symmetric else 5, symmetric)
+    tiles = asked._tiles()
+    assert len(tiles[0][0]) == len(tiles[0][1]) == edge
+    table = times_computed(asked, (np.meshgrid(r, c, indexing="ij") for r, c in tiles))
+    assert table.max() == 1
+    assert (np.triu(table) if symmetric else table).sum() == asked.total
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_table_filled_elsewhere_is_the_same(monkeypatch, symmetric, parts):
+    """Tiles come back in any order; each is sent only the series that it needs, and counts towards the progress."""
+    monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", 4 * CELLS)
+    monkeypatch.setattr(spread, "shares", lambda total: [range(1)] * 50)
+    asked = request(7, 7 if symmetric else 5, symmetric)
+
+    def value(block):
+        ones = np.arange(1, parts + 1)[:, None]
+        return ones * (block.left.values[block.i, 0, 0] + 3 * block.right.values[block.j, 1, 0])
+
+    def elsewhere(function, tasks):
+        monkeypatch.setattr(spread, "chosen", lambda: False)  # a worker does not hand out work again
+        assert all(len(task[0].left) <= 2 and task[0].threads == 1 for task in tasks)
+        return ((k, function(*tasks[k])) for k in reversed(range(len(tasks))))
+
+    expected = asked.fill(parts, value, lambda pairs: None)
+    monkeypatch.setattr(spread, "chosen", lambda: True)
+    monkeypatch.setattr(spread, "spread", elsewhere)
+    advanced: list[int] = []
+    found = asked.fill(parts, value, advanced.append)
+    assert np.array_equal(found, expected)
+    assert sum(advanced) == asked.total
+
+
+@pytest.mark.parametrize("metric", ["dtw", "udtw"])
+@pytest.mark.parametrize(("dim", "backend", "fused"), [(1, "numba", True), (16, "numba", True), (17, "numba", False),
+                                                       (1, "portable", False)])  # fmt: skip
+def test_cost_matrices_are_made_only_where_the_kernel_cannot_read_the_series(monkeypatch, metric, dim, backend, fused):
+    made = []
+    own = pairwise_blocks._by_problems
+    monkeypatch.setattr(pairwise_blocks, "_by_problems", lambda *args: made.append(args) or own(*args))
+    X = RNG.standard_normal((3, STEPS, dim))
+    found = udtw.pairwise(X, metric=metric, backend=backend)
+    assert bool(made) != fused
+    single = udtw.dtw if metric == "dtw" else lambda x, y: udtw.align(x, y).loss
+    assert found[0, 2] == pytest.approx(single(X[0], X[2]), rel=1e-10)
+
+
+def test_a_block_takes_memory_for_each_of_its_pairs():
+    few, many = load_series("X", np.zeros((3, 10))), load_series("X", np.zeros((5, 10)))
+    each = pairwise_blocks.PAIR_BYTES
+    assert workspace_bytes(few, many) == 15 * each
+    long = load_series("X", np.zeros((3, 5000)))
+    assert workspace_bytes(long, long) == 3 * each  # a row of the table at least
+    wide = load_series("X", np.zeros((1000, 1000)))
+    assert workspace_bytes(wide, wide) == 1000 * each
+    short = load_series("X", np.zeros((1000, 10)))
+    assert workspace_bytes(short, short) == pairwise_blocks.BLOCK_CELLS // 100 * each
