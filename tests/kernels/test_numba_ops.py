@@ -334,31 +334,42 @@ def test_vmap_over_coupling_and_expectations_with_a_shared_mask():
 
 
 COSTS = normal(2, 3, 4, 3).square()  # two mapped calls with three pairs each
-MASK = torch.ones(2, 3, 4, 3, dtype=torch.bool)
-for hole in [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 2, 1), (1, 2, 3, 0)]:
-    MASK[hole] = False
-MAPPED_LENGTHS = torch.tensor([[4, 3, 2], [4, 4, 3]])
+MASKS = torch.ones(2, 3, 4, 3, dtype=torch.bool)
+for hole in [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 2, 1), (1, 1, 3, 0)]:
+    MASKS[hole] = False
 MAPPED = {
-    "one mask a call": (lambda c, m, n: {"band": m}, MASK[:, 0], None),
-    "one mask a pair": (lambda c, m, n: {"band": m}, MASK, None),
-    "the same masks in every call": (lambda c, m, n: {"band": MASK[0]}, None, None),
-    "the same masks, other lengths": (lambda c, m, n: {"band": MASK[0], "lengths": (n, 3)}, None, MAPPED_LENGTHS),
-    "one mask a call, other lengths": (lambda c, m, n: {"band": m, "lengths": (n, 3)}, MASK[:, 0], MAPPED_LENGTHS),
+    "one mask a call": lambda m, n: {"band": m[0]},
+    "one mask a pair": lambda m, n: {"band": m},
+    "one mask a call, other lengths": lambda m, n: {"band": m[0], "lengths": (n, 3)},
+    "one mask a pair, other lengths": lambda m, n: {"band": m, "lengths": (n, 3)},
 }
 
 
+@pytest.mark.parametrize(
+    ("calls", "axes"), [(2, (0, 0, 0)), (2, (0, None, 0)), (2, (0, 0, None)), (2, (3, 3, 1)), (1, (0, 0, 0))]
+)
+@pytest.mark.parametrize("pairs", [2, 3])
 @pytest.mark.parametrize("kind", MAPPED)
-def test_vmap_over_masks_and_lengths_of_several_pairs(kind):
-    options, masks, lengths = MAPPED[kind]
+def test_vmap_over_masks_and_lengths_of_several_pairs(kind, pairs, calls, axes):
+    """Mapped over the first axis, the last, or not at all."""
+    lengths = torch.tensor([[4, 3, 2], [4, 4, 3]])
 
     def soft_min(cost, mask, n):
-        return udtw.PathDistribution(cost, 0.7, **options(cost, mask, n)).soft_min
+        return udtw.PathDistribution(cost, 0.7, **MAPPED[kind](mask, n)).soft_min
 
-    axes = (0, None if masks is None else 0, None if lengths is None else 0)
-    found = torch.func.vmap(soft_min, in_dims=axes)(COSTS, masks, lengths)
-    for v in range(2):
-        one = (None if t is None else t[v] for t in (masks, lengths))
-        assert torch.allclose(found[v], soft_min(COSTS[v], *one), rtol=1e-13)
+    mapped = [t[:calls, :pairs] if axis is not None else t[:1, :pairs].expand_as(t[:, :pairs])
+              for t, axis in zip((COSTS, MASKS, lengths), axes, strict=True)]  # fmt: skip
+    given = [t[0] if axis is None else t.movedim(0, axis) for t, axis in zip(mapped, axes, strict=True)]
+    found = torch.func.vmap(soft_min, in_dims=axes)(*given)
+    for v in range(calls):
+        assert torch.allclose(found[v], soft_min(*(t[v] for t in mapped)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (4, 1)])
+def test_vmap_over_costs_of_one_row_or_column_with_masks(shape):
+    costs, mask = COSTS[:, :, : shape[0], : shape[1]], torch.ones(3, *shape, dtype=torch.bool)
+    found = torch.func.vmap(lambda cost: udtw.PathDistribution(cost, band=mask).soft_min)(costs)
+    assert torch.allclose(found, costs.sum((2, 3)), rtol=1e-13)
 
 
 def test_hessian_by_torch_func():
