@@ -286,6 +286,10 @@ def test_variances_must_be_positive(backend, bad):
     joint[0, 1, 2] = bad
     with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is"):
         udtw.align(X, Y, variance=joint, backend=backend)
+    b = VAR_Y.copy()
+    b[1, -1] = bad
+    with pytest.raises(VarianceError, match=r"var_y\[1, 6\] is"):
+        udtw.align(X, Y, VAR_X, b, backend=backend)
     joint[2, 8, 6] = bad  # the first is named
     with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is .* \(2 value\(s\) are not\)"):
         udtw.dtw(X, Y, variance=joint, backend=backend)

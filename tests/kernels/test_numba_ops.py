@@ -412,6 +412,18 @@ def test_a_gradient_that_is_not_finite_stays_with_its_pair():
     assert torch.isfinite(again.grad).all()
 
 
+@pytest.mark.parametrize("value", ["distance", "regularizer"])
+def test_a_gradient_that_is_not_finite_leaves_nothing_behind(value):
+    gradients = []
+    for last in (1.0, torch.inf, torch.nan, 1.0):
+        x, var_x = leaves((X, VAR_X))
+        weights = torch.tensor([1.0, last], dtype=torch.float64)
+        getattr(udtw.align(x, Y, var_x, VAR_Y, beta=0.3), value).backward(weights)
+        gradients.append(torch.cat([x.grad.flatten(1), var_x.grad], dim=1))
+    assert torch.equal(gradients[0], gradients[-1])
+    assert all(torch.equal(found[0], gradients[0][0]) for found in gradients)
+
+
 def test_a_derivative_that_is_not_finite_makes_all_gradients_of_its_pair_nan_and_no_other():
     """Even where one number of many is to blame: half a gradient would look like one."""
     field = torch.ones_like(COST)
