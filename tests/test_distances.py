@@ -7,6 +7,7 @@ import torch
 import udtw
 from udtw.errors import (
     BackendError,
+    BandError,
     GammaError,
     LengthError,
     NonFiniteError,
@@ -276,6 +277,26 @@ def test_nan_and_infinity_are_named_with_their_place(backend, dim, bad):
 
 
 @pytest.mark.parametrize("backend", ["numba", "portable"])
+def test_a_gamma_of_each_pair_and_a_mask_without_a_path_are_refused_by_every_backend(backend):
+    with pytest.raises(GammaError, match="positive"):
+        udtw.align(torch.from_numpy(X), torch.from_numpy(Y), gamma=torch.tensor([1.0, -1.0, 1.0]), backend=backend)
+    mask = np.ones((9, 7), bool)
+    mask[4] = False
+    with pytest.raises(BandError, match="leaves no path for pair 0"):
+        udtw.align(X, Y, band=mask, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["numba", "portable"])
+def test_beta_may_be_learned(backend):
+    beta = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
+    tensors = [torch.from_numpy(one) for one in (X, Y, VAR_X, VAR_Y)]
+    found = udtw.align(*tensors, beta=beta, backend=backend)
+    assert torch.allclose(found.loss, udtw.align(*tensors, beta=0.4, backend=backend).loss)
+    (gradient,) = torch.autograd.grad(found.loss.sum(), beta)
+    assert torch.allclose(gradient, found.regularizer.sum())
+
+
+@pytest.mark.parametrize("backend", ["numba", "portable"])
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_variances_must_be_positive(backend, bad):
     a = VAR_X.copy()
@@ -288,8 +309,10 @@ def test_variances_must_be_positive(backend, bad):
         udtw.align(X, Y, variance=joint, backend=backend)
     b = VAR_Y.copy()
     b[1, -1] = bad
-    with pytest.raises(VarianceError, match=r"var_y\[1, 6\] is"):
-        udtw.align(X, Y, VAR_X, b, backend=backend)
+    x = torch.from_numpy(X).requires_grad_()  # where the gradient is made ahead
+    for first in (X, x):
+        with pytest.raises(VarianceError, match=r"var_y\[1, 6\] is"):
+            udtw.align(first, *(torch.from_numpy(one) if first is x else one for one in (Y, VAR_X, b)), backend=backend)
     joint[2, 8, 6] = bad  # the first is named
     with pytest.raises(VarianceError, match=r"variance\[0, 1, 2\] is .* \(2 value\(s\) are not\)"):
         udtw.dtw(X, Y, variance=joint, backend=backend)

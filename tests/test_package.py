@@ -46,6 +46,7 @@ LAYERS = [
     "memory",
     "spread",
     "processes",
+    "optimizer_state",
     "costs",
     "validate",
     "kernels",
