@@ -18,7 +18,7 @@ def test_classification_on_a_cluster_gives_the_same_accuracy(monkeypatch):
     handed_out = []
     monkeypatch.setattr(spread, "spread", lambda *args, own=spread.spread: handed_out.append(args) or own(*args))
     with LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://"
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://"
     ) as found:
         there = run_json(*COMMAND, "--dask", found.scheduler_address)
     assert len(handed_out) == 1
