@@ -58,6 +58,7 @@ def test_training_without_labels(tokens, tmp_path):
     [
         ((), 1.0, 16.0),
         (("--mode", "unsupervised"), 0.1, 1.0),
+        (("--objective", "similarity"), 0.1, 1.0),
         (("--beta", 0.3), 0.3, 16.0),
         (("--setting", "sigma_gain=2"), 1.0, 2),
         (("--metric", "soft_dtw"), 0.1, 1.0),

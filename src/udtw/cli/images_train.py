@@ -22,7 +22,8 @@ def train(
     objective: training.ObjectiveOption = Objective.cross_entropy,
     gamma: options.Gamma = 0.1,
     beta: Annotated[
-        float | None, typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw); 1 with labels, 0.1 without.")
+        float | None,
+        typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw); by default 1 or 0.1, as suits the mode."),
     ] = None,
     steps: training.Steps = 300,
     setting: Annotated[
@@ -54,7 +55,7 @@ def train(
     recipe = ImageRecipe.from_dict(
         {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | (USUAL[str(mode)] if metric == Comparator.udtw else {})
+        | (USUAL[str(mode)] if (metric, objective) == (Comparator.udtw, Objective.cross_entropy) else {})
         | ({} if beta is None else {"beta": beta})
         | dict(training.parse_setting(text) for text in setting or [])
     )

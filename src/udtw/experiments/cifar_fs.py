@@ -1,6 +1,6 @@
 """CIFAR-FS: every comparator, with and without labels, by the paper's recipe and by ours, and what each change brings.
 
-The settings were chosen on the 16 validation classes.
+The settings were chosen on the 16 validation classes; β and the gain of the SigmaNet on 16 of the training classes.
 """
 
 from udtw.errors import OptionError
