@@ -23,8 +23,10 @@ PERFORMANCE = {
 """Names whose values are hints about speed or memory, with the reason why a change of them is no fault."""
 
 ENUMERATION = "tests/kernels/test_against_enumeration.py"
-FACTS, DISTANCES, DISTRIBUTION = "tests/test_facts.py", "tests/test_distances.py", "tests/test_distribution.py"
-OPERATORS, BANDS, PAIRWISE = "tests/kernels/test_numba_ops.py", "tests/kernels/test_bands.py", "tests/test_pairwise.py"
+FACTS, DISTRIBUTION = "tests/test_facts.py", "tests/test_distribution.py"
+DISTANCES = ("tests/test_distances.py", "tests/test_bad_input.py")
+OPERATORS = tuple(f"tests/kernels/test_numba_{part}.py" for part in ("ops", "autograd", "vmap"))
+BANDS, PAIRWISE = "tests/kernels/test_bands.py", "tests/test_pairwise.py"
 SPECIFIED, SERIES = "tests/kernels/test_engine_details.py", "tests/test_series.py"
 BLOCKS, MEMORY = "tests/test_pairwise_blocks.py", "tests/test_memory.py"
 NEVER = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
@@ -43,11 +45,11 @@ class Selection:
         return [*self.tests, "-k", f"not ({self.without})"]
 
 
-_KERNEL = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION), f"{NEVER} or portable or extreme")
-_TORCH = Selection((SPECIFIED, ENUMERATION, DISTANCES, DISTRIBUTION, MEMORY), f"{NEVER} or extreme")
-_FRONT = Selection((DISTANCES, DISTRIBUTION, SPECIFIED, OPERATORS), f"{NEVER} or extreme or gradcheck or derivatives")
+_KERNEL = Selection((SPECIFIED, ENUMERATION, *DISTANCES, DISTRIBUTION), f"{NEVER} or portable or extreme")
+_TORCH = Selection((SPECIFIED, ENUMERATION, *DISTANCES, DISTRIBUTION, MEMORY), f"{NEVER} or extreme")
+_FRONT = Selection((*DISTANCES, DISTRIBUTION, SPECIFIED, *OPERATORS), f"{NEVER} or extreme or gradcheck or derivatives")
 DERIVATIVES = "gradcheck or derivatives or portable"
-_OPERATORS = Selection((SPECIFIED, ENUMERATION, OPERATORS), f"{NEVER} or {DERIVATIVES}")
+_OPERATORS = Selection((SPECIFIED, ENUMERATION, *OPERATORS), f"{NEVER} or {DERIVATIVES}")
 _PAIRS = Selection((SERIES, BLOCKS, PAIRWISE))
 
 MODULES = {
@@ -74,7 +76,7 @@ MODULES = {
     "udtw.kernels.generic": _TORCH,
     "udtw.kernels.numba_autograd": _OPERATORS,
     "udtw.kernels.numba_ops": _OPERATORS,
-    "udtw.kernels.numba_vmap": Selection((OPERATORS,), f"{NEVER} or {DERIVATIVES}"),
+    "udtw.kernels.numba_vmap": Selection(OPERATORS, f"{NEVER} or {DERIVATIVES}"),
     "udtw.kernels.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
     "udtw.kernels.problem": _TORCH,
     "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,12 +108,19 @@ def result(method: str, seed: int, accuracy: float, **params) -> tuple[Unit, dic
     return Unit("cub", "cub", method, seed, params), {"5-1": one, "5-5": one | {"mean": accuracy + 0.1}}
 
 
+PAPER = {"supervised": {"udtw": (87.77, 95.08)}}
+
+
+def reported(results: list[tuple[Unit, dict]], folder: Path, paper: dict) -> str:
+    document = Document("test")
+    report_accuracies(results, document, paper)
+    return (document.write(folder).parent / "report.md").read_text()
+
+
 def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path):
     results = [result("udtw", 0, 0.6), result("udtw", 1, 0.7), result("soft_dtw", 0, 0.5), result("soft_dtw", 1, 0.6)]
     results += [result("udtw", 0, 0.65, order="snake", changes="snake order")]
-    document = Document("test")
-    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
-    text = (document.write(tmp_path).parent / "report.md").read_text()
+    text = reported(results, tmp_path, PAPER)
     assert "(87.77)" in text
     row = next(line for line in text.splitlines() if line.startswith("| sDTW | 10.0"))
     assert row == "| sDTW | 10.0 ± 0.0 | 10.0 ± 0.0 |"
@@ -122,9 +130,7 @@ def test_tables_have_ours_and_the_papers_numbers_and_paired_differences(tmp_path
 def test_results_of_other_settings_are_not_averaged_but_told_apart(tmp_path):
     results = [result("udtw", 0, 0.4), result("udtw", 0, 0.6, beta=1.0), result("udtw", 1, 0.7, beta=1.0)]
     results += [result("soft_dtw", 0, 0.5), result("soft_dtw", 1, 0.5)]
-    document = Document("test")
-    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
-    text = (document.write(tmp_path).parent / "report.md").read_text()
+    text = reported(results, tmp_path, PAPER)
     assert "| uDTW (settings left as they were) | 40.0 ± 1.0 (87.77) |" in text
     assert "| uDTW (beta=1.0) | 65.0 ± 63.5 (87.77) |" in text
     assert "| sDTW, from uDTW (beta=1.0) | 15.0 ± 63.5 |" in text
@@ -135,9 +141,7 @@ def test_a_setting_that_could_not_be_judged_is_a_gap_in_the_table(tmp_path):
     results = [result("udtw", 0, 0.6), result("soft_dtw", 0, 0.5)]
     for _, found in results:
         del found["5-1"]
-    document = Document("test")
-    report_accuracies(results, document, {})
-    text = (document.write(tmp_path).parent / "report.md").read_text()
+    text = reported(results, tmp_path, {})
     assert "| sDTW | – | 60.0 ± 1.0 |" in text
     assert "| sDTW | – | 10.0 |" in text
 
@@ -145,9 +149,7 @@ def test_a_setting_that_could_not_be_judged_is_a_gap_in_the_table(tmp_path):
 def test_other_images_and_sources_are_not_averaged_and_only_the_papers_data_has_its_numbers(tmp_path):
     results = [result("udtw", 0, 0.6), result("udtw", 1, 0.2, per_class=20)]
     results += [(Unit("cub", "synthetic", u.method, 0, u.options), r) for u, r in results[:1]]
-    document = Document("test")
-    report_accuracies(results, document, {"supervised": {"udtw": (87.77, 95.08)}})
-    text = (document.write(tmp_path).parent / "report.md").read_text()
+    text = reported(results, tmp_path, PAPER)
     assert "| uDTW | 60.0 ± 1.0 (87.77) | 70.0 ± 1.0 (95.08) |" in text
     assert "| uDTW | 20.0 ± 1.0 (87.77) | 30.0 ± 1.0 (95.08) |" in text
     assert "| uDTW | 60.0 ± 1.0 | 70.0 ± 1.0 |" in text

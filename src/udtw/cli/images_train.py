@@ -50,12 +50,12 @@ def train(
     - `udtw images train tokens/omniglot --mode unsupervised --metric soft_dtw --out omniglot.safetensors`
     """
     from udtw.images import ImageRecipe, ImageRecognizer, open_tokens
-    from udtw.images.recipe import USUAL
+    from udtw.images.recipe import usual_settings
 
     recipe = ImageRecipe.from_dict(
         {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | (USUAL[str(mode)] if (metric, objective) == (Comparator.udtw, Objective.cross_entropy) else {})
+        | usual_settings(str(metric), str(mode), str(objective))
         | ({} if beta is None else {"beta": beta})
         | dict(training.parse_setting(text) for text in setting or [])
     )

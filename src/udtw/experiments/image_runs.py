@@ -20,7 +20,7 @@ from udtw.errors import DataError, OptionError
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.images.datasets import ImageSet, Setting, settings_of
-from udtw.images.recipe import USUAL
+from udtw.images.recipe import usual_settings
 from udtw.images.reverse_attention import measure_reverse_attention
 
 EPISODES = 1000
@@ -63,7 +63,7 @@ def make_units(
     return [
         Unit(
             experiment, dataset, method, seed,
-            (USUAL[mode] if method == "udtw" else {}) | settings | (QUICK if quick else {}) | about
+            usual_settings(method, mode) | settings | (QUICK if quick else {}) | about
             | {"mode": mode, "backbone": backbone},
         )
         for backbone in backbones for mode, settings in of_mode.items() for method in methods for seed in seeds

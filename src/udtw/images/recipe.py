@@ -6,9 +6,15 @@ from udtw.fewshot.recipe import FewShotRecipe
 from udtw.images.order import ORDERS
 from udtw.images.projection import STARTS
 
-USUAL: dict[str, dict[str, float]] = {"supervised": {"beta": 1.0, "sigma_gain": 16.0}, "unsupervised": {}}
-"""What was best for uDTW by cross-entropy in each mode, on classes held out of CIFAR-FS's training classes, where it
-differs from the defaults, which do in both. The similarity objective wants the defaults."""
+
+def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> dict[str, float]:
+    """What does better than the defaults: found for uDTW on classes held out of CIFAR-FS's training classes.
+
+    Only with labels and the cross-entropy. Without labels, or with the similarity objective, a SigmaNet that moves as
+    easily learns to be certain of what all images share.
+    """
+    uncertain = (metric, mode, objective) == ("udtw", "supervised", "cross_entropy")
+    return {"beta": 1.0, "sigma_gain": 16.0} if uncertain else {}
 
 
 @dataclass(frozen=True)

@@ -52,19 +52,18 @@ COST, LOG_VARIANCE, DEVIATION, ONE = 0, 1, 2, 3
 BUILT_IN = 4
 """Fields 0 to 3 are C, log Σ, (Σ − 1)² and 1; the user's follow."""
 
-Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end", "below", "above"])
+Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
 """Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
 
-Positions [below, begin) and [end, above) hold no cell of it, but neighbouring diagonals look there; not further, since
-from one diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
+The row below and the row above hold no cell of it, but neighbouring diagonals look there; not further, since from one
+diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
 """
 
 
 @njit(**INNER)
 def diagonal(limits, k, pack, first):
     low, high = limits[0, k], limits[1, k]
-    begin, end = (low + 1) * pack, (high + 1) * pack
-    return Diagonal(k, pack, first, low, high, begin, end, begin - pack, end + pack)
+    return Diagonal(k, pack, first, low, high, (low + 1) * pack, (high + 1) * pack)
 
 
 @njit(**INNER)
@@ -88,13 +87,13 @@ def set_limits(limits, band, band_index, rows, columns):
 @njit(**INNER)
 def guard_below(w, d, row, value):
     """To be called before the diagonal is written: the last vector may run into it."""
-    fill(w, row + d.below, row + d.begin, value)
+    fill(w, row + d.begin - d.pack, row + d.begin, value)
 
 
 @njit(**INNER)
 def guard_above(w, d, row, value):
     """To be called after the diagonal is written: covers what its last vector overshot."""
-    fill(w, row + d.end, row + d.above + lanes(w), value)
+    fill(w, row + d.end, row + d.end + d.pack + lanes(w), value)
 
 
 @njit(**INNER)
