@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fuzz bench docs harden release browser clean help
+.PHONY: demo test lint fuzz bench docs harden release browser kernels clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -20,10 +20,13 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.installed           ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
+kernels:         # Numba recompiles a kernel when its own file changed, and does not know of the files that this one imports
+	@for file in src/udtw/kernels/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
+
+demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo
 
-test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)
+test: $(VENV)/.installed kernels lint  ## lint, types and all tests (under 15 minutes on two cores)
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
 
 lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
@@ -31,10 +34,10 @@ lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fuzz: $(VENV)/.installed           ## long randomised comparison of all backends with enumeration
+fuzz: $(VENV)/.installed kernels   ## long randomised comparison of all backends with enumeration
 	$(BIN)/python -m pytest -m slow
 
-bench: $(VENV)/.installed-bench    ## speed and memory against other libraries, in one run
+bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libraries, in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed           ## the documentation site, in site/

@@ -3,7 +3,7 @@
 import numpy as np
 
 VECTOR_BYTES = 32
-_POWERS = {4: (-50.0, 1e-22), 8: (-128.0, 1e-250)}
+_LEAST = {4: (50.0, 1e-22), 8: (128.0, 1e-250)}
 
 
 def borrow(array):
@@ -14,12 +14,12 @@ def lanes(array):
     return VECTOR_BYTES // array.dtype.itemsize
 
 
-def least_power(array):
-    return array.dtype.type(_POWERS[array.dtype.itemsize][0])
+def most_halvings(array):
+    return array.dtype.type(_LEAST[array.dtype.itemsize][0])
 
 
 def least_probability(array):
-    return array.dtype.type(_POWERS[array.dtype.itemsize][1])
+    return array.dtype.type(_LEAST[array.dtype.itemsize][1])
 
 
 def _place(array, index):
@@ -38,12 +38,32 @@ def store(array, index, value):
     array[_place(array, index)] = value
 
 
+def get(array, index):
+    if not 0 <= index < array.size:
+        raise IndexError(f"number {index} of {array.size}")
+    return array.reshape(-1)[index]
+
+
+def put(array, index, number):
+    if not 0 <= index < array.size:
+        raise IndexError(f"number {index} of {array.size}")
+    array.reshape(-1)[index] = number
+
+
 def splat(array, scalar):
     return np.full(lanes(array), scalar, array.dtype)
 
 
 def fma(x, y, z):
     return x * y + z
+
+
+def fnma(x, y, z):
+    return z - x * y
+
+
+def worst(x, y):
+    return np.where(np.isnan(x) | (x > y), x, y)
 
 
 def minimum(x, y):
@@ -58,11 +78,12 @@ def nearest(x):
     return np.rint(x)
 
 
-def power_of_two(x):
+def halved(x):
+    return np.exp2(-x).astype(x.dtype)
+
+
+def exp2_fraction(x):
     return np.exp2(x).astype(x.dtype)
-
-
-exp2_fraction = power_of_two
 
 
 def exponent(x):

@@ -54,4 +54,5 @@ def test_gradients_that_are_not_wanted_are_not_written():
     """Without variances their gradients are empty arrays; a write to one, even of zero, would damage the heap."""
     w, nothing = np.zeros(64), np.zeros((0, 0, 1))
     index, length = np.array([0, 1]), np.array([5, 5])
-    cpu_pack.add_back.py_func(w, 0, 16, nothing, index, length, 0, 2, 5, False)  # Python checks what Numba does not
+    # In Python, which checks what Numba does not.
+    cpu_pack.add_back.py_func(w, 0, 16, nothing, index, length, 0, 2, 5, False, 2.0)

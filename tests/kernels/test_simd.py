@@ -40,9 +40,36 @@ def test_logarithm(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_powers_of_two_are_exact(dtype):
-    x = np.arange(-126 if dtype == np.float32 else -1022, 1).astype(dtype)
-    assert np.array_equal(apply(simd.power_of_two, x), np.exp2(x.astype(np.longdouble)).astype(dtype))
+def test_halving_is_exact(dtype):
+    x = np.arange(127 if dtype == np.float32 else 1023).astype(dtype)
+    assert np.array_equal(apply(simd.halved, x), np.exp2(-x.astype(np.longdouble)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_worst_of_two_numbers_is_the_larger_and_nan_is_worse_than_any(dtype):
+    a = np.array([0, 1, 3, np.inf, 2, np.nan, np.inf, -np.nan] * 2, dtype)
+    b = np.array([2, 0, 3, 1, np.inf, 5, np.nan, np.inf] * 2, dtype)
+
+    @njit
+    def run(a, b, out):
+        for t in range(0, a.size, lanes(a)):
+            store(out, t, simd.worst(load(a, t), load(b, t)))
+
+    out = np.zeros_like(a)
+    run(a, b, out)
+    assert np.array_equal(out, np.array([2, 1, 3, np.inf, np.inf, np.nan, np.nan, np.nan] * 2, dtype), equal_nan=True)
+
+
+def test_single_numbers_are_counted_along_the_whole_array():
+    a = np.arange(24.0).reshape(2, 3, 4)
+
+    @njit
+    def run(a):
+        simd.put(a, 23, simd.get(a, 13) + 0.5)
+
+    run(a)
+    assert a[1, 2, 3] == 13.5
+    assert np.array_equal(a.ravel()[:23], np.arange(23.0))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -71,8 +98,9 @@ def test_choices_and_products_of_vectors(dtype):
             store(out[5], t, splat(a, a[3]))
             store(out[6], t, (x + y) * (z - u))
             store(out[7], t, x / y)
+            store(out[8], t, simd.fnma(x, y, z))
 
-    out = np.zeros((8, 16), dtype)
+    out = np.zeros((9, 16), dtype)
     run(a, b, c, d, out)
     exact = (a.astype(np.longdouble) * b + c).astype(dtype)
     assert np.array_equal(out[0], np.minimum(a, b))
@@ -83,15 +111,16 @@ def test_choices_and_products_of_vectors(dtype):
     assert (out[5] == a[3]).all()
     assert np.array_equal(out[6], (a + b) * (c - d))
     assert np.array_equal(out[7], a / b)
+    assert np.array_equal(out[8], (c - a.astype(np.longdouble) * b).astype(dtype))  # rounded once
 
 
-@pytest.mark.parametrize(("dtype", "power", "probability"), [(np.float32, -50, 1e-22), (np.float64, -128, 1e-250)])
-def test_what_counts_as_nothing(dtype, power, probability):
+@pytest.mark.parametrize(("dtype", "halvings", "probability"), [(np.float32, 50, 1e-22), (np.float64, 128, 1e-250)])
+def test_what_counts_as_nothing(dtype, halvings, probability):
     """Their product is a normal number, so that no subnormal one slows the kernels down."""
 
     @njit
     def run(a):
-        return lanes(a), simd.least_power(a), simd.least_probability(a)
+        return lanes(a), simd.most_halvings(a), simd.least_probability(a)
 
-    assert run(np.zeros(1, dtype)) == (32 // np.dtype(dtype).itemsize, power, dtype(probability))
-    assert 2.0**power * probability > np.finfo(dtype).tiny
+    assert run(np.zeros(1, dtype)) == (32 // np.dtype(dtype).itemsize, halvings, dtype(probability))
+    assert 2.0**-halvings * probability > np.finfo(dtype).tiny

@@ -17,16 +17,19 @@ from udtw.kernels.cpu_forward import transitions as forward_transitions
 from udtw.kernels.cpu_hard import hard, mark_paths
 from udtw.kernels.cpu_layout import BY_COST, BY_LOG, FACTORS, Gradients
 from udtw.kernels.cpu_pack import Pairs
+from udtw.kernels.cpu_rows import MOST_PAIRS
 from udtw.kernels.threads import clear_scratch, parallel_for, scratch
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
 INTEGER, DOUBLE, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
-SERIAL_CELLS = 150_000
+SERIAL_CELLS = 75_000
 """Below this many cells a second thread costs more than it saves."""
-PIECE_CELLS = 50_000
+PIECE_CELLS = 150_000
 """Work is cut finer than one piece per thread, up to eight, only where pieces stay larger than this: a thread that
 starts late, because its core was busy, then does less of it."""
+PACK_CELLS = 400_000
+"""Pairs are interleaved only up to this many cells: larger tables would leave the caches."""
 TABLE_CELLS = 2**20
 """Backward sweeps keep tables of at most about this many cells per thread."""
 
@@ -88,7 +91,7 @@ def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The array, or if need be a copy, contiguous and writeable: the only kind that the kernels are compiled for."""
     if array.dtype == dtype and array.flags.carray:
         return array
-    return np.require(array, dtype, ("C", "W"))
+    return np.array(array, dtype, order="C")
 
 
 @cache
@@ -109,16 +112,26 @@ def _shape(pairs: Pairs) -> tuple[int, int, int]:
     return pairs.gamma.shape[0], rows, columns
 
 
-def _pack_size(pairs: Pairs, n_threads: int) -> int:
-    """Interleave more pairs the shorter they are: a diagonal should fill a few dozen vectors.
+def pack_for(rows: int, columns: int) -> int:
+    """How many pairs to interleave: more the shorter they are, as a diagonal should fill a few dozen vectors.
 
-    Multiples of eight keep all rows aligned with cache lines.
+    A power of two (see `cpu_rows`); from eight on all rows are aligned with cache lines.
     """
+    size = MOST_PAIRS if max(rows, columns) <= 64 else 8
+    while size > 1 and size * rows * columns > PACK_CELLS:
+        size //= 2
+    return size
+
+
+def _pack_size(pairs: Pairs, n_threads: int) -> int:
+    """`pack_for` the pairs, but no more than a thread's share of them."""
     count, rows, columns = _shape(pairs)
     if pairs.band.shape[1] > 0:
         return 1  # every pair has its own diagonals
-    size = min(16, 1024 // max(rows, columns, 1))
-    return max(1, min(size - size % 8 if size > 8 else size, -(-count // n_threads)))
+    size = pack_for(rows, columns)
+    while size > 1 and size > -(-count // n_threads):
+        size //= 2
+    return size
 
 
 _compiled: set[tuple[str, np.dtype]] = set()

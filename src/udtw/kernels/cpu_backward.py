@@ -47,7 +47,7 @@ from udtw.kernels.cpu_layout import (
     borrow_gradients,
     make_layout,
     place_tables,
-    spread_factors,
+    put_numbers,
 )
 from udtw.kernels.cpu_pack import (
     BUILT_IN,
@@ -61,12 +61,14 @@ from udtw.kernels.cpu_pack import (
     field_row,
     guard_above,
     load_sequences,
+    next_pack,
     scatter,
     set_limits,
     variances_usable,
 )
 from udtw.kernels.cpu_rows import (
     INNER,
+    SLOT,
     add_product_row,
     copy_row,
     factor_row,
@@ -86,9 +88,9 @@ def rest_field_row(w, pairs, d, at, used):
         if used[1 + which]:
             field_row(w, pairs, d, which, at.variance, at.field)
             if fresh:
-                product_row(w, d.begin, d.end, at.over_gamma + (1 + which) * at.row, at.field, at.total)
+                product_row(w, d.begin, d.end, d.pack, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
             else:
-                add_product_row(w, d.begin, d.end, at.over_gamma + (1 + which) * at.row, at.field, at.total)
+                add_product_row(w, d.begin, d.end, d.pack, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
             fresh = False
 
 
@@ -98,27 +100,32 @@ def sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch,
     xs, ys, var_x, var_y = sequences
     if used[USUAL]:
         usual_factor_row(
-            w, d.begin, d.end, xs, ys + shift, var_x, var_y + shift, at.scale, at.over_gamma + BY_LOG * at.row, stretch,
-            at.alarm, at.scaled, at.factor, at.total,
+            w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift, at.scale, at.over_gamma + BY_LOG * SLOT,
+            stretch, at.alarm, at.scaled, at.factor, at.total,
         )  # fmt: skip
     else:
         cost_row(w, pairs, d, at.row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
         if stretch > 0:
             range_row(w, d.begin, d.end, at.cost, stretch, at.alarm)
-        factor_row(w, d.begin, d.end, at.cost, at.scale, at.scaled, at.factor)
+        factor_row(w, d.begin, d.end, d.pack, at.cost, at.scale, at.scaled, at.factor)
         if used[REST]:
             rest_field_row(w, pairs, d, at, used)
     to_up, to_left, to_corner = table, table + at.size, table + 2 * at.size
     pull_up, pull_left, pull_corner = table + 3 * at.size, table + 4 * at.size, table + 5 * at.size
-    if used[ADJOINT]:
+    if used[USUAL]:
         step_soft_min(
             w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
-            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, used[REST], at.total,
+            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, True, True, at.total,
+        )  # fmt: skip
+    elif used[ADJOINT]:
+        step_soft_min(
+            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
+            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, used[REST], False, at.total,
         )  # fmt: skip
     else:
         step_soft_min(
             w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
-            False, 0, False, 0, 0, 0, 0, False, 0,
+            False, 0, False, 0, 0, 0, 0, False, False, 0,
         )  # fmt: skip
 
 
@@ -152,7 +159,7 @@ def sweep_backward_usual(w, d, at, table1, table2, sequences, shift):
         w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift,
         table1, table1 + size, table2 + 2 * size, table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
         coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2, at.seed,
-        at.direct, at.factors + BY_LOG * at.row, at.grad_x, at.grad_y + shift, at.grad_var_x, at.grad_var_y + shift,
+        at.direct, at.factors + BY_LOG * SLOT, at.grad_x, at.grad_y + shift, at.grad_var_x, at.grad_var_y + shift,
     )  # fmt: skip
     guard_above(w, d, adjoint + r, zero)
     guard_above(w, d, coupling + r, zero)
@@ -162,17 +169,17 @@ def sweep_backward_usual(w, d, at, table1, table2, sequences, shift):
 def collect_gradients(w, pairs, grads, d, at, sequences, shift):
     """Turn π and W of one diagonal into gradients of what the cost was made from."""
     xs, ys, var_x, var_y = sequences
-    begin, end, row = d.begin, d.end, at.row
+    begin, end, pack, row = d.begin, d.end, d.pack, at.row
     coupling, adjoint = at.coupling + d.k % 3 * row, at.adjoint + d.k % 3 * row
     cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
-    cost_gradient_row(w, begin, end, coupling, adjoint, at.direct, at.gradient)
+    cost_gradient_row(w, begin, end, pack, coupling, adjoint, at.direct, at.gradient)
     if grads.gamma.size > 0:
-        tilt_row(w, begin, end, coupling, adjoint, at.factors, at.cost, at.tilt)
+        tilt_row(w, begin, end, pack, coupling, adjoint, at.factors + BY_SOFT_MIN * SLOT, at.cost, at.tilt)
     additive = pairs.var_x.shape[0] > 0
     if additive or pairs.variance.shape[0] > 0:
         variance_gradient_row(
-            w, begin, end, coupling, at.factors + BY_LOG * row, at.factors + BY_DEVIATION * row, at.cost, at.variance,
-            at.gradient, at.sigma_gradient,
+            w, begin, end, pack, coupling, at.factors + BY_LOG * SLOT, at.factors + BY_DEVIATION * SLOT, at.cost,
+            at.variance, at.gradient, at.sigma_gradient,
         )  # fmt: skip
         if additive:
             add_variance_gradient_row(w, begin, end, at.sigma_gradient, at.grad_var_x, at.grad_var_y + shift)
@@ -210,12 +217,13 @@ def set_seeds(w, seed, length, first, pack, k):
 
 @njit(**INNER)
 def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min):
-    """Add the pack's summed gradients to the user's arrays."""
+    """Add the pack's summed gradients to the user's arrays, with the factors of ``(x − y)²`` and ``½σ²``."""
     index, length = pairs.index, pairs.length
-    add_back(w, at.grad_x, at.row, grads.x, index[0], length[0], first, pack, rows, False)
-    add_back(w, at.grad_y, at.row, grads.y, index[1], length[1], first, pack, columns, True)
-    add_back(w, at.grad_var_x, at.row, grads.var_x, index[0], length[0], first, pack, rows, False)
-    add_back(w, at.grad_var_y, at.row, grads.var_y, index[1], length[1], first, pack, columns, True)
+    two, half = w.dtype.type(2), w.dtype.type(0.5)
+    add_back(w, at.grad_x, at.row, grads.x, index[0], length[0], first, pack, rows, False, two)
+    add_back(w, at.grad_y, at.row, grads.y, index[1], length[1], first, pack, columns, True, two)
+    add_back(w, at.grad_var_x, at.row, grads.var_x, index[0], length[0], first, pack, rows, False, half)
+    add_back(w, at.grad_var_y, at.row, grads.var_y, index[1], length[1], first, pack, columns, True, half)
     if grads.gamma.size > 0:
         for p in range(pack):
             tilted = 0.0
@@ -267,14 +275,15 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     )
     soft_min = np.zeros(pack_size)
     fill(w, at.alarm, at.alarm + wide, zero)
-    for first in range(begin, end, pack_size):
-        pack = min(pack_size, end - first)
+    first = begin
+    while first < end:
+        pack = next_pack(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         diagonals = rows + columns - 1
         soonest = soonest_end(pairs.length, first, pack)
         last_segment = (diagonals - 1) // segment
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        spread_factors(w, at, pairs, factors, used, first, pack)
+        put_numbers(w, at, pairs, factors, first, pack)
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
@@ -307,7 +316,7 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                         soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[b])
                         if checking:
                             sums[0, b] = soft_min[p]
-                            sums[1, b] = mean_cost_at(w, at.state, at.theta, row, k, position, pairs.gamma[b])
+                            sums[1, b] = mean_cost_at(w, at.state, at.theta + p, row, k, position, pairs.gamma[b])
                             if used[BY_LOG]:
                                 rest = w[at.state + (9 + k % 3) * row + position]
                                 sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
@@ -328,4 +337,5 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                     collect_gradients(w, pairs, grads, d, at, sequences, (columns - 1 - k) * pack)
         if with_gradients:
             hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)
+        first += pack
     return OK

@@ -13,13 +13,14 @@ from udtw.kernels.cpu_pack import (
     guard_above,
     guard_below,
     load_sequences,
+    next_pack,
+    put_number,
     scatter,
     set_limits,
-    spread,
-    spread_theta,
+    theta_of,
     variances_usable,
 )
-from udtw.kernels.cpu_rows import INNER, expectation_row, factor_row, fill, range_row, soft_min_row
+from udtw.kernels.cpu_rows import INNER, SLOT, expectation_row, factor_row, fill, range_row, soft_min_row
 from udtw.kernels.simd import borrow, lanes
 
 OUTER = {"nogil": True, "cache": True}
@@ -74,10 +75,9 @@ def start_soft_min(w, state, row, pack, unreachable):
 @njit(**INNER)
 def step_soft_min(
     w, pairs, d, row, scaled, factor, state, unreachable, keep, to_up, to_left, to_corner, with_mean, theta,
-    with_pulls, by_cost, pull_up, pull_left, pull_corner, with_rest, rest_field,
+    with_pulls, by_cost, pull_up, pull_left, pull_corner, with_rest, bounded, rest_field,
 ):  # fmt: skip
     """One diagonal of `soft_min_row` in the rolling rows of ``state``: three each of weight, power, excess and rest."""
-    # Only ``power`` needs guards: whatever is stale is finite, and an unreachable power makes its share exactly zero.
     r, r1, r2 = state + d.k % 3 * row, state + (d.k + 2) % 3 * row, state + (d.k + 1) % 3 * row
     power, excess, rest = 3 * row, 6 * row, 9 * row
     guard_below(w, d, power + r, unreachable)
@@ -85,10 +85,17 @@ def step_soft_min(
         w, d.begin, d.end, d.pack, scaled, factor, r, r1, r2, power + r, power + r1, power + r2, unreachable,
         keep, to_up, to_left, to_corner, with_mean, theta, excess + r, excess + r1, excess + r2,
         with_pulls, by_cost, pull_up, pull_left, pull_corner,
-        with_rest, rest_field, rest + r, rest + r1, rest + r2,
+        with_rest, bounded, rest_field, rest + r, rest + r1, rest + r2,
     )  # fmt: skip
     apply_mask(w, power + r, d, pairs.mask, unreachable)
     guard_above(w, d, power + r, unreachable)
+    # An unreachable power makes a predecessor's share exactly zero, but means may be taken about its own: that must
+    # not be large, nor depend on the other pairs of the pack.
+    if with_mean:
+        apply_mask(w, excess + r, d, pairs.mask, w.dtype.type(0))
+        guard_above(w, d, excess + r, w.dtype.type(0))
+    if with_rest:
+        guard_above(w, d, rest + r, w.dtype.type(0))
 
 
 @njit(**INNER)
@@ -100,9 +107,9 @@ def soft_min_at(w, state, row, k, position, gamma):
 
 @njit(**INNER)
 def mean_cost_at(w, state, theta, row, k, position, gamma):
-    """Prefix mean of C at ``position`` of diagonal k."""
+    """Prefix mean of C at ``position`` of diagonal k; ``theta`` is where the pair's θ lies."""
     t = state + k % 3 * row + position
-    return (w[theta + position] * w[3 * row + t] + w[6 * row + t]) * (np.log(2) * gamma)
+    return (w[theta] * w[3 * row + t] + w[6 * row + t]) * (np.log(2) * gamma)
 
 
 @njit(**INNER)
@@ -128,27 +135,31 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
     pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = (23 + 3 * count) * row
-    need = sequences + (2 * pairs.x.shape[2] + 2) * row
+    sequences = (21 + 3 * count) * row
+    scale = sequences + (2 * pairs.x.shape[2] + 2) * row
+    theta = scale + SLOT
+    need = theta + SLOT
     if w.size < need:
         return need
     if not variances_usable(pairs, begin, end):
         return BAD_VALUE
-    scale, cost, variance, field, alarm, theta = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
-    to_up, to_left, to_corner = 6 * row, 7 * row, 8 * row
-    scaled, factor = 9 * row, 10 * row
-    state, means = 11 * row, 23 * row
+    cost, variance, field, alarm = 0, row, 2 * row, 3 * row
+    to_up, to_left, to_corner = 4 * row, 5 * row, 6 * row
+    scaled, factor = 7 * row, 8 * row
+    state, means = 9 * row, 21 * row
     with_mean, others = False, False
     for f in range(count):
         with_mean |= wanted[f] == COST
         others |= wanted[f] != COST
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    for first in range(begin, end, pack_size):
-        pack = min(pack_size, end - first)
+    first = begin
+    while first < end:
+        pack = next_pack(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
-        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
-        spread_theta(w, theta, row, pairs, first, pack)
+        for p in range(pack):
+            put_number(w, scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
+            put_number(w, theta, p, pack, theta_of(pairs, first + p))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, state, row, pack, unreachable)
@@ -158,16 +169,16 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
-            factor_row(w, d.begin, d.end, cost, scale, scaled, factor)
+            factor_row(w, d.begin, d.end, d.pack, cost, scale, scaled, factor)
             if count == 0:
                 step_soft_min(
                     w, pairs, d, row, scaled, factor, state, unreachable, False, 0, 0, 0, False, 0,
-                    False, 0, 0, 0, 0, False, 0,
+                    False, 0, 0, 0, 0, False, False, 0,
                 )  # fmt: skip
             else:
                 step_soft_min(
                     w, pairs, d, row, scaled, factor, state, unreachable, others, to_up, to_left, to_corner,
-                    with_mean, theta, False, 0, 0, 0, 0, False, 0,
+                    with_mean, theta, False, 0, 0, 0, 0, False, False, 0,
                 )  # fmt: skip
             for f in range(count):
                 if wanted[f] != COST:
@@ -181,11 +192,12 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
                     out[b, 0] = soft_min_at(w, state, row, k, position, pairs.gamma[b])
                     for f in range(count):
                         if wanted[f] == COST:
-                            out[b, 1 + f] = mean_cost_at(w, state, theta, row, k, position, pairs.gamma[b])
+                            out[b, 1 + f] = mean_cost_at(w, state, theta + p, row, k, position, pairs.gamma[b])
                         else:
                             out[b, 1 + f] = w[means + (3 * f + k % 3) * row + position]
         if alarmed(w, alarm):
             return BAD_VALUE
+        first += pack
     return OK
 
 
@@ -194,21 +206,24 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
     pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = 21 * row
-    need = sequences + (2 * pairs.x.shape[2] + 2) * row
+    sequences = 20 * row
+    scale = sequences + (2 * pairs.x.shape[2] + 2) * row
+    need = scale + SLOT
     if w.size < need:
         return need
     if not variances_usable(pairs, begin, end):
         return BAD_VALUE
-    scale, cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row
-    scaled, factor, state = 7 * row, 8 * row, 9 * row
+    cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
+    scaled, factor, state = 6 * row, 7 * row, 8 * row
     one = w.dtype.type(1)
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    for first in range(begin, end, pack_size):
-        pack = min(pack_size, end - first)
+    first = begin
+    while first < end:
+        pack = next_pack(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
-        spread(w, scale, row, 1 / (np.log(2) * pairs.gamma[first : first + pack]))
+        for p in range(pack):
+            put_number(w, scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, state, row, pack, unreachable)
@@ -217,14 +232,15 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
             shift = (columns - 1 - k) * pack
             cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
             range_row(w, d.begin, d.end, cost, stretch, alarm)
-            factor_row(w, d.begin, d.end, cost, scale, scaled, factor)
+            factor_row(w, d.begin, d.end, d.pack, cost, scale, scaled, factor)
             step_soft_min(
                 w, pairs, d, row, scaled, factor, state, unreachable, True, to_up, to_left, to_corner, False,
-                0, False, 0, 0, 0, 0, False, 0,
+                0, False, 0, 0, 0, 0, False, False, 0,
             )  # fmt: skip
             scatter(w, to_corner, d, out[0], pairs.length, one)
             scatter(w, to_up, d, out[1], pairs.length, one)
             scatter(w, to_left, d, out[2], pairs.length, one)
         if alarmed(w, alarm):
             return BAD_VALUE
+        first += pack
     return OK

@@ -11,6 +11,7 @@ from udtw.kernels.cpu_pack import (
     guard_above,
     guard_below,
     load_sequences,
+    next_pack,
     set_limits,
     variances_usable,
 )
@@ -48,8 +49,9 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
         return BAD_VALUE
     cost, variance, alarm, value, sequence_rows = 0, row, 2 * row, 3 * row, 6 * row
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    for first in range(begin, end, pack_size):
-        pack = min(pack_size, end - first)
+    first = begin
+    while first < end:
+        pack = next_pack(pack_size, end - first)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequence_rows, pairs, row, first, pack, rows, columns)
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
@@ -74,6 +76,7 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
                     out[first + p] = w[value + r + pairs.length[0, first + p] * pack + p]
         if alarmed(w, alarm):
             return BAD_VALUE
+        first += pack
     return OK
 
 

@@ -5,8 +5,8 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu_pack import spread, spread_theta
-from udtw.kernels.cpu_rows import INNER
+from udtw.kernels.cpu_pack import put_number, theta_of
+from udtw.kernels.cpu_rows import INNER, SLOT
 from udtw.kernels.simd import borrow
 
 Gradients = namedtuple(
@@ -46,13 +46,13 @@ Layout = namedtuple(
         "row",  # numbers in a row
         "state",  # the rolling rows of `step_soft_min`
         "coupling", "adjoint",  # rolling, three rows each
-        "scale", "theta", "by_cost", "direct",
-        "factors",  # FACTORS rows
-        "over_gamma",  # FACTORS + 1 rows: the factors, and for the user's field one, divided by γ
         "cost", "scaled", "factor", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "seed", "tilt",
         "grad_x", "grad_y", "grad_var_x", "grad_var_y",
         "sequences",
         "saved",  # the states saved at the start of each segment
+        "scale", "theta", "by_cost", "direct",  # slots, as are the next two
+        "factors",  # FACTORS of them
+        "over_gamma",  # FACTORS + 1: the factors, and for the user's field one, divided by γ
         "tables",  # six of `size` numbers: transition probabilities and pulls to up, left, corner
         "size",
         "end",
@@ -65,25 +65,25 @@ STATE_ROWS = 12
 @njit(**INNER)
 def make_layout(row, dim, saves, size):
     coupling = STATE_ROWS
-    scale = coupling + 6
-    factors = scale + 4
-    cost = factors + 2 * FACTORS + 1
+    cost = coupling + 6
     grads = cost + 11
     sequences = grads + 2 * dim + 2
     saved = sequences + 2 * dim + 2
-    tables = (saved + STATE_ROWS * saves) * row
+    scale = (saved + STATE_ROWS * saves) * row
+    factors = scale + 4 * SLOT
+    tables = factors + (2 * FACTORS + 1) * SLOT
     return Layout(
         row,
         0,
         coupling * row, (coupling + 3) * row,
-        scale * row, (scale + 1) * row, (scale + 2) * row, (scale + 3) * row,
-        factors * row,
-        (factors + FACTORS) * row,
         cost * row, (cost + 1) * row, (cost + 2) * row, (cost + 3) * row, (cost + 4) * row, (cost + 5) * row,
         (cost + 6) * row, (cost + 7) * row, (cost + 8) * row, (cost + 9) * row, (cost + 10) * row,
         grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + 1) * row,
         sequences * row,
         saved * row,
+        scale, scale + SLOT, scale + 2 * SLOT, scale + 3 * SLOT,
+        factors,
+        factors + FACTORS * SLOT,
         tables,
         size,
         tables + 6 * size,
@@ -91,20 +91,19 @@ def make_layout(row, dim, saves, size):
 
 
 @njit(**INNER)
-def spread_factors(w, at, pairs, factors, used, first, pack):
-    """Everything that is one number a pair, repeated along rows."""
-    gamma, factors, row = pairs.gamma[first : first + pack], factors[:, first : first + pack], at.row
-    spread(w, at.scale, row, 1 / (np.log(2) * gamma))
-    spread_theta(w, at.theta, row, pairs, first, pack)
-    spread(w, at.by_cost, row, factors[BY_COST] * np.log(2))
-    spread(w, at.direct, row, factors[BY_SOFT_MIN] + factors[BY_COST])
-    for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
-        spread(w, at.factors + f * row, row, factors[f])
-    for f in (BY_LOG, BY_DEVIATION, BY_ONE):
-        if used[f] or f == BY_LOG:
-            spread(w, at.over_gamma + f * row, row, factors[f] / gamma)
-    if used[BY_FIELD]:
-        spread(w, at.over_gamma + BY_FIELD * row, row, 1 / gamma)
+def put_numbers(w, at, pairs, factors, first, pack):
+    """Everything that is one number a pair."""
+    for p in range(pack):
+        b = first + p
+        gamma = pairs.gamma[b]
+        put_number(w, at.scale, p, pack, 1 / (np.log(2) * gamma))
+        put_number(w, at.theta, p, pack, theta_of(pairs, b))
+        put_number(w, at.by_cost, p, pack, factors[BY_COST, b] * np.log(2))
+        put_number(w, at.direct, p, pack, factors[BY_SOFT_MIN, b] + factors[BY_COST, b])
+        for f in range(FACTORS):
+            put_number(w, at.factors + f * SLOT, p, pack, factors[f, b])
+            put_number(w, at.over_gamma + f * SLOT, p, pack, factors[f, b] / gamma)
+        put_number(w, at.over_gamma + BY_FIELD * SLOT, p, pack, 1 / gamma)
 
 
 @njit(**INNER)

@@ -10,7 +10,6 @@ from numba import njit
 
 from udtw.kernels.cpu_rows import (
     INNER,
-    copy_row,
     deviation_row,
     fill,
     log_row,
@@ -18,7 +17,7 @@ from udtw.kernels.cpu_rows import (
     squared_distance_row,
     weighted_cost_row,
 )
-from udtw.kernels.simd import borrow, lanes
+from udtw.kernels.simd import borrow, get, lanes, put
 
 Pairs = namedtuple(
     "Pairs",
@@ -97,53 +96,56 @@ def guard_above(w, d, row, value):
 
 
 @njit(**INNER)
-def interleave(w, at, row, source, index, length, first, pack, steps, reverse):
-    """``w[at + f·row + position] = source[index, step, f]``; past a sequence's end its last step is repeated."""
-    for p in range(pack):
-        s = index[first + p]
-        last = length[first + p] - 1
-        for f in range(source.shape[2]):
-            for i in range(-1, steps + 1):
-                step = min(max(steps - 1 - i if reverse else i, 0), last)
-                w[at + f * row + (i + 1) * pack + p] = source[s, step, f]
-    for f in range(source.shape[2]):
+def interleave(w, at, row, source, index, length, first, pack, steps, reverse, factor):
+    """``w[at + f·row + position] = factor·source[index, step, f]``; beyond a sequence's ends these are repeated."""
+    padded, dim = source.shape[1], source.shape[2]
+    shortest = length[first]
+    for b in range(first + 1, first + pack):
+        shortest = min(shortest, length[b])
+    for f in range(dim):
+        for i in range(steps + 2):
+            step = steps - i if reverse else i - 1
+            begin = at + f * row + i * pack
+            if 0 <= step < shortest:
+                for p in range(pack):
+                    put(w, begin + p, factor * get(source, (index[first + p] * padded + step) * dim + f))
+            else:
+                for p in range(pack):
+                    nearest = min(max(step, 0), length[first + p] - 1)
+                    put(w, begin + p, factor * get(source, (index[first + p] * padded + nearest) * dim + f))
         end = at + f * row + (steps + 2) * pack
         for t in range(end, end + 2 * lanes(w)):
-            w[t] = w[t - pack]
+            put(w, t, get(w, t - pack))
 
 
 @njit(**INNER)
-def add_back(w, at, row, out, index, length, first, pack, steps, reverse):
-    """Inverse of `interleave`: adds each position's gradient to ``out[index, step, f]``, if ``out`` has any."""
+def add_back(w, at, row, out, index, length, first, pack, steps, reverse, factor):
+    """Inverse of `interleave`: adds ``factor`` times each position's sum to ``out[index, step, f]``, if it has any."""
     if out.shape[0] == 0:  # not wanted: even adding zero would write to memory that is not ours
         return
+    padded, dim = out.shape[1], out.shape[2]
+    stride = -pack if reverse else pack
     for p in range(pack):
-        s = index[first + p]
-        for f in range(out.shape[2]):
+        for f in range(dim):
+            start = at + f * row + (steps if reverse else 1) * pack + p
             for step in range(length[first + p]):
-                i = steps - 1 - step if reverse else step
-                out[s, step, f] += w[at + f * row + (i + 1) * pack + p]
+                to = (index[first + p] * padded + step) * dim + f
+                put(out, to, get(out, to) + factor * get(w, start + step * stride))
 
 
 @njit(**INNER)
-def spread(w, at, row, values):
-    """Repeats one number per pair of the pack along a row: ``w[at + position] = values[p]``."""
-    pack = len(values)
-    for p in range(pack):
-        w[at + p] = values[p]
-    repeat(w, at, row, pack)
+def next_pack(pack_size, left):
+    """How many of the pairs that are ``left`` go into the next pack: a power of two, like ``pack_size``."""
+    while pack_size > left:
+        pack_size //= 2
+    return pack_size
 
 
 @njit(**INNER)
-def repeat(w, at, row, pack):
-    """Continue a row periodically from its first ``pack`` numbers."""
-    if pack == 1:
-        fill(w, at, at + row, w[at])
-    else:
-        head = max(pack, -(-lanes(w) // pack) * pack)  # whole periods of at least one vector
-        for t in range(at + pack, at + head):
-            w[t] = w[t - pack]
-        copy_row(w, at + head, at + row, -head, 0)
+def put_number(w, slot, p, pack, value):
+    """Pair p's number, where `cpu_rows.of_pairs` looks for it."""
+    for t in range(slot + p, slot + max(pack, lanes(w)), pack):
+        w[t] = value
 
 
 @njit(**INNER)
@@ -183,15 +185,16 @@ def apply_mask(w, at, d, mask, value):
 
 @njit(**INNER)
 def load_sequences(w, at, pairs, row, first, pack, rows, columns):
-    """x, reversed y, and their variances; returns the offsets of the four and the next free one."""
+    """x, reversed y, and half their variances; returns the offsets of the four."""
     dim = pairs.x.shape[2]
+    one, half = w.dtype.type(1), w.dtype.type(0.5)
     xs, ys = at, at + dim * row
     var_x, var_y = at + 2 * dim * row, at + (2 * dim + 1) * row
-    interleave(w, xs, row, pairs.x, pairs.index[0], pairs.length[0], first, pack, rows, False)
-    interleave(w, ys, row, pairs.y, pairs.index[1], pairs.length[1], first, pack, columns, True)
+    interleave(w, xs, row, pairs.x, pairs.index[0], pairs.length[0], first, pack, rows, False, one)
+    interleave(w, ys, row, pairs.y, pairs.index[1], pairs.length[1], first, pack, columns, True, one)
     if pairs.var_x.shape[0] > 0:
-        interleave(w, var_x, row, pairs.var_x, pairs.index[0], pairs.length[0], first, pack, rows, False)
-        interleave(w, var_y, row, pairs.var_y, pairs.index[1], pairs.length[1], first, pack, columns, True)
+        interleave(w, var_x, row, pairs.var_x, pairs.index[0], pairs.length[0], first, pack, rows, False, half)
+        interleave(w, var_y, row, pairs.var_y, pairs.index[1], pairs.length[1], first, pack, columns, True, half)
     return xs, ys, var_x, var_y
 
 
@@ -229,10 +232,9 @@ def diagonal_cost(pairs, b):
     """Mean of C over points of the straight diagonal of pair b: a cheap guess at what a step of its paths costs."""
     n, m = pairs.length[0, b], pairs.length[1, b]
     s, r = pairs.index[0, b], pairs.index[1, b]
-    points = 8
     total = 0.0
-    for point in range(points):
-        i, j = point * (n - 1) // (points - 1), point * (m - 1) // (points - 1)
+    for point in (1, 3, 5, 7):
+        i, j = point * n // 8, point * m // 8
         base = 0.0
         if pairs.x.shape[2] > 0:
             for f in range(pairs.x.shape[2]):
@@ -244,16 +246,13 @@ def diagonal_cost(pairs, b):
         elif pairs.variance.shape[0] > 0:
             base /= pairs.variance[b, i, j]
         total += base
-    return total / points
+    return total / 4
 
 
 @njit(**INNER)
-def spread_theta(w, at, row, pairs, first, pack):
-    """θ of each pair, repeated along a row: 1 where costs outweigh the entropy of the paths, else 0 (README.md)."""
-    for p in range(pack):
-        b = first + p
-        w[at + p] = 1 if diagonal_cost(pairs, b) > np.log(2) * pairs.gamma[b] else 0
-    repeat(w, at, row, pack)
+def theta_of(pairs, b):
+    """θ of pair b: 1 where costs outweigh the entropy of the paths, else 0 (README.md)."""
+    return 1 if diagonal_cost(pairs, b) > np.log(2) * pairs.gamma[b] else 0
 
 
 @njit(**INNER)
@@ -262,10 +261,11 @@ def variances_usable(pairs, begin, end):
     usable = True
     for b in range(begin, end):
         if pairs.var_x.shape[0] > 0:
-            for i in range(pairs.length[0, b]):
-                usable &= 0 < pairs.var_x[pairs.index[0, b], i, 0] < np.inf
-            for j in range(pairs.length[1, b]):
-                usable &= 0 < pairs.var_y[pairs.index[1, b], j, 0] < np.inf
+            x, y = pairs.index[0, b] * pairs.var_x.shape[1], pairs.index[1, b] * pairs.var_y.shape[1]
+            for i in range(x, x + pairs.length[0, b]):
+                usable &= 0 < get(pairs.var_x, i) < np.inf
+            for j in range(y, y + pairs.length[1, b]):
+                usable &= 0 < get(pairs.var_y, j) < np.inf
         if pairs.variance.shape[0] > 0:
             for i in range(pairs.length[0, b]):
                 for j in range(pairs.length[1, b]):

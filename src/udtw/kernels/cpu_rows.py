@@ -7,6 +7,8 @@ at ``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`
 All rows live in one scratch array ``w``; arguments that name a quantity are the offset of its row there, and suffixes 1
 and 2 mean the diagonals before this one. Loops run in whole vectors from ``begin`` and
 may overshoot ``end`` by less than one vector; the guards (`cpu_pack.guard_below`, `guard_above`) repair that.
+
+What is one number a pair has no row but a *slot*; the number of pairs in a pack is a power of two.
 """
 
 from numba import njit
@@ -15,22 +17,33 @@ from udtw.kernels.simd import (
     exp2_fraction,
     exponent,
     fma,
+    halved,
     lanes,
-    least_power,
     load,
     log,
     mantissa,
     maximum,
     minimum,
+    most_halvings,
     nearest,
-    power_of_two,
     splat,
     store,
     where_greater,
+    worst,
 )
 
 INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only other kernels call."""
+
+
+SLOT = MOST_PAIRS = 16
+"""Room for one number a pair of the largest pack, which is no smaller than a vector."""
+
+
+@njit(**INNER)
+def of_pairs(w, slot, t, pack):
+    """The numbers of the pairs to which the cells at position ``t`` belong."""
+    return load(w, slot + (t & (pack - 1)))
 
 
 @njit(**INNER)
@@ -46,11 +59,10 @@ def squared_distance_row(w, begin, end, xs, ys, row, dim, out):
 
 
 @njit(**INNER)
-def mean_variance_row(w, begin, end, var_x, var_y, out):
-    """``Σ = ½(σ²(x_m) + σ²(y_n))``."""
-    half = splat(w, w.dtype.type(0.5))
+def mean_variance_row(w, begin, end, half_var_x, half_var_y, out):
+    """``Σ = ½σ²(x_m) + ½σ²(y_n)``."""
     for t in range(begin, end, lanes(w)):
-        store(w, out + t, (load(w, var_x + t) + load(w, var_y + t)) * half)
+        store(w, out + t, load(w, half_var_x + t) + load(w, half_var_y + t))
 
 
 @njit(**INNER)
@@ -88,35 +100,35 @@ def range_row(w, begin, end, values, stretch, alarm):
 
 
 @njit(**INNER)
-def factor_row(w, begin, end, cost, scale, scaled_cost, factor):
+def factor_row(w, begin, end, pack, cost, scale, scaled_cost, factor):
     """``scale·C``, and ``2^(−scale·C)`` without its power of two, for `soft_min_row`.
 
     A loop of its own: the chain of operations is long, and in a longer loop the processor could not look far enough
     ahead to overlap it with that of the next cells.
     """
     for t in range(begin, end, lanes(w)):
-        scaled = load(w, cost + t) * load(w, scale + t)
+        scaled = load(w, cost + t) * of_pairs(w, scale, t, pack)
         store(w, scaled_cost + t, scaled)
         store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
 
 
 @njit(**INNER)
 def usual_factor_row(
-    w, begin, end, xs, ys, var_x, var_y, scale, by_log, stretch, alarm, scaled_cost, factor, field
+    w, begin, end, pack, xs, ys, half_var_x, half_var_y, scale, by_log, stretch, alarm, scaled_cost, factor, field
 ):  # fmt: skip
-    """`factor_row`, `range_row` and ``field = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½(σ²(x) + σ²(y))``."""
-    half, zero = splat(w, w.dtype.type(0.5)), splat(w, w.dtype.type(0))
-    stretched, watch = splat(w, stretch), load(w, alarm)
+    """`factor_row`, `range_row` and ``field = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
+    zero = splat(w, w.dtype.type(0))
+    highest = zero
     for t in range(begin, end, lanes(w)):
         difference = load(w, xs + t) - load(w, ys + t)
-        sigma = (load(w, var_x + t) + load(w, var_y + t)) * half
+        sigma = load(w, half_var_x + t) + load(w, half_var_y + t)
         cost = difference * difference / sigma
-        watch = fma(cost * stretched, zero, watch)
-        scaled = cost * load(w, scale + t)
+        highest = worst(highest, cost)
+        scaled = cost * of_pairs(w, scale, t, pack)
         store(w, scaled_cost + t, scaled)
         store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
-        store(w, field + t, load(w, by_log + t) * log(sigma))
-    store(w, alarm, watch)
+        store(w, field + t, of_pairs(w, by_log, t, pack) * log(sigma))
+    store(w, alarm, fma(highest * splat(w, stretch), zero, load(w, alarm)))
 
 
 @njit(**INNER)
@@ -125,7 +137,7 @@ def soft_min_row(
     keep, to_up, to_left, to_corner,
     with_mean, theta, excess, excess1, excess2,
     with_pulls, by_cost, pull_up, pull_left, pull_corner,
-    with_rest, rest_field, rest, rest1, rest2,
+    with_rest, bounded, rest_field, rest, rest1, rest2,
 ):  # fmt: skip
     """One diagonal of the partition function, and on request of the prefix means and their derivatives.
 
@@ -134,32 +146,32 @@ def soft_min_row(
 
     - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``;
     - ``with_mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
-    - ``with_pulls``: ``q_p (A_p − Σ q A)``, how a path that arrives from p differs from the average one, in units of
-      γ and weighted by ``by_cost``; ``with_rest`` adds the same of a further field, whose prefix mean is ``rest``.
+    - ``with_pulls``: ``q_p (Σ q A − A_p)``, how the average path differs from one that arrives from p, in units of γ
+      and weighted by ``by_cost``; ``with_rest`` adds the same of a further field, whose prefix mean is ``rest``.
 
-    All means are taken about the likeliest predecessor, so that rounding hardly adds up.
+    So that rounding hardly adds up, means are taken about one of the predecessors. For C it is the one of least mean,
+    the likeliest but for the entropy of its paths; for a further field the likeliest, or where it is ``bounded``, so
+    that no cell's value dwarfs the others', simply the corner.
     """
-    ceiling = splat(w, unreachable)
-    floor = splat(w, least_power(w))
-    nothing = power_of_two(floor)
+    ceiling, deepest = splat(w, unreachable), splat(w, most_halvings(w))
+    nothing = halved(deepest)
     for t in range(begin, end, lanes(w)):
         up_power = load(w, power1 + t - pack)
         left_power = load(w, power1 + t)
         corner_power = load(w, power2 + t - pack)
         least = minimum(minimum(up_power, left_power), corner_power)
-        up_gap = maximum(least - up_power, floor)
-        left_gap = maximum(least - left_power, floor)
-        corner_gap = maximum(least - corner_power, floor)
-        up = load(w, weight1 + t - pack) * (power_of_two(up_gap) - nothing)
-        left = load(w, weight1 + t) * (power_of_two(left_gap) - nothing)
-        corner = load(w, weight2 + t - pack) * (power_of_two(corner_gap) - nothing)
+        up_lag = minimum(up_power - least, deepest)
+        left_lag = minimum(left_power - least, deepest)
+        corner_lag = minimum(corner_power - least, deepest)
+        up = load(w, weight1 + t - pack) * (halved(up_lag) - nothing)
+        left = load(w, weight1 + t) * (halved(left_lag) - nothing)
+        corner = load(w, weight2 + t - pack) * (halved(corner_lag) - nothing)
         total = up + left + corner
         scaled = load(w, scaled_cost + t)
-        whole = nearest(scaled)
         value = total * load(w, factor + t)
-        gain = whole - exponent(value)
+        drop = exponent(value) - nearest(scaled)
         store(w, weight + t, mantissa(value))
-        store(w, power + t, minimum(least + gain, ceiling))
+        store(w, power + t, minimum(least - drop, ceiling))
         if keep or with_mean:
             # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly one.
             q_up, q_left, q_corner = up / total, left / total, corner / total
@@ -168,33 +180,38 @@ def soft_min_row(
                 store(w, to_left + t, q_left)
                 store(w, to_corner + t, q_corner)
             if with_mean:
-                offset = load(w, theta + t)
-                likeliest = maximum(up, corner)
-                up_mean = load(w, excess1 + t - pack) - offset * up_gap
-                left_mean = load(w, excess1 + t) - offset * left_gap
-                corner_mean = load(w, excess2 + t - pack) - offset * corner_gap
-                centre = where_greater(up, corner, up_mean, corner_mean)
-                centre = where_greater(left, likeliest, left_mean, centre)
+                offset = of_pairs(w, theta, t, pack)
+                up_mean = fma(offset, up_lag, load(w, excess1 + t - pack))
+                left_mean = fma(offset, left_lag, load(w, excess1 + t))
+                corner_mean = fma(offset, corner_lag, load(w, excess2 + t - pack))
+                centre = minimum(minimum(up_mean, left_mean), corner_mean)
                 up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
                 mean = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
-                store(w, excess + t, centre + (mean + (scaled - offset * gain)))
+                store(w, excess + t, centre + (mean + fma(offset, drop, scaled)))
                 if with_pulls:
-                    unit = load(w, by_cost + t)
-                    up_pull, left_pull = unit * (up_mean - mean), unit * (left_mean - mean)
-                    corner_pull = unit * (corner_mean - mean)
+                    unit = of_pairs(w, by_cost, t, pack)
+                    mean, corner_mean = unit * mean, unit * corner_mean
                     if with_rest:
                         up_rest, left_rest = load(w, rest1 + t - pack), load(w, rest1 + t)
                         corner_rest = load(w, rest2 + t - pack)
-                        centre = where_greater(up, corner, up_rest, corner_rest)
-                        centre = where_greater(left, likeliest, left_rest, centre)
-                        up_rest, left_rest, corner_rest = up_rest - centre, left_rest - centre, corner_rest - centre
-                        mean = fma(q_corner, corner_rest, fma(q_left, left_rest, q_up * up_rest))
-                        store(w, rest + t, centre + (mean + load(w, rest_field + t)))
-                        up_pull, left_pull = up_pull + (up_rest - mean), left_pull + (left_rest - mean)
-                        corner_pull = corner_pull + (corner_rest - mean)
-                    store(w, pull_up + t, q_up * up_pull)
-                    store(w, pull_left + t, q_left * left_pull)
-                    store(w, pull_corner + t, q_corner * corner_pull)
+                        centre = corner_rest
+                        if not bounded:
+                            centre = where_greater(up, corner, up_rest, centre)
+                            centre = where_greater(left, maximum(up, corner), left_rest, centre)
+                        up_rest, left_rest = up_rest - centre, left_rest - centre
+                        rest_mean = fma(q_left, left_rest, q_up * up_rest)
+                        if not bounded:
+                            corner_rest = corner_rest - centre
+                            rest_mean = fma(q_corner, corner_rest, rest_mean)
+                            corner_mean = corner_mean + corner_rest
+                        store(w, rest + t, centre + (rest_mean + load(w, rest_field + t)))
+                        mean = mean + rest_mean
+                        up_mean, left_mean = fma(unit, up_mean, up_rest), fma(unit, left_mean, left_rest)
+                    else:
+                        up_mean, left_mean = unit * up_mean, unit * left_mean
+                    store(w, pull_up + t, q_up * (mean - up_mean))
+                    store(w, pull_left + t, q_left * (mean - left_mean))
+                    store(w, pull_corner + t, q_corner * (mean - corner_mean))
 
 
 @njit(**INNER)
@@ -219,17 +236,17 @@ def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
 
 
 @njit(**INNER)
-def product_row(w, begin, end, factor, field, out):
+def product_row(w, begin, end, pack, factor, field, out):
     """``out = factor · field``: the first term of ``F = Σ_i g_i F_i``."""
     for t in range(begin, end, lanes(w)):
-        store(w, out + t, load(w, factor + t) * load(w, field + t))
+        store(w, out + t, of_pairs(w, factor, t, pack) * load(w, field + t))
 
 
 @njit(**INNER)
-def add_product_row(w, begin, end, factor, field, out):
+def add_product_row(w, begin, end, pack, factor, field, out):
     """``out += factor · field``: any further term."""
     for t in range(begin, end, lanes(w)):
-        store(w, out + t, fma(load(w, factor + t), load(w, field + t), load(w, out + t)))
+        store(w, out + t, fma(of_pairs(w, factor, t, pack), load(w, field + t), load(w, out + t)))
 
 
 @njit(**INNER)

@@ -100,7 +100,7 @@ def scratch(problem: Problem, question: str, gradient: bool) -> int:
 
     _, rows, columns = problem.shape
     diagonals, shortest = rows + columns - 1, min(rows, columns)
-    pack = max(1, min(16, 1024 // max(rows, columns)))
+    pack = cpu.pack_for(rows, columns)
     segment = diagonals
     if pack * rows * columns > cpu.TABLE_CELLS:
         segment = min(diagonals, max(32, int(1.5 * math.sqrt(diagonals))))

@@ -120,8 +120,8 @@ def _by_precision(single, double):
     return intrinsic(constant)
 
 
-least_power = _by_precision(-50.0, -128.0)
-"""A share below two to this power counts as zero, and `least_probability` likewise. The product of both is still a
+most_halvings = _by_precision(50.0, 128.0)
+"""A share halved so many times counts as zero, as does one below `least_probability`. The product of both is still a
 normal number: arithmetic on subnormal ones would make the kernels twice as slow."""
 least_probability = _by_precision(1e-22, 1e-250)
 
@@ -148,6 +148,29 @@ def store(typing_context, array, index, value):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, Vector(array.dtype)), codegen
+
+
+@intrinsic
+def get(typing_context, array, index):
+    """Number ``index`` of a contiguous array of any shape. Numba's own indexing also looks for negative indices."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def put(typing_context, array, index, number):
+    """Inverse of `get`."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store(args[2], builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), codegen
 
 
 @intrinsic
@@ -187,17 +210,24 @@ def _select(relation):
     return lambda builder, x, y: builder.select(builder.fcmp_ordered(relation, x, y), x, y)
 
 
-def _power_of_two(builder, x):
+def _halved(builder, x):
     layout = _Layout(x.type)
-    # Adding this number puts the biased exponent into the lowest bits; the shift moves it where exponents live.
+    # The difference has the biased exponent in its lowest bits; the shift moves it where exponents live.
     shifter = _constant(x.type, 1.5 * 2.0**layout.mantissa_bits + layout.bias)
-    bits = builder.bitcast(builder.fadd(x, shifter), layout.integers)
+    bits = builder.bitcast(builder.fsub(shifter, x), layout.integers)
     return builder.bitcast(builder.shl(bits, _constant(layout.integers, layout.mantissa_bits)), x.type)
 
 
 def _exp2_fraction(builder, x):
     degree = _Layout(x.type).exp2_degree
     return _horner(builder, x, [math.log(2) ** n / math.factorial(n) for n in range(degree, -1, -1)])
+
+
+def _worst(builder, x, y):
+    # Bits without a sign are ordered like the numbers they stand for; the bits of NaN come last.
+    integers = _Layout(x.type).integers
+    larger = builder.icmp_unsigned(">", builder.bitcast(x, integers), builder.bitcast(y, integers))
+    return builder.select(larger, x, y)
 
 
 def _exponent(builder, x):
@@ -234,11 +264,14 @@ def _log(builder, x):
 
 
 fma = _elementwise(3, lambda builder, x, y, z: _call(builder, "fma", x, y, z))
+"""``x·y + z``, rounded once."""
+fnma = _elementwise(3, lambda builder, x, y, z: _call(builder, "fma", builder.fneg(x), y, z))
+"""``z − x·y``, rounded once."""
 minimum = _elementwise(2, _select("<"))
 maximum = _elementwise(2, _select(">"))
 nearest = _elementwise(1, lambda builder, x: _call(builder, "rint", x))
-power_of_two = _elementwise(1, _power_of_two)
-"""``2**x`` for a whole ``x`` within the range of normal numbers."""
+halved = _elementwise(1, _halved)
+"""``2**−x``, one halved ``x`` times, for a whole ``x`` as long as that is a normal number."""
 exp2_fraction = _elementwise(1, _exp2_fraction)
 """``2**x`` for ``|x| ≤ ½`` to the last place."""
 exponent = _elementwise(1, _exponent)
@@ -247,6 +280,9 @@ mantissa = _elementwise(1, _mantissa)
 """``x / 2**exponent(x)``, in [1, 2)."""
 log = _elementwise(1, _log)
 """Natural logarithm of a positive normal number."""
+
+worst = _elementwise(2, _worst)
+"""The larger of two numbers that are not negative; infinity beats every number, and NaN beats infinity."""
 
 where_greater = _elementwise(4, lambda builder, a, b, x, y: builder.select(builder.fcmp_ordered(">", a, b), x, y))
 """``x`` in the lanes where ``a > b``, else ``y``."""
