@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 PERFORMANCE = {
     "SERIAL_CELLS": "when a second thread pays; results have the same bits with any number of threads",
-    "PIECE_CELLS": "how finely work is cut for threads",
+    "ROUND_CELLS": "how often the user can interrupt",
+    "PACK_CELLS": "how many pairs are interleaved; results have the same bits",
+    "LOOKS": "how long a thread looks before it sleeps",
+    "PAUSE": "how long it then sleeps",
     "TABLE_CELLS": "when tables are made piece by piece; the memory tests set it themselves",
     "BLOCK_CELLS": "how much work a block of pairwise holds; results have the same bits",
     "MATRIX_BYTES": "how many cost matrices are in flight",
@@ -69,6 +72,7 @@ MODULES = {
     "udtw.kernels.cpu_hard": _KERNEL,
     "udtw.kernels.cpu_layout": _KERNEL,
     "udtw.kernels.cpu_pack": _KERNEL,
+    "udtw.kernels.cpu_queue": _KERNEL,
     "udtw.kernels.cpu_rows": _KERNEL,
     "udtw.kernels.engine": _TORCH,
     "udtw.kernels.enumeration": _TORCH,

@@ -55,11 +55,11 @@ def serve(compiled: bool) -> None:
 
     from hardening.mutation.child import in_child
 
-    plain = (ROOT / "hardening/mutation/plain_simd.py").read_text()
+    names = () if compiled else ("simd", "atomics")
+    plain = {f"udtw.kernels.{name}": (ROOT / f"hardening/mutation/plain_{name}.py").read_text() for name in names}
     for line in sys.stdin:
         request = json.loads(line)
-        texts = {} if compiled else {"udtw.kernels.simd": plain}
-        failed, _ = in_child(texts | {request["module"]: request["text"]}, request["tests"], request["limit"])
+        failed, _ = in_child(plain | {request["module"]: request["text"]}, request["tests"], request["limit"])
         print(json.dumps(failed), flush=True)
 
 

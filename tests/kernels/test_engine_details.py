@@ -13,7 +13,7 @@ import torch
 import udtw
 from tests.kernels.test_memory import GuardedScratch
 from tests.problems import Case, make_case
-from udtw.kernels import cpu, engine
+from udtw.kernels import cpu, cpu_queue, engine
 from udtw.kernels.problem import DEVIATION, LOG_VARIANCE, ONE
 from udtw.prepare import prepare
 
@@ -136,18 +136,36 @@ def test_the_uncertainty_of_a_certain_problem_is_none(backend):
 
 
 @pytest.mark.parametrize(
-    ("count", "n_threads", "piece_cells", "grain"),
-    [(64, 4, 10**9, 16), (65, 4, 10**9, 32), (1000, 2, 10**9, 512), (1000, 2, 1, 64), (1000, 2, 10_000, 128)],
+    ("count", "n_threads", "round_cells", "rounds", "helpers"),
+    [
+        (64, 4, 10**9, [(0, 64)], 3),
+        (40, 2, 1, [(0, 32), (32, 40)], 1),  # a pack of 16 for either thread
+        (100, 1, 64 * 70, [(0, 64), (64, 100)], 0),  # whole packs of 32
+        (3, 8, 10**9, [(0, 3)], 2),  # no more threads than packs
+    ],
 )
-def test_work_is_cut_into_whole_packs_for_every_thread(monkeypatch, count, n_threads, piece_cells, grain):
-    """Into one piece each, or up to eight where these are large."""
-    cut = []
+def test_work_is_done_in_rounds(monkeypatch, count, n_threads, round_cells, rounds, helpers):
+    shared = []
+
+    def note(task, begin, end, helpers):
+        shared.append((begin, end, helpers))
+        return cpu_queue.new_queue(end)
+
     monkeypatch.setattr(cpu, "SERIAL_CELLS", 0)
-    monkeypatch.setattr(cpu, "PIECE_CELLS", piece_cells)
-    monkeypatch.setattr(cpu, "parallel_for", lambda task, *sizes: cut.append(sizes))
+    monkeypatch.setattr(cpu, "ROUND_CELLS", round_cells)
+    monkeypatch.setattr(cpu, "share", note)
     series, ones = np.zeros((count, 8, 1)), np.ones(count)
     cpu.sums(cpu.make_pairs(gamma=ones, length=np.full((2, count), 8), x=series, y=series), [], n_threads)
-    assert cut == [(count, grain, n_threads)]
+    assert shared == [(begin, end, helpers) for begin, end in rounds]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "size"),
+    [(8, 8, 32), (32, 20, 32), (20, 33, 16), (64, 64, 16), (65, 3, 8), (200, 200, 8), (300, 300, 4), (2000, 100, 2)],
+)
+def test_the_shorter_pairs_are_the_more_are_interleaved(rows, columns, size):
+    assert cpu.pack_for(rows, columns) == size
+    assert cpu.pack_for(4096, 4096) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -2,15 +2,17 @@
 
 import multiprocessing
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from numba import njit
 
 import udtw
-from udtw.kernels import cpu, threads
-from udtw.kernels.threads import clear_scratch, parallel_for, scratch
+from udtw.kernels import cpu, cpu_queue, threads
+from udtw.kernels.threads import clear_scratch, scratch, share
 
 BIG = {"count": 40, "length": 90}  # 324,000 cells: enough for more than one thread
 
@@ -117,36 +119,117 @@ def test_processes_started_after_use_do_not_hang(method):
     assert same_bits([torch.from_numpy(a) for a in found], expected)
 
 
-def test_parallel_for_covers_every_item_once():
-    hits = np.zeros(1000, int)
-
-    def task(begin, end):
-        hits[begin:end] += 1
-
-    parallel_for(task, 1000, 7, 5)
-    assert (hits == 1).all()
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize(("count", "grain"), [(20, 7), (21, 7), (3, 7), (1, 1), (0, 7)])
-def test_parallel_for_cuts_pieces_of_one_size_and_what_is_left(n_threads, count, grain):
-    pieces = []
-    parallel_for(lambda begin, end: pieces.append((begin, end)), count, grain, n_threads)
-    assert sorted(pieces) == [(begin, min(begin + grain, count)) for begin in range(0, count, grain)]
+@njit(nogil=True)
+def take_all(queue, end, pack_size, taken, status):
+    """What a kernel does: take shares until none is left; here each is noted, and ``status`` returned at once or OK."""
+    first, stop = cpu_queue.begin_work(queue, pack_size, end)
+    while first < end:
+        taken[first:stop] += 1
+        if status != cpu_queue.OK:
+            return cpu_queue.end_work(queue, end, status)
+        first, stop = cpu_queue.go_on(queue, stop, stop, pack_size, end)
+    return cpu_queue.end_work(queue, end, cpu_queue.OK)
 
 
-def test_parallel_for_raises_what_a_task_raised():
-    def task(begin, end):
-        if begin >= 50:
-            raise KeyError(begin)
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("begin", "end", "pack_size"), [(0, 1000, 8), (0, 1001, 16), (30, 57, 4), (5, 6, 16), (7, 7, 1)]
+)
+def test_every_pair_of_a_queue_is_taken_once(begin, end, pack_size, helpers):
+    taken = np.zeros(1024, np.int64)
+    queue = share(lambda queue, end: take_all(queue, end, pack_size, taken, cpu_queue.OK), begin, end, helpers)
+    assert (taken == 1).nonzero()[0].tolist() == list(range(begin, end))
+    assert taken.sum() == end - begin
+    assert queue[cpu_queue.ACTIVE] == queue[cpu_queue.BAD] == 0
+
+
+def test_what_is_left_of_a_share_comes_before_the_next_one():
+    queue = cpu_queue.new_queue(8)
+    assert cpu_queue.go_on.py_func(queue, 3, 5, 16, 100) == (3, 5)
+    assert queue[cpu_queue.NEXT] == 8
+
+
+def test_after_a_bad_value_nobody_goes_on():
+    taken = np.zeros(1000, np.int64)
+    queue = share(lambda queue, end: take_all(queue, end, 10, taken, cpu_queue.BAD_VALUE), 0, 1000, 0)
+    assert taken.sum() == 10
+    assert queue[cpu_queue.BAD] == 1
+    assert queue[cpu_queue.ACTIVE] == 0
+    assert queue[cpu_queue.NEXT] >= 1000
+
+
+def test_a_queue_is_settled_when_nobody_is_at_work():
+    queue = cpu_queue.new_queue(0)
+    assert cpu_queue.settled(queue, 1)
+    queue[cpu_queue.ACTIVE] = 1
+    assert not cpu_queue.settled(queue, 5)
+
+
+def test_two_threads_really_share_and_the_caller_waits_for_the_other(monkeypatch):
+    monkeypatch.setattr(threads, "LOOKS", 1)  # so that it sleeps, too
+    both, done = threading.Barrier(2, timeout=60), []
+
+    def task(queue, end):
+        queue[cpu_queue.ACTIVE] += 1  # the interpreter's lock makes this safe
+        both.wait()  # one thread alone would wait in vain
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.05)
+        done.append(threading.current_thread())
+        queue[cpu_queue.ACTIVE] -= 1
+
+    share(task, 0, 2, 1)
+    assert len(set(done)) == 2
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_a_thread_raises_is_raised_by_share(here):
+    """Also if the kernel is left in the midst of its work."""
+    both = threading.Barrier(2, timeout=60)
+
+    def task(queue, end):
+        both.wait()
+        if here is (threading.current_thread() is threading.main_thread()):
+            queue[cpu_queue.ACTIVE] += not here
+            raise KeyError(end)
 
     with pytest.raises(KeyError):
-        parallel_for(task, 100, 10, 4)
+        share(task, 0, 2, 1)
 
 
-def test_parallel_for_really_runs_on_two_threads():
+def test_a_helper_that_comes_late_does_nothing(monkeypatch):
+    jobs, callers = [], []
+    monkeypatch.setattr(threads._pool, "submit", lambda job, count: jobs.append((job, count)))
+
+    def task(queue, end):
+        callers.append(threading.current_thread())
+        take_all(queue, end, 1, np.zeros(2, np.int64), cpu_queue.OK)
+
+    share(task, 0, 2, 3)
+    [(job, count)] = jobs
+    assert count == 3
+    job()
+    assert len(callers) == 1
+
+
+def test_a_bad_value_that_a_helper_meets_is_reported(monkeypatch):
+    """The caller's own share is good: it must hear of the other's."""
+    monkeypatch.setattr(cpu, "SERIAL_CELLS", 0)
     both = threading.Barrier(2, timeout=60)
-    parallel_for(lambda begin, end: both.wait(), 2, 1, 2)  # one thread alone would wait in vain
+
+    def wait_for_both(task, begin, end, helpers, own=share):
+        def together(queue, end):
+            both.wait()
+            task(queue, end)
+
+        return own(together, begin, end, helpers)
+
+    monkeypatch.setattr(cpu, "share", wait_for_both)
+    x = np.zeros((64, 30, 1))
+    x[-1, 3] = np.nan
+    pairs = cpu.make_pairs(gamma=np.ones(64), length=np.full((2, 64), 30), x=x, y=np.zeros((64, 30, 1)))
+    for _ in range(20):
+        with pytest.raises(cpu.ValueOutOfRange):
+            cpu.sums(pairs, [], 2)
 
 
 def test_no_more_helpers_are_started_than_are_asked_for_or_have_a_core(monkeypatch):

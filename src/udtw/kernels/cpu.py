@@ -12,30 +12,30 @@ import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu_backward import backward
-from udtw.kernels.cpu_forward import BAD_VALUE, forward
+from udtw.kernels.cpu_forward import forward
 from udtw.kernels.cpu_forward import transitions as forward_transitions
 from udtw.kernels.cpu_hard import hard, mark_paths
 from udtw.kernels.cpu_layout import BY_COST, BY_LOG, FACTORS, Gradients
 from udtw.kernels.cpu_pack import Pairs
+from udtw.kernels.cpu_queue import BAD, BAD_VALUE, new_queue
 from udtw.kernels.cpu_rows import MOST_PAIRS
-from udtw.kernels.threads import clear_scratch, parallel_for, scratch
+from udtw.kernels.threads import clear_scratch, scratch, share
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
 INTEGER, DOUBLE, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 SERIAL_CELLS = 75_000
 """Below this many cells a second thread costs more than it saves."""
-PIECE_CELLS = 150_000
-"""Work is cut finer than one piece per thread, up to eight, only where pieces stay larger than this: a thread that
-starts late, because its core was busy, then does less of it."""
+ROUND_CELLS = 50_000_000
+"""About this many cells a round: only between rounds can the user interrupt."""
 PACK_CELLS = 400_000
 """Pairs are interleaved only up to this many cells: larger tables would leave the caches."""
 TABLE_CELLS = 2**20
 """Backward sweeps keep tables of at most about this many cells per thread."""
 
 
-Kernel = Callable[[int, int, int, np.ndarray, np.ndarray], int]
-"""``kernel(begin, end, pack_size, work, limits)`` returns a status, see `cpu_forward`."""
+Kernel = Callable[[np.ndarray, int, int, np.ndarray, np.ndarray], int]
+"""``kernel(queue, end, pack_size, work, limits)`` returns a status, see `cpu_queue`."""
 
 
 class ValueOutOfRange(Exception):
@@ -117,8 +117,8 @@ def pack_for(rows: int, columns: int) -> int:
 
     A power of two (see `cpu_rows`); from eight on all rows are aligned with cache lines.
     """
-    size = MOST_PAIRS if max(rows, columns) <= 64 else 8
-    while size > 1 and size * rows * columns > PACK_CELLS:
+    size = MOST_PAIRS
+    while (size > 8 and size * max(rows, columns) > 1024) or (size > 1 and size * rows * columns > PACK_CELLS):
         size //= 2
     return size
 
@@ -143,12 +143,12 @@ def _compile_first(call: Kernel, dtype: np.dtype) -> None:
     key = (call.__qualname__, dtype)
     if key not in _compiled:
         with _compiling:
-            call(0, 0, 1, scratch("work", 1, dtype), np.zeros((3, 1), np.int64))
+            call(new_queue(0), 0, 1, scratch("work", 1, dtype), np.zeros((3, 1), np.int64))
             _compiled.add(key)
 
 
 def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
-    """``call(begin, end, pack_size, work, limits)`` over all pairs, with scratch memory as it asks for."""
+    """``call(queue, end, pack_size, work, limits)`` over all pairs, with scratch memory as it asks for."""
     count, rows, columns = _shape(pairs)
     if count == 0:
         return
@@ -158,19 +158,21 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
     dtype = pairs.x.dtype
     diagonals = rows + columns - 1
 
-    def task(begin: int, end: int) -> None:
+    def task(queue: np.ndarray, end: int) -> None:
         work = scratch("work", 1, dtype)
-        limits = scratch("limits", 3 * diagonals, np.dtype(np.int64))[: 3 * diagonals].reshape(3, diagonals)
-        status = call(begin, end, pack, work, limits)
+        limits = scratch("limits", 3 * diagonals, INTEGER)[: 3 * diagonals].reshape(3, diagonals)
+        status = call(queue, end, pack, work, limits)
         if status > 0:
-            status = call(begin, end, pack, scratch("work", status, dtype), limits)
+            status = call(queue, end, pack, scratch("work", status, dtype), limits)
         if status == BAD_VALUE:
             clear_scratch()
-            raise ValueOutOfRange
 
     _compile_first(call, dtype)
-    pieces = n_threads * min(8, 1 + count * rows * columns // (n_threads * PIECE_CELLS)) if n_threads > 1 else 1
-    parallel_for(task, count, pack * -(-count // (pack * pieces)), n_threads)
+    helpers = min(n_threads, -(-count // pack)) - 1
+    pairs_a_round = pack * max(n_threads, ROUND_CELLS // (pack * rows * columns))
+    for begin in range(0, count, pairs_a_round):
+        if share(task, begin, min(begin + pairs_a_round, count), helpers)[BAD]:
+            raise ValueOutOfRange
 
 
 def sums_and_slopes(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
@@ -190,8 +192,8 @@ def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
     numbers = np.array(wanted, np.int64)
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
-    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        return forward(pairs, begin, end, pack, numbers, unreachable, largest, work, limits, out)
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward(pairs, queue, end, pack, numbers, unreachable, largest, work, limits, out)
 
     _run(pairs, n_threads, call)
     return out
@@ -244,11 +246,11 @@ def _sweep_back(
     )
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
-    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
         segment = rows + columns - 1
         if pack * rows * columns > TABLE_CELLS:
             segment = max(32, int(1.5 * segment**0.5))
-        return backward(pairs, begin, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
+        return backward(pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
 
     _run(pairs, n_threads, call)
     return wanted
@@ -268,8 +270,8 @@ def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndar
     choice = np.zeros(_shape(pairs) if with_choice else (0, 0, 0), np.uint8)
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
-    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        return hard(pairs, begin, end, pack, unreachable, largest, work, limits, out, choice)
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return hard(pairs, queue, end, pack, unreachable, largest, work, limits, out, choice)
 
     _run(pairs, n_threads, call)
     return out, choice
@@ -281,8 +283,8 @@ def transitions(pairs: Pairs, n_threads: int) -> np.ndarray:
     out = np.zeros((3, *_shape(pairs)), dtype)
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
-    def call(begin: int, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        return forward_transitions(pairs, begin, end, pack, unreachable, largest, work, limits, out)
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward_transitions(pairs, queue, end, pack, unreachable, largest, work, limits, out)
 
     _run(pairs, n_threads, call)
     return out

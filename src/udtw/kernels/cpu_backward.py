@@ -9,9 +9,6 @@ import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu_forward import (
-    BAD_VALUE,
-    OK,
-    OUTER,
     alarmed,
     ends_on,
     mean_cost_at,
@@ -66,6 +63,7 @@ from udtw.kernels.cpu_pack import (
     set_limits,
     variances_usable,
 )
+from udtw.kernels.cpu_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.kernels.cpu_rows import (
     INNER,
     SLOT,
@@ -234,8 +232,8 @@ def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min
 
 
 @njit(**OUTER)
-def backward(pairs, begin, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
-    """Fill ``grads`` for pairs [begin, end), given the loss's derivatives ``factors`` (5, B); see `FACTORS`.
+def backward(pairs, queue, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
+    """Fill ``grads`` for the pairs below ``end`` in the queue, given the loss's derivatives ``factors`` (5, B).
 
     If ``sums`` (3, B) is not empty it receives soft_min and, where gradients are computed, E[C] and, if that is all
     that counts beside C, E[log Σ]; values are then checked as in `forward`. Otherwise they are not: `forward` has.
@@ -244,8 +242,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
     ``limits`` is (3, N + M − 1) integer scratch.
     """
-    pairs, factors, w, limits, sums = borrow_pairs(pairs), borrow(factors), borrow(w), borrow(limits), borrow(sums)
-    grads = borrow_gradients(grads)
+    pairs, queue, factors, grads = borrow_pairs(pairs), borrow(queue), borrow(factors), borrow_gradients(grads)
+    w, limits, sums = borrow(w), borrow(limits), borrow(sums)
     wide, dim = lanes(w), pairs.x.shape[2]
     row = row_size(pairs, pack_size, wide)
     shortest = min(max(pairs.x.shape[1], pairs.cost.shape[1]), max(pairs.y.shape[1], pairs.cost.shape[2]))
@@ -256,8 +254,6 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     if w.size < at.end:
         return at.end
     checking = sums.size > 0
-    if checking and not variances_usable(pairs, begin, end):
-        return BAD_VALUE
     zero = w.dtype.type(0)
     used = np.zeros(FACTORS + 2, np.bool_)
     for f in (BY_LOG, BY_DEVIATION, BY_ONE):
@@ -275,9 +271,11 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
     )
     soft_min = np.zeros(pack_size)
     fill(w, at.alarm, at.alarm + wide, zero)
-    first = begin
+    first, stop = begin_work(queue, pack_size, end)
     while first < end:
-        pack = next_pack(pack_size, end - first)
+        pack = next_pack(pack_size, stop - first)
+        if checking and not variances_usable(pairs, first, first + pack):
+            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
         diagonals = rows + columns - 1
         soonest = soonest_end(pairs.length, first, pack)
@@ -301,8 +299,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
         for s in range(last_segment, -1, -1):
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
-            start, stop = s * segment, min((s + 1) * segment, diagonals)
-            ahead = min(stop + 2, diagonals)
+            start, done = s * segment, min((s + 1) * segment, diagonals)
+            ahead = min(done + 2, diagonals)
             place_tables(limits, pack, start, ahead, at.tables, row)
             for k in range(start, ahead):
                 d = diagonal(limits, k, pack, first)
@@ -321,8 +319,8 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                                 rest = w[at.state + (9 + k % 3) * row + position]
                                 sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
             if checking and alarmed(w, at.alarm):
-                return BAD_VALUE
-            for k in range(stop - 1, start - 1, -1):
+                return end_work(queue, end, BAD_VALUE)
+            for k in range(done - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
                 table1, table2 = limits[2, min(k + 1, diagonals - 1)], limits[2, min(k + 2, diagonals - 1)]
                 if k + 1 >= soonest:
@@ -337,5 +335,5 @@ def backward(pairs, begin, end, pack_size, segment, factors, unreachable, larges
                     collect_gradients(w, pairs, grads, d, at, sequences, (columns - 1 - k) * pack)
         if with_gradients:
             hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)
-        first += pack
-    return OK
+        first, stop = go_on(queue, first + pack, stop, pack_size, end)
+    return end_work(queue, end, OK)

@@ -20,13 +20,9 @@ from udtw.kernels.cpu_pack import (
     theta_of,
     variances_usable,
 )
+from udtw.kernels.cpu_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.kernels.cpu_rows import INNER, SLOT, expectation_row, factor_row, fill, range_row, soft_min_row
 from udtw.kernels.simd import borrow, lanes
-
-OUTER = {"nogil": True, "cache": True}
-"""Options of the functions that Python calls."""
-OK, BAD_VALUE = 0, -1
-"""They return OK, BAD_VALUE (a value out of range was met), or the size of scratch memory that they lack."""
 
 
 @njit(**INNER)
@@ -127,12 +123,12 @@ def alarmed(w, alarm):
 
 
 @njit(**OUTER)
-def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limits, out):
-    """``out[b] = [soft_min, E[F] for F in wanted]`` for pairs [begin, end), ``pack_size`` at a time.
+def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limits, out):
+    """``out[b] = [soft_min, E[F] for F in wanted]`` for the pairs below ``end`` in the queue, ``pack_size`` at a time.
 
     ``wanted`` holds field numbers (see `cpu_pack`); ``w`` is float scratch, ``limits`` (3, N + M − 1) integer scratch.
     """
-    pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
+    pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
     sequences = (21 + 3 * count) * row
@@ -141,8 +137,6 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
     need = theta + SLOT
     if w.size < need:
         return need
-    if not variances_usable(pairs, begin, end):
-        return BAD_VALUE
     cost, variance, field, alarm = 0, row, 2 * row, 3 * row
     to_up, to_left, to_corner = 4 * row, 5 * row, 6 * row
     scaled, factor = 7 * row, 8 * row
@@ -152,9 +146,11 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
         with_mean |= wanted[f] == COST
         others |= wanted[f] != COST
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    first = begin
+    first, stop = begin_work(queue, pack_size, end)
     while first < end:
-        pack = next_pack(pack_size, end - first)
+        pack = next_pack(pack_size, stop - first)
+        if not variances_usable(pairs, first, first + pack):
+            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
         for p in range(pack):
@@ -196,30 +192,30 @@ def forward(pairs, begin, end, pack_size, wanted, unreachable, largest, w, limit
                         else:
                             out[b, 1 + f] = w[means + (3 * f + k % 3) * row + position]
         if alarmed(w, alarm):
-            return BAD_VALUE
-        first += pack
-    return OK
+            return end_work(queue, end, BAD_VALUE)
+        first, stop = go_on(queue, first + pack, stop, pack_size, end)
+    return end_work(queue, end, OK)
 
 
 @njit(**OUTER)
-def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, out):
+def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, out):
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
-    pairs, w, limits, out = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out)
+    pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     row = row_size(pairs, pack_size, lanes(w))
     sequences = 20 * row
     scale = sequences + (2 * pairs.x.shape[2] + 2) * row
     need = scale + SLOT
     if w.size < need:
         return need
-    if not variances_usable(pairs, begin, end):
-        return BAD_VALUE
     cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
     scaled, factor, state = 6 * row, 7 * row, 8 * row
     one = w.dtype.type(1)
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    first = begin
+    first, stop = begin_work(queue, pack_size, end)
     while first < end:
-        pack = next_pack(pack_size, end - first)
+        pack = next_pack(pack_size, stop - first)
+        if not variances_usable(pairs, first, first + pack):
+            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
         for p in range(pack):
@@ -241,6 +237,6 @@ def transitions(pairs, begin, end, pack_size, unreachable, largest, w, limits, o
             scatter(w, to_up, d, out[1], pairs.length, one)
             scatter(w, to_left, d, out[2], pairs.length, one)
         if alarmed(w, alarm):
-            return BAD_VALUE
-        first += pack
-    return OK
+            return end_work(queue, end, BAD_VALUE)
+        first, stop = go_on(queue, first + pack, stop, pack_size, end)
+    return end_work(queue, end, OK)

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from udtw.kernels.cpu_forward import BAD_VALUE, OK, OUTER, alarmed, ends_on, pack_shape, row_size
+from udtw.kernels.cpu_forward import alarmed, ends_on, pack_shape, row_size
 from udtw.kernels.cpu_pack import (
     apply_mask,
     borrow_pairs,
@@ -15,6 +15,7 @@ from udtw.kernels.cpu_pack import (
     set_limits,
     variances_usable,
 )
+from udtw.kernels.cpu_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.kernels.cpu_rows import INNER, fill, hard_min_row, range_row
 from udtw.kernels.simd import borrow, lanes
 
@@ -38,20 +39,21 @@ def write_choices(w, d, row, value, length, choice):
 
 
 @njit(**OUTER)
-def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, choice):
+def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, choice):
     """``out[b]`` = least path cost; ``choice`` (B, N, M) uint8 = CORNER, UP or LEFT, if its size is not zero."""
-    pairs, w, limits, out, choice = borrow_pairs(pairs), borrow(w), borrow(limits), borrow(out), borrow(choice)
+    pairs, queue, w, limits = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits)
+    out, choice = borrow(out), borrow(choice)
     row = row_size(pairs, pack_size, lanes(w))
     rows_used = 6 + 2 * pairs.x.shape[2] + 2
     if w.size < rows_used * row:
         return rows_used * row
-    if not variances_usable(pairs, begin, end):
-        return BAD_VALUE
     cost, variance, alarm, value, sequence_rows = 0, row, 2 * row, 3 * row, 6 * row
     fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
-    first = begin
+    first, stop = begin_work(queue, pack_size, end)
     while first < end:
-        pack = next_pack(pack_size, end - first)
+        pack = next_pack(pack_size, stop - first)
+        if not variances_usable(pairs, first, first + pack):
+            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
         xs, ys, var_x, var_y = load_sequences(w, sequence_rows, pairs, row, first, pack, rows, columns)
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
@@ -75,9 +77,9 @@ def hard(pairs, begin, end, pack_size, unreachable, largest, w, limits, out, cho
                 if ends_on(pairs.length, first + p, k):
                     out[first + p] = w[value + r + pairs.length[0, first + p] * pack + p]
         if alarmed(w, alarm):
-            return BAD_VALUE
-        first += pack
-    return OK
+            return end_work(queue, end, BAD_VALUE)
+        first, stop = go_on(queue, first + pack, stop, pack_size, end)
+    return end_work(queue, end, OK)
 
 
 @njit(**OUTER)

@@ -36,7 +36,7 @@ INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfu
 """Options of functions that only other kernels call."""
 
 
-SLOT = MOST_PAIRS = 16
+SLOT = MOST_PAIRS = 32
 """Room for one number a pair of the largest pack, which is no smaller than a vector."""
 
 

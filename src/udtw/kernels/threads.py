@@ -1,13 +1,13 @@
 """Threads and scratch memory for the compiled kernels.
 
-The kernels release the GIL, so plain threads run them in parallel. The calling thread takes part and never waits for a
-helper that has not begun: where the other cores are busy, it does all the work itself. Tasks never wait for tasks, and
-the pool is forgotten in a forked child: concurrent callers and forks are safe.
+The kernels release the GIL, so plain threads run them in parallel, and take pairs from a common queue. The calling
+thread takes part and never waits for a helper that has not begun: where the other cores are busy, it does all the work
+itself. Tasks never wait for tasks, and the pool is forgotten in a forked child: concurrent callers and forks are safe.
 """
 
-import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -15,6 +15,11 @@ import numpy as np
 
 LINE = 64
 """Bytes of a cache line."""
+LOOKS = 2**20
+"""How often to look whether the other threads are done before sleeping: about a millisecond. To be woken takes a
+thread longer than to align a few dozen short pairs."""
+PAUSE = 1e-4
+"""Seconds of sleep between such spells of looking."""
 
 
 class _Pool:
@@ -75,50 +80,32 @@ def clear_scratch() -> None:
     _scratch.__dict__.clear()
 
 
-def parallel_for(task: Callable[[int, int], None], count: int, grain: int, n_threads: int) -> None:
-    """Run ``task(begin, end)`` over [0, count) in pieces of ``grain``, on up to ``n_threads`` threads.
+def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers: int) -> np.ndarray:
+    """Run ``task(queue, end)`` here and on up to ``helpers`` threads, all on one queue of the pairs [begin, end).
 
-    The first exception of any piece is raised here after all threads have stopped.
+    Returns the queue (see `cpu_queue`) when all pairs are done. An exception of any thread is raised here, after all
+    have stopped.
     """
-    pieces = itertools.count()  # next() is atomic
-    total = -(-count // grain)
+    from udtw.kernels.cpu_queue import NEXT, new_queue, settled  # Numba, which not all who import this module need
 
-    def work() -> None:
-        while (piece := next(pieces)) < total:
-            task(piece * grain, min(count, (piece + 1) * grain))
-
-    helpers = min(n_threads, total) - 1
-    if helpers < 1:
-        work()
-        return
-    places = [None] * helpers  # pop() is atomic: a helper takes its place to begin, and the caller takes what is left
-    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+    queue = new_queue(begin)
+    errors: list[BaseException] = []
 
     def job() -> None:
-        if not _taken(places):
-            return
-        try:
-            work()
-        except BaseException as error:
-            ended.put(error)
-        else:
-            ended.put(None)
+        if queue[NEXT] < end:  # else the caller has left already
+            try:
+                task(queue, end)
+            except BaseException as error:
+                errors.append(error)
 
-    _pool.submit(job, helpers)
+    if helpers > 0:
+        _pool.submit(job, helpers)
     try:
-        work()
+        task(queue, end)
     finally:
-        while _taken(places):
-            helpers -= 1
-        errors = [error for error in (ended.get() for _ in range(helpers)) if error is not None]
+        queue[NEXT] = end
+        while helpers > 0 and not settled(queue, LOOKS) and not errors:
+            time.sleep(PAUSE)
     if errors:
         raise errors[0]
-
-
-def _taken(places: list[None]) -> bool:
-    """Whether there was a place left to take."""
-    try:
-        places.pop()
-    except IndexError:
-        return False
-    return True
+    return queue

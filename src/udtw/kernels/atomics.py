@@ -1,0 +1,28 @@
+"""Numbers that several threads read and change at once, inside compiled functions."""
+
+from numba import types
+from numba.extending import intrinsic
+
+
+def _pointer(context, builder, signature, args):
+    return builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+
+
+@intrinsic
+def look(typing_context, array, index):
+    """A number that another thread may have changed; the compiler may not remember what it was before."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load_atomic(_pointer(context, builder, signature, args), "seq_cst", array.dtype.bitwidth // 8)
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def add(typing_context, array, index, amount):
+    """Add to an integer, and return what it was before. No other thread can come between."""
+
+    def codegen(context, builder, signature, args):
+        return builder.atomic_rmw("add", _pointer(context, builder, signature, args), args[2], "seq_cst")
+
+    return array.dtype(array, types.intp, array.dtype), codegen
