@@ -8,6 +8,7 @@ PERFORMANCE = {
     "PACK_CELLS": "how many pairs are interleaved; results have the same bits",
     "LOOKS": "how long a thread looks before it sleeps",
     "PAUSE": "how long it then sleeps",
+    "MOMENT": "how long another thread is given to end",
     "TABLE_CELLS": "when tables are made piece by piece; the memory tests set it themselves",
     "BLOCK_CELLS": "how much work a block of pairwise holds; results have the same bits",
     "MATRIX_BYTES": "how many cost matrices are in flight",

@@ -164,6 +164,14 @@ def test_a_queue_is_settled_when_nobody_is_at_work():
     queue[cpu_queue.ACTIVE] = 1
     assert not cpu_queue.settled(queue, 5)
 
+    def leave():
+        time.sleep(0.02)
+        queue[cpu_queue.ACTIVE] = 0
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(leave)
+        assert cpu_queue.settled(queue, 2**40)  # looking does not keep others from running
+
 
 def test_two_threads_really_share_and_the_caller_waits_for_the_other(monkeypatch):
     monkeypatch.setattr(threads, "LOOKS", 1)  # so that it sleeps, too

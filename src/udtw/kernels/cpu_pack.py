@@ -149,26 +149,38 @@ def put_number(w, slot, p, pack, value):
 
 
 @njit(**INNER)
+def rows_inside(d, length, p):
+    """[start, stop): the rows of the diagonal in which its cell lies within the lengths of pair p of the pack."""
+    n, m = length[0, d.first + p], length[1, d.first + p]
+    start = max(d.low, d.k - m + 1)
+    return start, max(start, min(d.high, n))
+
+
+@njit(**INNER)
 def gather(w, at, d, matrix, length, outside):
     """One diagonal of the pack's matrices; cells past a pair's lengths get the value ``outside``."""
-    for i in range(d.low, d.high):
-        j = d.k - i
-        for p in range(d.pack):
-            b = d.first + p
-            inside = i < length[0, b] and j < length[1, b]
-            w[at + (i + 1) * d.pack + p] = matrix[b, i, j] if inside else outside
+    rows, columns = matrix.shape[1], matrix.shape[2]
+    for p in range(d.pack):
+        start, stop = rows_inside(d, length, p)
+        corner = (d.first + p) * rows * columns + d.k
+        for i in range(d.low, min(start, d.high)):
+            put(w, at + (i + 1) * d.pack + p, outside)
+        for i in range(start, stop):
+            put(w, at + (i + 1) * d.pack + p, get(matrix, corner + i * (columns - 1)))
+        for i in range(stop, d.high):
+            put(w, at + (i + 1) * d.pack + p, outside)
     fill(w, at + d.end, at + d.end + 1, outside)
 
 
 @njit(**INNER)
 def scatter(w, at, d, matrix, length, ceiling):
     """Inverse of `gather`: one diagonal, cut at ``ceiling``, into the pack's matrices."""
-    for i in range(d.low, d.high):
-        j = d.k - i
-        for p in range(d.pack):
-            b = d.first + p
-            if i < length[0, b] and j < length[1, b]:
-                matrix[b, i, j] = min(w[at + (i + 1) * d.pack + p], ceiling)
+    rows, columns = matrix.shape[1], matrix.shape[2]
+    for p in range(d.pack):
+        start, stop = rows_inside(d, length, p)
+        corner = (d.first + p) * rows * columns + d.k
+        for i in range(start, stop):
+            put(matrix, corner + i * (columns - 1), min(get(w, at + (i + 1) * d.pack + p), ceiling))
 
 
 @njit(**INNER)

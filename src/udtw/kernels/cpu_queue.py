@@ -20,6 +20,9 @@ NEXT, ACTIVE, BAD = 0, 8, 16
 """Where in the queue lie the first pair that nobody has taken, how many kernels are at work, whether one met a value
 out of range."""
 
+MOMENT = 2**12
+"""Looks that take a few microseconds."""
+
 
 def new_queue(begin: int) -> np.ndarray:
     """A queue of the pairs from ``begin`` on; where they end, the kernels are told."""
@@ -56,8 +59,16 @@ def end_work(queue, end, status):
 
 @njit(**OUTER)
 def settled(queue, looks):
-    """Whether no kernel is at work, at the latest after so many looks."""
+    """Whether no kernel is at work, at the latest after so many looks.
+
+    The thread of one that had to be waited for gets a moment more, to end its work in the interpreter: if it met this
+    one there, one of them would have to sleep and be woken, which takes longer.
+    """
+    if look(queue, ACTIVE) == 0:
+        return True
     for _ in range(looks):
         if look(queue, ACTIVE) == 0:
+            for _ in range(MOMENT):
+                look(queue, ACTIVE)
             return True
     return False

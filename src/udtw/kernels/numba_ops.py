@@ -170,9 +170,9 @@ def path_loss_and_slopes(*args) -> tuple[Tensor, ...]:
 def loss_and_slopes(*args) -> tuple[Tensor, Tensor, Tensor, cpu.Gradients]:
     """`path_loss_and_slopes` with slopes as the kernel makes them."""
     *described, beta = args
-    (_, *sums), slopes = run(_problem(*described), None, cpu.sums_and_slopes, beta)
-    mean_cost, mean_log = torch.from_numpy(sums[0]), torch.from_numpy(sums[1])
-    return torch.add(mean_cost, mean_log, alpha=beta), mean_cost, mean_log, slopes
+    (_, mean_cost, mean_log), slopes = run(_problem(*described), None, cpu.sums_and_slopes, beta)
+    loss = mean_cost + mean_log.dtype.type(beta) * mean_log  # NumPy is quicker than torch on a handful of numbers
+    return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), slopes
 
 
 def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float) -> Tensor:
@@ -185,27 +185,29 @@ def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: Optio
 
 def common_amount(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float
-) -> OptionalTensor:
+) -> np.ndarray | None:
     """What the slopes are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
     if by_loss is not None and by_cost is None and by_log is None:
-        same = by_loss.stride(0) == 0 and by_loss.shape[0] > 0  # the gradient of a mean or a sum
-        amount = by_loss[0] if same else by_loss
+        amount = by_loss.detach().numpy()
+        if amount.strides[0] == 0 and amount.shape[0] > 0:  # the gradient of a mean or a sum
+            amount = amount[:1].reshape(())
     else:
-        _, amount, other, _, _ = loss_factors(by_loss, by_cost, by_log, beta)
-        expected = amount * beta
-        if not bool(((other - expected).abs() <= 8 * torch.finfo(amount.dtype).eps * expected.abs()).all()):
+        _, amount, other, _, _ = loss_factors(by_loss, by_cost, by_log, beta).detach().numpy()
+        expected = amount * amount.dtype.type(beta)
+        if not (np.abs(other - expected) <= 8 * np.finfo(amount.dtype).eps * np.abs(expected)).all():
             return None
-    return amount if np.isfinite(amount.detach().numpy()).all() else None
+    return amount if np.isfinite(amount).all() else None
 
 
-def scaled_slopes(slopes: cpu.Gradients, amount: Tensor, wanted: Sequence[bool]) -> list[OptionalTensor]:
-    """The ``wanted`` of the gradients in x, y, cost, var_x, var_y and variance, times ``amount`` (B,) or ()."""
-    factor = amount.detach().numpy()
-    factor = factor[:, None, None] if factor.ndim else factor[()]
-    x, y, cost, var_x, var_y, variance = (
-        torch.from_numpy(slope * factor) if want else None for slope, want in zip(slopes[:6], wanted, strict=False)
-    )
-    return [x, y, cost, *(None if v is None else v.squeeze(2) for v in (var_x, var_y)), variance]
+def scaled_slopes(slopes: cpu.Gradients, factor: np.ndarray, wanted: Sequence[bool]) -> list[OptionalTensor]:
+    """The ``wanted`` of the gradients in x, y, cost, var_x, var_y and variance, times ``factor`` (B,) or ()."""
+    factor = factor[:, None, None] if factor.ndim else factor
+    shaped = slopes._replace(var_x=slopes.var_x[:, :, 0], var_y=slopes.var_y[:, :, 0])
+    per_step = factor[:, :, 0] if factor.ndim else factor
+    factors = (factor, factor, factor, per_step, per_step, factor)
+    return [
+        torch.from_numpy(slope * by) if want else None for slope, by, want in zip(shaped, factors, wanted, strict=False)
+    ]
 
 
 @_operator(
@@ -220,10 +222,11 @@ def path_pullback(
     Where the user built another loss from the parts, the gradients are computed afresh.
     """
     slopes, described, beta = args[:6], args[6:-1], args[-1]
-    amount = common_amount(by_loss, by_cost, by_log, beta)
-    if amount is None:
+    factor = common_amount(by_loss, by_cost, by_log, beta)
+    if factor is None:
         factors = loss_factors(by_loss, by_cost, by_log, beta)
         return path_gradients(factors, None, *described, False, False)[:6]
+    amount = torch.from_numpy(factor)
     shaped = {2: amount, 3: amount} if amount.ndim == 0 else {2: amount[:, None], 3: amount[:, None, None]}
     return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in slopes)
 
