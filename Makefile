@@ -26,7 +26,7 @@ kernels:         # Numba recompiles a kernel when its own file changed, and does
 demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo
 
-test: $(VENV)/.installed kernels lint  ## lint, types and all tests (under 15 minutes on two cores)
+test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
 
 lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
@@ -34,7 +34,7 @@ lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fuzz: $(VENV)/.installed kernels   ## long randomised comparison of all backends with enumeration
+fuzz: $(VENV)/.installed           ## long randomised comparison of all backends with enumeration
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libraries, in one run

@@ -19,7 +19,7 @@ LOOKS = 2**20
 """How often to look whether the other threads are done before sleeping: about a millisecond. To be woken takes a
 thread longer than to align a few dozen short pairs."""
 PAUSE = 1e-4
-"""Seconds of sleep between such spells of looking."""
+"""Seconds of sleep between later looks."""
 
 
 class _Pool:
@@ -104,8 +104,10 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
         task(queue, end)
     finally:
         queue[NEXT] = end
-        while helpers > 0 and not settled(queue, LOOKS) and not errors:
+        looks = LOOKS
+        while helpers > 0 and not settled(queue, looks) and not errors:
             time.sleep(PAUSE)
+            looks = 1
     if errors:
         raise errors[0]
     return queue
