@@ -144,9 +144,15 @@ def test_every_pair_of_a_queue_is_taken_once(begin, end, pack_size, helpers):
 
 
 def test_what_is_left_of_a_share_comes_before_the_next_one():
-    queue = cpu_queue.new_queue(8)
-    assert cpu_queue.go_on.py_func(queue, 3, 5, 16, 100) == (3, 5)
-    assert queue[cpu_queue.NEXT] == 8
+    @njit
+    def next_share(queue, first):
+        return cpu_queue.go_on(queue, first, 5, 16, 100)
+
+    queue = cpu_queue.new_queue(90)
+    assert next_share(queue, 3) == (3, 5)
+    assert queue[cpu_queue.NEXT] == 90
+    assert next_share(queue, 5) == (90, 100)
+    assert queue[cpu_queue.NEXT] == 106
 
 
 def test_after_a_bad_value_nobody_goes_on():

@@ -61,9 +61,11 @@ def load_skeletons(
     source = find_source(name, data_dir, ignore=ignore)
     size = sum(entry.size for entry in source.entries)
     if size > MAX_IN_MEMORY:
+        root = data_root(data_dir)
         raise SizeError(
-            f"{name} has {size / 2**30:.1f} GiB of original files, too much to read into memory. Parse it once with: "
-            f"udtw skeleton prepare {name} --data-dir DATA --out DIR, and load it from DIR."
+            f"{name} in {root} has {size / 2**30:.1f} GiB of original files (if archives say the truth), too much to "
+            f"read into memory. Parse it once with: udtw skeleton prepare {name} --data-dir {root} --out DIR, and load "
+            "it from DIR."
         )
     return read_all(source, on_error, progress=progress)
 
