@@ -100,8 +100,9 @@ def put_numbers(w, at, pairs, factors, first, pack):
         put_number(w, at.theta, p, pack, theta_of(pairs, b))
         put_number(w, at.by_cost, p, pack, factors[BY_COST, b] * np.log(2))
         put_number(w, at.direct, p, pack, factors[BY_SOFT_MIN, b] + factors[BY_COST, b])
-        for f in range(FACTORS):
+        for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
             put_number(w, at.factors + f * SLOT, p, pack, factors[f, b])
+        for f in (BY_LOG, BY_DEVIATION, BY_ONE):  # of no others: where they are large the quotient could overflow
             put_number(w, at.over_gamma + f * SLOT, p, pack, factors[f, b] / gamma)
         put_number(w, at.over_gamma + BY_FIELD * SLOT, p, pack, 1 / gamma)
 
