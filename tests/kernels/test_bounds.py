@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 EVERY_OPERATION = """
@@ -46,8 +48,28 @@ for metric in ("dtw", "soft_dtw", "soft_dtw_divergence", "udtw"):
 """
 
 
+BEYOND = """
+import numpy as np
+from numba import njit
+from udtw.kernels.simd import get
+
+njit(lambda array, index: get(array, index))(np.zeros((2, 3)), {index})
+"""
+
+
+def run(script: str, cache: Path) -> subprocess.CompletedProcess:
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 def test_no_index_leaves_its_array(tmp_path):
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", EVERY_OPERATION]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run(EVERY_OPERATION, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("index", "fails"), [(5, False), (6, True), (-1, True)])
+def test_single_numbers_are_checked_too(tmp_path, index, fails):
+    done = run(BEYOND.format(index=index), tmp_path)
+    assert ("IndexError: a number outside of its array" in done.stderr) is fails
+    assert bool(done.returncode) is fails

@@ -3,9 +3,7 @@
 from numba import types
 from numba.extending import intrinsic
 
-
-def _pointer(context, builder, signature, args):
-    return builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+from udtw.kernels.simd import pointer_to_number
 
 
 @intrinsic
@@ -13,7 +11,8 @@ def look(typing_context, array, index):
     """A number that another thread may have changed; the compiler may not remember what it was before."""
 
     def codegen(context, builder, signature, args):
-        return builder.load_atomic(_pointer(context, builder, signature, args), "seq_cst", array.dtype.bitwidth // 8)
+        pointer = pointer_to_number(context, builder, signature, args)
+        return builder.load_atomic(pointer, "seq_cst", array.dtype.bitwidth // 8)
 
     return array.dtype(array, types.intp), codegen
 
@@ -23,6 +22,6 @@ def add(typing_context, array, index, amount):
     """Add to an integer, and return what it was before. No other thread can come between."""
 
     def codegen(context, builder, signature, args):
-        return builder.atomic_rmw("add", _pointer(context, builder, signature, args), args[2], "seq_cst")
+        return builder.atomic_rmw("add", pointer_to_number(context, builder, signature, args), args[2], "seq_cst")
 
     return array.dtype(array, types.intp, array.dtype), codegen

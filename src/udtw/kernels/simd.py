@@ -16,7 +16,7 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic, models, overload, register_model
 
 VECTOR_BYTES = 32
@@ -76,6 +76,15 @@ def _horner(builder, x, coefficients):
 def _pointer(context, builder, array_type, array, index, vector_type):
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector_type.as_pointer())
+
+
+def pointer_to_number(context, builder, signature, args):
+    """Of an intrinsic's first two arguments, an array and an index, which is checked where Numba checks its own."""
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    if config.BOUNDSCHECK:
+        with builder.if_then(builder.icmp_unsigned(">=", args[1], array.nitems), likely=False):
+            context.call_conv.return_user_exc(builder, IndexError, ("a number outside of its array",))
+    return builder.gep(array.data, [args[1]])
 
 
 @intrinsic
@@ -155,8 +164,7 @@ def get(typing_context, array, index):
     """Number ``index`` of a contiguous array of any shape. Numba's own indexing also looks for negative indices."""
 
     def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]]))
+        return builder.load(pointer_to_number(context, builder, signature, args))
 
     return array.dtype(array, types.intp), codegen
 
@@ -166,8 +174,7 @@ def put(typing_context, array, index, number):
     """Inverse of `get`."""
 
     def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        builder.store(args[2], builder.gep(data, [args[1]]))
+        builder.store(args[2], pointer_to_number(context, builder, signature, args))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, array.dtype), codegen
