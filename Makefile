@@ -21,7 +21,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	@touch $@
 
 kernels:         # Numba recompiles a kernel when its own file changed, and does not know of the files that this one imports
-	@for file in src/udtw/kernels/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
+	@for file in src/udtw/kernels/cpu/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
 
 demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo

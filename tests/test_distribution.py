@@ -9,7 +9,7 @@ from scipy import stats
 
 import udtw
 from udtw.errors import BackendError, GammaError, LengthError, NonFiniteError, PathError, RangeError, ShapeError
-from udtw.kernels import enumeration
+from udtw.kernels.reference import enumeration
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import udtw
-from udtw.kernels import enumeration
+from udtw.kernels.reference import enumeration
 
 BACKENDS = pytest.mark.parametrize("backend", ["numba", "portable"])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import udtw
-from udtw import pairwise_blocks, spread
-from udtw.kernels.bands import Band
+from udtw import joblib_tasks, pairwise_blocks
 from udtw.pairwise_blocks import Request, blocks, workspace_bytes
+from udtw.prior import Band
 from udtw.series import load_series
 
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_series_of_like_length_are_side_by_side():
 def test_tiles_hold_every_pair_once_and_are_of_a_fair_size(monkeypatch, tasks, largest, edge, symmetric):
     monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", 4 * CELLS)
     monkeypatch.setattr(pairwise_blocks, "TILE_CELLS", largest**2 * CELLS)
-    monkeypatch.setattr(spread, "shares", lambda total: [range(1)] * tasks)
+    monkeypatch.setattr(joblib_tasks, "shares", lambda total: [range(1)] * tasks)
     asked = request(8, 8 if symmetric else 5, symmetric)
     tiles = asked._tiles()
     assert len(tiles[0][0]) == len(tiles[0][1]) == edge
@@ -68,7 +68,7 @@ def test_tiles_hold_every_pair_once_and_are_of_a_fair_size(monkeypatch, tasks, l
 def test_a_table_filled_elsewhere_is_the_same(monkeypatch, symmetric, parts):
     """Tiles come back in any order; each is sent only the series that it needs, and counts towards the progress."""
     monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", 4 * CELLS)
-    monkeypatch.setattr(spread, "shares", lambda total: [range(1)] * 50)
+    monkeypatch.setattr(joblib_tasks, "shares", lambda total: [range(1)] * 50)
     asked = request(7, 7 if symmetric else 5, symmetric)
 
     def value(block):
@@ -76,13 +76,13 @@ def test_a_table_filled_elsewhere_is_the_same(monkeypatch, symmetric, parts):
         return ones * (block.left.values[block.i, 0, 0] + 3 * block.right.values[block.j, 1, 0])
 
     def elsewhere(function, tasks):
-        monkeypatch.setattr(spread, "chosen", lambda: False)  # a worker does not hand out work again
+        monkeypatch.setattr(joblib_tasks, "chosen", lambda: False)  # a worker does not hand out work again
         assert all(len(task[0].left) <= 2 and task[0].threads == 1 for task in tasks)
         return ((k, function(*tasks[k])) for k in reversed(range(len(tasks))))
 
     expected = asked.fill(parts, value, lambda pairs: None)
-    monkeypatch.setattr(spread, "chosen", lambda: True)
-    monkeypatch.setattr(spread, "spread", elsewhere)
+    monkeypatch.setattr(joblib_tasks, "chosen", lambda: True)
+    monkeypatch.setattr(joblib_tasks, "spread", elsewhere)
     advanced: list[int] = []
     found = asked.fill(parts, value, advanced.append)
     assert np.array_equal(found, expected)

@@ -1,4 +1,4 @@
-"""What `udtw.kernels.atomics` offers, for kernels run as plain Python."""
+"""What `udtw.kernels.cpu.atomics` offers, for kernels run as plain Python."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What `udtw.kernels.simd` offers, on NumPy arrays of one register's length, for kernels run as plain Python."""
+"""What `udtw.kernels.cpu.simd` offers, on NumPy arrays of one register's length, for kernels run as plain Python."""
 
 import numpy as np
 

@@ -28,9 +28,9 @@ PERFORMANCE = {
 
 ENUMERATION = "tests/kernels/test_against_enumeration.py"
 FACTS, DISTRIBUTION = "tests/test_facts.py", "tests/test_distribution.py"
-DISTANCES = ("tests/test_distances.py", "tests/test_bad_input.py")
-OPERATORS = tuple(f"tests/kernels/test_numba_{part}.py" for part in ("ops", "autograd", "vmap"))
-BANDS, PAIRWISE = "tests/kernels/test_bands.py", "tests/test_pairwise.py"
+DISTANCES = ("tests/test_align.py", "tests/test_bad_input.py")
+OPERATORS = tuple(f"tests/kernels/cpu/test_{part}.py" for part in ("operators", "autograd", "vmap"))
+BANDS, PAIRWISE = "tests/test_prior.py", "tests/test_pairwise.py"
 SPECIFIED, SERIES = "tests/kernels/test_engine_details.py", "tests/test_series.py"
 BLOCKS, MEMORY = "tests/test_pairwise_blocks.py", "tests/test_memory.py"
 NEVER = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
@@ -57,34 +57,34 @@ _OPERATORS = Selection((SPECIFIED, ENUMERATION, *OPERATORS), f"{NEVER} or {DERIV
 _PAIRS = Selection((SERIES, BLOCKS, PAIRWISE))
 
 MODULES = {
-    "udtw.costs": _FRONT,
-    "udtw.distances": _FRONT,
+    "udtw.likelihood": _FRONT,
+    "udtw.align": _FRONT,
     "udtw.distribution": _FRONT,
     "udtw.prepare": _FRONT,
-    "udtw.validate": _FRONT,
+    "udtw.inputs": _FRONT,
     "udtw.pairwise": _PAIRS,
     "udtw.pairwise_blocks": _PAIRS,
     "udtw.series": _PAIRS,
-    "udtw.kernels.bands": Selection((BANDS, ENUMERATION)),
-    "udtw.kernels.cpu": _OPERATORS,
-    "udtw.kernels.cpu_backward": _KERNEL,
-    "udtw.kernels.cpu_forward": _KERNEL,
-    "udtw.kernels.cpu_gradient_rows": _KERNEL,
-    "udtw.kernels.cpu_hard": _KERNEL,
-    "udtw.kernels.cpu_layout": _KERNEL,
-    "udtw.kernels.cpu_pack": _KERNEL,
-    "udtw.kernels.cpu_queue": _KERNEL,
-    "udtw.kernels.cpu_rows": _KERNEL,
-    "udtw.kernels.engine": _TORCH,
-    "udtw.kernels.enumeration": _TORCH,
-    "udtw.kernels.footprint": Selection(("tests/kernels/test_footprint.py", MEMORY)),
-    "udtw.kernels.generic": _TORCH,
-    "udtw.kernels.numba_autograd": _OPERATORS,
-    "udtw.kernels.numba_ops": _OPERATORS,
-    "udtw.kernels.numba_vmap": Selection(OPERATORS, f"{NEVER} or {DERIVATIVES}"),
-    "udtw.kernels.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
+    "udtw.prior": Selection((BANDS, ENUMERATION)),
+    "udtw.kernels.cpu.launch": _OPERATORS,
+    "udtw.kernels.cpu.backward": _KERNEL,
+    "udtw.kernels.cpu.forward": _KERNEL,
+    "udtw.kernels.cpu.gradient_rows": _KERNEL,
+    "udtw.kernels.cpu.hard": _KERNEL,
+    "udtw.kernels.cpu.layout": _KERNEL,
+    "udtw.kernels.cpu.pack": _KERNEL,
+    "udtw.kernels.cpu.work_queue": _KERNEL,
+    "udtw.kernels.cpu.rows": _KERNEL,
+    "udtw.kernels.backends": _TORCH,
+    "udtw.kernels.reference.enumeration": _TORCH,
+    "udtw.kernels.memory_estimate": Selection(("tests/kernels/test_memory_estimate.py", MEMORY)),
+    "udtw.kernels.reference.torch_backends": _TORCH,
+    "udtw.kernels.cpu.autograd": _OPERATORS,
+    "udtw.kernels.cpu.operators": _OPERATORS,
+    "udtw.kernels.cpu.vmap": Selection(OPERATORS, f"{NEVER} or {DERIVATIVES}"),
+    "udtw.kernels.reference.portable": Selection((ENUMERATION, FACTS, DISTRIBUTION), f"{NEVER} or numba"),
     "udtw.kernels.problem": _TORCH,
-    "udtw.kernels.simd": Selection(("tests/kernels/test_simd.py",), compiled=True),
-    "udtw.kernels.threads": Selection(("tests/kernels/test_threads.py",), "bits or hang"),
+    "udtw.kernels.cpu.simd": Selection(("tests/kernels/cpu/test_simd.py",), compiled=True),
+    "udtw.kernels.cpu.threads": Selection(("tests/kernels/cpu/test_threads.py",), "bits or hang"),
     "udtw.memory": Selection((MEMORY,), "huge"),
 }

@@ -1,9 +1,9 @@
 """uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
 
-from udtw.distances import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw.align import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_divergence
 from udtw.distribution import PathDistribution
 from udtw.errors import UdtwError
-from udtw.kernels.engine import available_backends
+from udtw.kernels.backends import available_backends
 from udtw.pairwise import pairwise
 
 __version__ = "0.2.0"

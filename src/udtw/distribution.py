@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import validate
+from udtw import inputs, prior
 from udtw.errors import LengthError, PathError, ShapeError
-from udtw.kernels import bands, engine
+from udtw.inputs import ArrayLike, Form
+from udtw.kernels import backends
 from udtw.kernels.problem import COST, Problem
 from udtw.lazy import lazy
-from udtw.validate import ArrayLike, Form
-from udtw.walks import walk_back, walk_choices
+from udtw.path_sampling import walk_back, walk_choices
 
 
 class PathDistribution:
@@ -30,7 +30,7 @@ class PathDistribution:
     lengths : None, tuple ``(lengths_x, lengths_y)`` of ints or (B,) arrays, or an array (B, 2)
         True sizes of padded matrices; what lies outside is never read.
     band : None, int, float, "itakura" or boolean mask
-        Which cells a path may use, see `udtw.kernels.bands`.
+        Which cells a path may use, see `udtw.prior`.
     backend : "auto", "numba", "portable" or "enumeration"
     """
 
@@ -42,24 +42,24 @@ class PathDistribution:
         band: Any = None,
         backend: str = "auto",
     ):
-        tensor, single = validate.matrix("cost", cost)
+        tensor, single = inputs.matrix("cost", cost)
         count, rows, columns = tensor.shape
         first, second = _both_lengths(lengths, count)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
-        self._backend = engine.choose(backend, tensor)
+        self._backend = backends.choose(backend, tensor)
         self._problem = Problem(
-            gamma=validate.gamma(gamma, count, tensor),
+            gamma=inputs.gamma(gamma, count, tensor),
             lengths=torch.stack(
                 [
-                    validate.lengths("lengths_x", first, count, rows, tensor.device),
-                    validate.lengths("lengths_y", second, count, columns, tensor.device),
+                    inputs.lengths("lengths_x", first, count, rows, tensor.device),
+                    inputs.lengths("lengths_y", second, count, columns, tensor.device),
                 ]
             ),
-            band=bands.parse(band, count, rows, columns, tensor.device),
+            band=prior.parse(band, count, rows, columns, tensor.device),
             cost=tensor,
         )
-        if validate.visible(self._problem.lengths):
-            validate.check_lengths(self._problem.lengths, rows, columns)
+        if inputs.visible(self._problem.lengths):
+            inputs.check_lengths(self._problem.lengths, rows, columns)
 
     @classmethod
     def _of(cls, problem: Problem, form: Form, backend: str) -> "PathDistribution":
@@ -71,12 +71,12 @@ class PathDistribution:
     @lazy
     def soft_min(self) -> Any:
         """``−γ log Z``, (B,): the soft-DTW value of the cost."""
-        return self._form.restore(engine.sums(self._problem, [], self._backend)[:, 0])
+        return self._form.restore(backends.sums(self._problem, [], self._backend)[:, 0])
 
     @lazy
     def coupling(self) -> Any:
         """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
-        return self._form.restore(engine.coupling(self._problem, self._backend))
+        return self._form.restore(backends.coupling(self._problem, self._backend))
 
     @lazy
     def entropy(self) -> Any:
@@ -85,7 +85,7 @@ class PathDistribution:
         The difference is taken in float64, where it does not cancel.
         """
         cost, gamma = self._problem.main.double(), self._problem.gamma.double()
-        values = engine.sums(self._problem.replace(cost=cost, gamma=gamma), [COST], self._backend)
+        values = backends.sums(self._problem.replace(cost=cost, gamma=gamma), [COST], self._backend)
         return self._form.restore(((values[:, 1] - values[:, 0]) / gamma).to(self._problem.main.dtype))
 
     def expect(self, *fields: ArrayLike) -> Any:
@@ -97,14 +97,14 @@ class PathDistribution:
             raise ShapeError("expect() needs at least one field of the cost's shape.")
         tensors = []
         for number, field in enumerate(fields):
-            tensor, _ = validate.matrix(f"field {number}", field)
+            tensor, _ = inputs.matrix(f"field {number}", field)
             if tensor.shape[1:] != self._problem.main.shape[1:] or tensor.shape[0] not in (1, self._problem.shape[0]):
                 raise ShapeError(
                     f"field {number} must have the cost's shape {tuple(self._problem.main.shape)}; got "
                     f"{tuple(tensor.shape)}."
                 )
             tensors.append(tensor.to(self._problem.main).expand_as(self._problem.main))
-        means = engine.expectations(self._problem, tensors, self._backend).unbind(1)
+        means = backends.expectations(self._problem, tensors, self._backend).unbind(1)
         results = tuple(self._form.restore(mean) for mean in means)
         return results[0] if len(results) == 1 else results
 
@@ -113,7 +113,7 @@ class PathDistribution:
 
         Ties go to the diagonal step, then to the step along x.
         """
-        _, choice = engine.least_cost(self._problem, self._backend, with_choice=True)
+        _, choice = backends.least_cost(self._problem, self._backend, with_choice=True)
         return [self._form_path(path) for path in walk_choices(choice, self._problem.lengths)]
 
     def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
@@ -126,7 +126,7 @@ class PathDistribution:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        transitions = engine.transitions(self._problem, self._backend)
+        transitions = backends.transitions(self._problem, self._backend)
         drawn = [
             [self._form_path(path) for path in paths]
             for paths in walk_back(transitions, self._problem.lengths, k, generator)
@@ -157,11 +157,11 @@ class PathDistribution:
 
     @lazy
     def _soft_min(self) -> Tensor:
-        return engine.sums(self._problem, [], self._backend)[:, 0]
+        return backends.sums(self._problem, [], self._backend)[:, 0]
 
     @lazy
     def _admissible(self) -> Tensor:
-        return bands.admissible(self._problem.band, self._problem.lengths, *self._problem.shape[1:])
+        return prior.admissible(self._problem.band, self._problem.lengths, *self._problem.shape[1:])
 
     def _checked_path(self, b: int, path: Any) -> Tensor:
         cells = path if isinstance(path, Tensor) else torch.from_numpy(np.array(path))

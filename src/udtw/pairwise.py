@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import validate
+from udtw import inputs, prior
 from udtw.errors import BackendError, LengthError, OptionError, ShapeError
-from udtw.kernels import bands, engine
+from udtw.kernels import backends
+from udtw.kernels.cpu.threads import available_cores
 from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE
-from udtw.kernels.threads import available_cores
 from udtw.memory import refuse_if_too_large
 from udtw.pairwise_blocks import Block, blocks, least_costs, path_sums, workspace_bytes
 from udtw.series import SeriesSet, load_series
@@ -186,14 +186,14 @@ def _refuse_if_too_large(left: SeriesSet, right: SeriesSet, metric: str, tables:
     )
 
 
-def parsed_band(band: Any) -> bands.Band:
+def parsed_band(band: Any) -> prior.Band:
     if band is not None and not isinstance(band, int | float | str | np.number):
         raise OptionError("pairwise takes a radius, a fraction or 'itakura' as band; a mask belongs to udtw.align.")
-    return bands.parse(band, 1, 1, 1, torch.device("cpu"))
+    return prior.parse(band, 1, 1, 1, torch.device("cpu"))
 
 
 def positive(gamma: float) -> float:
-    return float(validate.gamma(gamma, 1, torch.zeros(1, dtype=torch.float64))[0])
+    return float(inputs.gamma(gamma, 1, torch.zeros(1, dtype=torch.float64))[0])
 
 
 def threads_of(n_jobs: int | None) -> int:
@@ -205,7 +205,7 @@ def threads_of(n_jobs: int | None) -> int:
 
 
 def backend_of(backend: str) -> str:
-    chosen = engine.choose(backend, torch.zeros(1))
+    chosen = backends.choose(backend, torch.zeros(1))
     if chosen == "enumeration":
         raise BackendError("pairwise runs on 'numba' or 'portable'; enumeration is for single tiny pairs.")
     return chosen

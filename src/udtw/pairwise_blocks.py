@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from udtw import costs, spread, validate
-from udtw.kernels import engine
-from udtw.kernels.bands import Band, intervals
+from udtw import inputs, joblib_tasks, likelihood
+from udtw.kernels import backends
 from udtw.kernels.problem import Problem
+from udtw.prior import Band, intervals
 from udtw.series import SeriesSet
 
 BLOCK_CELLS = 20_000_000
@@ -42,7 +42,7 @@ class Block:
     @property
     def fused(self) -> bool:
         """Whether the kernel reads the series themselves, by index, without any copy."""
-        return self.backend == "numba" and self.left.values.shape[2] <= costs.MAX_DIRECT_DIM
+        return self.backend == "numba" and self.left.values.shape[2] <= likelihood.MAX_DIRECT_DIM
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Request:
     ) -> list[np.ndarray]:
         """``parts`` tables (len(left), len(right)) from ``value(block)`` of shape (parts, pairs)."""
         out = np.empty((parts, len(self.left), len(self.right)), self.left.values.dtype)
-        if spread.chosen():
+        if joblib_tasks.chosen():
             self._fill_elsewhere(out, value, advance)
             return list(out)
         for block in self._blocks():
@@ -101,7 +101,7 @@ class Request:
         """Tiles of the table are filled by the workers of joblib's backend; each is sent only the series it needs."""
         tiles = self._tiles()
         tasks = [(self._tile(rows, columns), len(out), value) for rows, columns in tiles]
-        for number, result in spread.spread(_filled, tasks):
+        for number, result in joblib_tasks.spread(_filled, tasks):
             rows, columns = tiles[number]
             out[:, rows[:, None], columns] = result
             if self.symmetric:
@@ -113,7 +113,7 @@ class Request:
         rows, columns = np.arange(len(self.left)), np.arange(len(self.right))
         cells = self.left.values.shape[1] * self.right.values.shape[1]
         least, most = (max(1, int((size / cells) ** 0.5)) for size in (BLOCK_CELLS, TILE_CELLS))
-        fair = int((self.total / len(spread.shares(self.total))) ** 0.5)
+        fair = int((self.total / len(joblib_tasks.shares(self.total))) ** 0.5)
         edge = min(most, max(least, fair))
         return [
             (rows[r : r + edge], columns[c : c + edge])
@@ -151,27 +151,27 @@ def workspace_bytes(left: SeriesSet, right: SeriesSet) -> int:
 def path_sums(block: Block, wanted: Sequence[int]) -> np.ndarray:
     """(1 + len(wanted), pairs): soft_min and the expectations of built-in fields."""
     if block.fused:
-        from udtw.kernels import cpu
+        from udtw.kernels.cpu import launch
 
-        return _run(cpu.sums, block, list(wanted)).T
-    return _by_problems(block, lambda problem: engine.sums(problem, wanted, block.backend)).T
+        return _run(launch.sums, block, list(wanted)).T
+    return _by_problems(block, lambda problem: backends.sums(problem, wanted, block.backend)).T
 
 
 def least_costs(block: Block) -> np.ndarray:
     """(pairs,): classical DTW."""
     if block.fused:
-        from udtw.kernels import cpu
+        from udtw.kernels.cpu import launch
 
-        return _run(cpu.least_cost, block, False)[0]
-    return _by_problems(block, lambda problem: engine.least_cost(problem, block.backend)[0])
+        return _run(launch.least_cost, block, False)[0]
+    return _by_problems(block, lambda problem: backends.least_cost(problem, block.backend)[0])
 
 
 def _run(kernel, block: Block, *args):
-    from udtw.kernels import cpu
+    from udtw.kernels.cpu import launch
 
     lengths = block.lengths
     band = intervals(block.band.kind, block.band.value, torch.from_numpy(lengths), block.left.values.shape[1])
-    pairs = cpu.make_pairs(
+    pairs = launch.make_pairs(
         gamma=np.full(len(block.i), block.gamma),
         length=lengths,
         x=block.left.values,
@@ -183,8 +183,8 @@ def _run(kernel, block: Block, *args):
     )
     try:
         return kernel(pairs, *args, n_threads=block.threads)
-    except cpu.ValueOutOfRange:
-        raise validate.range_error(torch.from_numpy(block.left.values[:0]).dtype) from None
+    except launch.ValueOutOfRange:
+        raise inputs.range_error(torch.from_numpy(block.left.values[:0]).dtype) from None
 
 
 def _by_problems(block: Block, solve: Callable[[Problem], torch.Tensor]) -> np.ndarray:
@@ -213,7 +213,7 @@ def _problem(block: Block, i: np.ndarray, j: np.ndarray) -> Problem:
         gamma=torch.full((len(i),), block.gamma, dtype=x.dtype),
         lengths=torch.from_numpy(np.stack([block.left.lengths[i], block.right.lengths[j]])),
         band=block.band,
-        cost=costs.squared_distances(x, y),
+        cost=likelihood.squared_distances(x, y),
         var_x=pick(block.left.variances, i),
         var_y=pick(block.right.variances, j),
     )

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw import costs, validate
+from udtw import inputs, likelihood, prior
 from udtw.errors import OptionError, ShapeError
-from udtw.kernels import bands, engine, footprint
+from udtw.inputs import ArrayLike, Form
+from udtw.kernels import backends, memory_estimate
 from udtw.kernels.problem import Problem
-from udtw.validate import ArrayLike, Form
 
 
 def prepare(
@@ -34,13 +34,13 @@ def prepare(
     if cost is not None:
         if x is not None or y is not None:
             raise OptionError("Give either x and y or a ready-made cost, not both; with cost= pass x=None, y=None.")
-        main, single = validate.matrix("cost", cost)
+        main, single = inputs.matrix("cost", cost)
         tensors["cost"] = main
         rows, columns = main.shape[1:]
     else:
         if x is None or y is None:
             raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
-        (first, single_x), (second, single_y) = validate.sequence("x", x), validate.sequence("y", y)
+        (first, single_x), (second, single_y) = inputs.sequence("x", x), inputs.sequence("y", y)
         tensors |= {"x": first, "y": second}
         if first.shape[2] != second.shape[2]:
             raise ShapeError(
@@ -49,17 +49,17 @@ def prepare(
             )
         single = single_x and single_y
         rows, columns = first.shape[1], second.shape[1]
-    tensors["var_x"] = validate.step_variance("var_x", var_x, rows)
-    tensors["var_y"] = validate.step_variance("var_y", var_y, columns)
+    tensors["var_x"] = inputs.step_variance("var_x", var_x, rows)
+    tensors["var_y"] = inputs.step_variance("var_y", var_y, columns)
     if variance is not None:
-        joint, _ = validate.matrix("variance", variance)
+        joint, _ = inputs.matrix("variance", variance)
         tensors["variance"] = joint
         if tuple(joint.shape[1:]) != (rows, columns):
             raise ShapeError(
                 f"variance must have one entry a match, shape ({rows}, {columns}) or (B, {rows}, {columns}); got "
                 f"{tuple(joint.shape)}."
             )
-    tensors = validate.same_batch(validate.common(tensors))
+    tensors = inputs.same_batch(inputs.common(tensors))
     given = tensors["cost"] if cost is not None else tensors["x"]
     assert given is not None, "checked above"
     main = given
@@ -70,17 +70,17 @@ def prepare(
         if tensors[name] is None and other is not None:
             tensors[name] = main.new_ones((count, steps))
     problem = Problem(
-        gamma=validate.gamma(gamma, count, main),
-        lengths=validate.both_lengths(lengths_x, lengths_y, count, rows, columns, main.device),
-        band=bands.parse(band, count, rows, columns, main.device),
+        gamma=inputs.gamma(gamma, count, main),
+        lengths=inputs.both_lengths(lengths_x, lengths_y, count, rows, columns, main.device),
+        band=prior.parse(band, count, rows, columns, main.device),
         **tensors,
     )
     if lengths_x is not None or lengths_y is not None:
-        if validate.visible(problem.lengths):
-            validate.check_lengths(problem.lengths, rows, columns)
+        if inputs.visible(problem.lengths):
+            inputs.check_lengths(problem.lengths, rows, columns)
         problem = _without_padding(problem)
     numpy = not isinstance(cost if cost is not None else x, Tensor)
-    return problem, Form(numpy=numpy, single=single), engine.choose(backend, main)
+    return problem, Form(numpy=numpy, single=single), backends.choose(backend, main)
 
 
 def _without_padding(problem: Problem) -> Problem:
@@ -91,7 +91,7 @@ def _without_padding(problem: Problem) -> Problem:
     in_y = torch.arange(columns, device=device) < problem.lengths[1, :, None]
     matrices = problem.cost is not None or problem.variance is not None
     if matrices:
-        footprint.refuse_copies(problem)
+        memory_estimate.refuse_copies(problem)
     grid = in_x[:, :, None] & in_y[:, None, :] if matrices else None  # sequences alone need no (B, N, M) memory
 
     def keep(tensor: Tensor | None, inside: Tensor | None, otherwise: float) -> Tensor | None:
@@ -112,14 +112,14 @@ def _without_padding(problem: Problem) -> Problem:
 
 def for_kernels(problem: Problem) -> Problem:
     """Many features are turned into a cost matrix once, by a matrix product; few are better read by the kernel."""
-    if problem.x is None or problem.y is None or problem.x.shape[2] <= costs.MAX_DIRECT_DIM:
+    if problem.x is None or problem.y is None or problem.x.shape[2] <= likelihood.MAX_DIRECT_DIM:
         return problem
-    if validate.visible(problem.x, problem.y):
+    if inputs.visible(problem.x, problem.y):
         # The sum is a cheap witness: only if it is not finite is the precise, slower check needed.
         for name, tensor in (("x", problem.x), ("y", problem.y)):
             if not bool(torch.isfinite(tensor.detach().sum())):
-                validate.check_finite(name, tensor)
-    footprint.refuse_cost_matrix(problem)
+                inputs.check_finite(name, tensor)
+    memory_estimate.refuse_cost_matrix(problem)
     return problem.replace(x=None, y=None, cost=problem.base_cost())
 
 

@@ -8,7 +8,7 @@ pytest.importorskip("distributed")
 from distributed import LocalCluster
 
 from tests.cli.helpers import fails, run_json
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.cli import cluster
 
 COMMAND = ("classify", "cbf", "--metric", "dtw")
@@ -16,7 +16,9 @@ COMMAND = ("classify", "cbf", "--metric", "dtw")
 
 def test_classification_on_a_cluster_gives_the_same_accuracy(monkeypatch):
     handed_out = []
-    monkeypatch.setattr(spread, "spread", lambda *args, own=spread.spread: handed_out.append(args) or own(*args))
+    monkeypatch.setattr(
+        joblib_tasks, "spread", lambda *args, own=joblib_tasks.spread: handed_out.append(args) or own(*args)
+    )
     with LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://"
     ) as found:

@@ -93,7 +93,7 @@ def _learned(x: Any, y: Any, gamma: float, beta: float, band: Any, steps: int = 
     """Variances of the steps of x (N,) and y (M,) that minimise d² + βΩ, with σ in [0.5, 2]."""
     import torch
 
-    from udtw.distances import align as align_pair
+    from udtw.align import align as align_pair
 
     first, second = torch.from_numpy(x), torch.from_numpy(y)
     free = [torch.zeros(len(series), dtype=first.dtype, requires_grad=True) for series in (first, second)]
@@ -114,17 +114,17 @@ def _measured(
     x: Any, y: Any, variances: tuple[Any, Any], metric: str, gamma: float, beta: float, band: Any
 ) -> tuple[dict[str, Any], Any]:
     """What is printed, and the alignment that is drawn; its paths are those of the metric."""
-    from udtw import distances
+    from udtw import align
 
     soft = metric in ("soft_dtw", "soft_dtw_divergence")
-    found = distances.align(
+    found = align.align(
         x, y, *variances, gamma=gamma, beta=beta, band=band, distance="soft_min" if soft else "expected",
         debias=metric == "soft_dtw_divergence",
     )  # fmt: skip
     mode = found.paths.mode()[0]
     result: dict[str, Any] = {"metric": metric, "steps": [len(x), len(y)], "features": x.shape[1], "band": band}
     if metric in ("dtw", "euclidean"):
-        value = float(distances.dtw(x, y, band=band) if metric == "dtw" else distances.euclidean(x, y))
+        value = float(align.dtw(x, y, band=band) if metric == "dtw" else align.euclidean(x, y))
         length = len(mode) if metric == "dtw" else len(x)
         one_path = {"distance": value, "regularizer": 0.0, "loss": value, "entropy": 0.0}
         return result | one_path | {"path_length": float(length), "best_path_length": length}, found

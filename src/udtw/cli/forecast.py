@@ -59,8 +59,8 @@ def forecast(
     """
     import numpy as np
 
+    from udtw.align import dtw
     from udtw.cli import datasets
-    from udtw.distances import dtw
     from udtw.timeseries import SequenceForecaster
 
     data = datasets.load(name, data_dir, seed=seed, normalize=not raw)

@@ -87,7 +87,7 @@ def launch(accelerator: str, devices: int, strategy: str) -> Any:
 
     Under ``torchrun`` the processes are there already, and their number is torchrun's.
     """
-    from udtw.processes import join_torchrun
+    from udtw.distributed import join_torchrun
 
     found = join_torchrun(accelerator)
     if found is None and (accelerator, devices, strategy) == ("cpu", 1, "auto"):

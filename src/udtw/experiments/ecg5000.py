@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from udtw.align import align, dtw, soft_dtw_divergence
 from udtw.data import load_ucr
-from udtw.distances import align, dtw, soft_dtw_divergence
 from udtw.errors import OptionError
 from udtw.experiments.document import Document
 from udtw.experiments.units import Unit

@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.errors import WorkerError
 from udtw.experiments.lock import exclusive
 from udtw.experiments.store import Store
@@ -53,7 +53,7 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
     by Ctrl-C, SIGKILL or a power cut, the units finished so far stay finished, and the next run goes on.
     A second run on the same folder is refused meanwhile. The progress is shown on ``console``, or on standard error.
     """
-    spread.check_jobs(n_jobs)
+    joblib_tasks.check_jobs(n_jobs)
     console = console or Console(stderr=True)
     wanted = list(dict.fromkeys(units))
     with exclusive(store.folder):
@@ -82,7 +82,7 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
 
 def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Outcomes:
     """One value a finished unit, in the order in which they finish."""
-    if spread.chosen():
+    if joblib_tasks.chosen():
         yield from _outcomes_elsewhere(pending, work, store)
         return
     if n_jobs == 1 or not pending:
@@ -97,7 +97,7 @@ def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Out
 
 def _outcomes_elsewhere(pending: list[Unit], work: Work, store: Store) -> Outcomes:
     tasks = [(unit, work) for unit in pending]
-    with closing(spread.spread(_compute_elsewhere, tasks)) as finished:  # type: ignore[type-var]
+    with closing(joblib_tasks.spread(_compute_elsewhere, tasks)) as finished:  # type: ignore[type-var]
         for number, (result, failure) in finished:
             yield failure or _compute(pending[number], partial(_known, result), store)
 

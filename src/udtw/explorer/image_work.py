@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.distances import Alignment, align
+from udtw.align import Alignment, align
 from udtw.errors import DataError, OptionError
 from udtw.explorer.checks import alignment_settings, choice, number, whole
 from udtw.explorer.uploads import MAX_IMAGE_BYTES, Shelf, decode_contents, file_name, read_image

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from udtw.align import Alignment, align, dtw, euclidean
 from udtw.data import znormalize
-from udtw.distances import Alignment, align, dtw, euclidean
 from udtw.errors import ShapeError
 from udtw.explorer.series_settings import SeriesSettings
 

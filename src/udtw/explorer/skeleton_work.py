@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.distances import Alignment, align
+from udtw.align import Alignment, align
 from udtw.explorer.checks import alignment_settings, choice, number, whole
 from udtw.explorer.series_work import roughness
 from udtw.skeleton.datasets import Clip, make_actions

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from dash import Dash, html
 
-from udtw.distances import Alignment
+from udtw.align import Alignment
 from udtw.explorer import widgets, wiring
 from udtw.explorer.wiring import Said
 

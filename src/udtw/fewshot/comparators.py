@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.distances import align
+from udtw.align import align
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
 from udtw.memory import refuse_if_too_large

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
 
+from udtw.distributed import Processes
 from udtw.errors import OptionError
 from udtw.fewshot.loop import cosine_rate, own_randomness
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.source import moved
-from udtw.processes import Processes
 
 
 class ViewSource(Protocol):

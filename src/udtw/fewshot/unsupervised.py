@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from udtw.distributed import Processes
 from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.loop import own_randomness
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.source import Source, moved
 from udtw.fewshot.tokens import Tokens
-from udtw.processes import Processes
 
 
 class DictionaryTask:

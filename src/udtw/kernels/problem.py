@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw import costs, validate
-from udtw.kernels.bands import Band
+from udtw import inputs, likelihood
+from udtw.prior import Band
 
 COST, LOG_VARIANCE, DEVIATION, ONE = range(4)
 """Built-in fields: C, log Σ, (Σ − 1)² and 1."""
@@ -53,13 +53,13 @@ class Problem:
     def base_cost(self) -> Tensor:
         """``D`` (B, N, M)."""
         if self.x is not None and self.y is not None:
-            return costs.squared_distances(self.x, self.y)
+            return likelihood.squared_distances(self.x, self.y)
         return self.main
 
     def pair_variance(self) -> Tensor | None:
         """``Σ`` (B, N, M); None where it is 1 throughout."""
         if self.var_x is not None and self.var_y is not None:
-            return costs.mean_variance(self.var_x, self.var_y)
+            return likelihood.mean_variance(self.var_x, self.var_y)
         return self.variance
 
     def weighted_cost(self) -> Tensor:
@@ -69,7 +69,7 @@ class Problem:
 
     def check_values(self, fields: Sequence[Tensor] = ()) -> None:
         """Raise a named error for the first value that no kernel could use."""
-        validate.check_values(
+        inputs.check_values(
             {"x": self.x, "y": self.y, "cost": self.cost},
             {"var_x": self.var_x, "var_y": self.var_y, "variance": self.variance},
             self.lengths,

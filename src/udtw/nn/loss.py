@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from udtw.distances import Alignment, align
+from udtw.align import Alignment, align
 from udtw.errors import OptionError, ShapeError
 from udtw.nn.sigma import PairSigmaNet, SigmaNet
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.distances import soft_dtw
+from udtw.align import soft_dtw
 from udtw.errors import BandError, GammaError, OptionError, ShapeError
 
 

@@ -17,11 +17,11 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from udtw import validate
-from udtw.distances import Alignment
+from udtw import inputs
+from udtw.align import Alignment
 from udtw.errors import OptionError, ShapeError
+from udtw.inputs import ArrayLike
 from udtw.plots.ticks import number, power_ticks
-from udtw.validate import ArrayLike
 
 # The Okabe-Ito palette, told apart by all common kinds of colour vision.
 X_COLOR, Y_COLOR, MODE_COLOR, SAMPLE_COLOR = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
@@ -139,7 +139,7 @@ def _batch(value: ArrayLike, axes: int) -> Tensor:
 
 def _series(name: str, value: ArrayLike, index: int, count: int, steps: int) -> Floats:
     """(N, d) of pair ``index``; one sequence stands for all pairs, as in `align`."""
-    tensor, _ = validate.sequence(name, value)
+    tensor, _ = inputs.sequence(name, value)
     if tensor.shape[1] != steps or tensor.shape[0] not in (1, count):
         raise ShapeError(
             f"{name} must be the sequence(s) that were aligned: {count} pair(s) of {steps} steps; got shape "

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from udtw import validate
-from udtw.distances import align
+from udtw import inputs
+from udtw.align import align
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.validate import ArrayLike
+from udtw.inputs import ArrayLike
 
 X_COLOR, Y_COLOR = "#0072B2", "#009E73"
 MATRIX_INCHES, MARGIN_INCHES = 1.9, 0.55
@@ -91,7 +91,7 @@ def plot_gamma_sweep(
 
 def _one(name: str, value: ArrayLike) -> np.ndarray:
     """(N, d) of one series."""
-    tensor, single = validate.sequence(name, value)
+    tensor, single = inputs.sequence(name, value)
     if not single:
         raise ShapeError(f"{name} must be one series, (N,) or (N, d); got shape {tuple(tensor.shape)}.")
     return tensor[0].detach().cpu().double().numpy()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.distances import align
+from udtw.align import align
 from udtw.errors import DataError, OptionError
 from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
 from udtw.fewshot.tokens import Tokens

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
-from udtw.distances import align
+from udtw.align import align
 from udtw.errors import LengthError, OptionError
 from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
 from udtw.fewshot.tokens import Tokens

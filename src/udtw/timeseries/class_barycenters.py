@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries.barycenter import Barycenter, barycenter
 
@@ -35,9 +35,9 @@ def class_barycenters(X: Any, y: Any, metric: str = "udtw", **params: Any) -> di
 def barycenters_of(groups: Sequence[Sequence[np.ndarray]], metric: str, params: Mapping[str, Any]) -> list[Barycenter]:
     """The mean of every group of series."""
     tasks = [(group, metric, params) for group in groups]
-    if not spread.chosen():
+    if not joblib_tasks.chosen():
         return [_mean(*task) for task in tasks]
-    found = dict(spread.spread(_mean, tasks))
+    found = dict(joblib_tasks.spread(_mean, tasks))
     return [found[number] for number in range(len(tasks))]
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from udtw import costs
-from udtw.distances import dtw
+from udtw import likelihood
+from udtw.align import dtw
 from udtw.series import SeriesSet
 
 
@@ -34,7 +34,7 @@ def _matched(series: SeriesSet, share: np.ndarray, mean: np.ndarray, band: Any) 
     """The objective, and for each step of the mean the weighted sum (L, d) and weight (L,) of what is matched to it."""
     x, lengths = torch.from_numpy(series.values), torch.from_numpy(series.lengths)
     centre = torch.from_numpy(mean).expand(len(series), -1, -1)
-    cost = costs.squared_distances(x, centre).requires_grad_()
+    cost = likelihood.squared_distances(x, centre).requires_grad_()
     value = torch.from_numpy(share) @ dtw(None, None, cost=cost, lengths_x=lengths, band=band)
     # The gradient of DTW in its cost is the indicator of the least path.
     [matched] = torch.autograd.grad(value, [cost])

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
-from udtw.processes import Processes
 from udtw.timeseries import forecaster_files
 from udtw.timeseries.calibration import calibrate
 from udtw.timeseries.forecaster_checks import check_options, hidden_widths, with_features

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from udtw.data.atomic import write_atomically
-from udtw.data.described import read_described
+from udtw.data.versioned_json import read_described
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries.forecaster_networks import sigma_of
 from udtw.timeseries.scale import Scale

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.distances import soft_dtw, soft_dtw_divergence
+from udtw.align import soft_dtw, soft_dtw_divergence
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet, UDTWLoss
 from udtw.timeseries.sigma_kinds import make_sigma

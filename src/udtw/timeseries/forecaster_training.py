@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.processes import Processes
+from udtw.distributed import Processes
 from udtw.timeseries.training import History, Training, progress
 from udtw.timeseries.training_file import Progress, TrainingFile
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.distances import align, dtw, euclidean
+from udtw.align import align, dtw, euclidean
 from udtw.errors import OptionError
 from udtw.pairwise import METRICS, pairwise
 from udtw.series import SeriesSet

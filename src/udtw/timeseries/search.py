@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.memory import refuse_if_too_large
 from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
 from udtw.pairwise_blocks import BLOCK_CELLS, Block
@@ -39,7 +39,7 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
     """
     if not bounded(metric):
         return _best(metric.table(x, train, n_jobs), k, 0.0)
-    if spread.chosen():
+    if joblib_tasks.chosen():
         return _nearest_elsewhere(x, train, k, metric)
     x, train = matched(x, train)
     band, threads, backend = parsed_band(metric.band), threads_of(n_jobs), backend_of("auto")
@@ -73,9 +73,9 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
 
 
 def _nearest_elsewhere(x: SeriesSet, train: SeriesSet, k: int, metric: Metric) -> Neighbours:
-    shares = spread.shares(len(x))
+    shares = joblib_tasks.shares(len(x))
     tasks = [(x[np.asarray(share)], train, k, metric) for share in shares]
-    found = dict(spread.spread(nearest, tasks))
+    found = dict(joblib_tasks.spread(nearest, tasks))
     parts = [found[number] for number in range(len(shares))]
     return Neighbours(
         np.concatenate([part.distances for part in parts]),

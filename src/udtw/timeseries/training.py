@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw.distributed import Processes
 from udtw.optimizer_state import restore_state, state_tensors
-from udtw.processes import Processes
 
 VALIDATION_BATCH = 1024
 """Series a validation batch: bounds the memory of the alignment, not the result."""

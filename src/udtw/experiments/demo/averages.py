@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.distances import align, dtw
+from udtw.align import align, dtw
 from udtw.experiments.demo.data import CLASSES, DISTURBANCE, disturbed_steps, draw
 from udtw.experiments.demo.parts import NAMES, Part, Tick, mean_std
 from udtw.experiments.demo.sizes import Sizes

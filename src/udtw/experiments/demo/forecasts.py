@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from udtw.align import dtw
 from udtw.data import synthetic_control
-from udtw.distances import dtw
 from udtw.experiments.demo.parts import NAMES, Part, Tick, mean_std
 from udtw.experiments.demo.sizes import Sizes
 from udtw.plots import plot_forecast

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.data.checked_shards import finished, plan_of, refuse_other_sets, write_manifest
-from udtw.data.progress import progress_bar
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.augmentation import Augmentation, as_augmentation
@@ -18,6 +17,7 @@ from udtw.images.tokens.extract import Job, Part, unreadable
 from udtw.images.tokens.shards import TYPES, Contents, Layout, TokenShard
 from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of, refuse_to_lose
 from udtw.images.tokens.workers import make_shards
+from udtw.progress import progress_bar
 
 IMAGES_PER_SHARD = 256
 
@@ -150,7 +150,7 @@ def _check_counts(**counts: tuple[int, int]) -> None:
 
 
 def _processes(n_jobs: int) -> int:
-    spread.check_jobs(n_jobs)
+    joblib_tasks.check_jobs(n_jobs)
     if n_jobs == 1:
         return 1
     try:

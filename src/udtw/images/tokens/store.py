@@ -11,8 +11,8 @@ import numpy as np
 
 from udtw.data.checked_shards import MANIFEST, Shards
 from udtw.data.choosing import some
-from udtw.data.described import read_described
 from udtw.data.skipping import Skipped
+from udtw.data.versioned_json import read_described
 from udtw.errors import DataError, FileFormatError
 from udtw.images.tokens.shards import Contents, Layout, TokenShard
 from udtw.images.tokens.token_set import TokenSet

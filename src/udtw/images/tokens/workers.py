@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from udtw import spread
+from udtw import joblib_tasks
 from udtw.errors import UdtwError, WorkerError
 from udtw.images.threads import torch_threads
 from udtw.images.tokens.extract import Job, Part, make_shard
@@ -24,7 +24,7 @@ def make_shards(
     job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
 ) -> Iterator[tuple[int, tuple[str, Contents]]]:
     """Number, file and contents of each shard, as it is finished."""
-    if spread.chosen():
+    if joblib_tasks.chosen():
         yield from _make_elsewhere(job, parts, advance)
         return
     if n_jobs == 1 or len(parts) < 2:
@@ -60,7 +60,7 @@ def _make_elsewhere(
     job: Job, parts: Sequence[Part], advance: Callable[..., None]
 ) -> Iterator[tuple[int, tuple[str, Contents]]]:
     """By the workers of joblib's backend, which write into the same folder."""
-    for k, made in spread.spread(_make_alone, [(job, part) for part in parts]):
+    for k, made in joblib_tasks.spread(_make_alone, [(job, part) for part in parts]):
         if not (job.folder / made[0]).exists():
             raise WorkerError(
                 f"A worker wrote {made[0]}, but it is not in {job.folder} here. The workers must see the same folder."

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udtw.data.progress import progress_bar
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, UdtwError
+from udtw.progress import progress_bar
 from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from udtw.data.checked_shards import MANIFEST, Shards, finished, plan_of, refuse_other_sets, write_manifest
-from udtw.data.described import read_described
-from udtw.data.progress import progress_bar
 from udtw.data.skipping import Skipped, check_on_error
+from udtw.data.versioned_json import read_described
 from udtw.errors import DataError, FileFormatError, OptionError
+from udtw.progress import progress_bar
 from udtw.skeleton.datasets.shards import Contents, Shard, write_shard
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet
 from udtw.skeleton.datasets.source import Source, read_clips

@@ -1,0 +1,298 @@
+"""The ``numba`` backend: NumPy arrays in, NumPy arrays out, no checks of shape, no torch.
+
+It decides how many pairs to interleave, how to split the work over threads and how much scratch memory to keep; the
+arithmetic is in `rows` and `gradient_rows`, the sweeps in `forward`, `backward` and `hard`.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+
+import numpy as np
+from numba import njit
+
+from udtw.kernels.cpu.backward import backward
+from udtw.kernels.cpu.forward import forward
+from udtw.kernels.cpu.forward import transitions as forward_transitions
+from udtw.kernels.cpu.hard import hard, mark_paths
+from udtw.kernels.cpu.layout import BY_COST, BY_LOG, FACTORS, Gradients
+from udtw.kernels.cpu.pack import Pairs
+from udtw.kernels.cpu.rows import MOST_PAIRS
+from udtw.kernels.cpu.threads import clear_scratch, scratch, share
+from udtw.kernels.cpu.work_queue import BAD, BAD_VALUE, new_queue
+
+UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
+"""What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
+INTEGER, DOUBLE, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+SERIAL_CELLS = 75_000
+"""Below this many cells a second thread costs more than it saves."""
+ROUND_CELLS = 50_000_000
+"""About this many cells a round: only between rounds can the user interrupt."""
+PACK_CELLS = 400_000
+"""Pairs are interleaved only up to this many cells: larger tables would leave the caches."""
+TABLE_CELLS = 2**20
+"""Backward sweeps keep tables of at most about this many cells per thread."""
+
+
+Kernel = Callable[[np.ndarray, int, int, np.ndarray, np.ndarray], int]
+"""``kernel(queue, end, pack_size, work, limits)`` returns a status, see `work_queue`."""
+
+
+class ValueOutOfRange(Exception):
+    """A kernel met NaN, infinity, a variance that is not positive, or costs too large for its dtype."""
+
+
+def make_pairs(
+    *,
+    gamma: np.ndarray,
+    length: np.ndarray,
+    x: np.ndarray | None = None,
+    y: np.ndarray | None = None,
+    cost: np.ndarray | None = None,
+    var_x: np.ndarray | None = None,
+    var_y: np.ndarray | None = None,
+    variance: np.ndarray | None = None,
+    fields: np.ndarray | None = None,
+    index: np.ndarray | None = None,
+    band: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+) -> Pairs:
+    """`Pairs` with empty arrays for what is absent, each of the memory layout that the kernels are compiled for."""
+    dtype = (x if x is not None else cost).dtype  # type: ignore[union-attr]
+    matrix, steps = _absent((0, 0, 0), dtype), _absent((0, 0, 1), dtype)
+    return Pairs(
+        x=matrix if x is None else _laid_out(x, dtype),
+        y=matrix if y is None else _laid_out(y, dtype),
+        cost=matrix if cost is None else _laid_out(cost, dtype),
+        var_x=steps if var_x is None else _laid_out(var_x[..., None], dtype),
+        var_y=steps if var_y is None else _laid_out(var_y[..., None], dtype),
+        variance=matrix if variance is None else _laid_out(variance, dtype),
+        fields=_absent((0, 0, 0, 0), dtype) if fields is None else _laid_out(fields, dtype),
+        index=_every_pair(gamma.shape[0]) if index is None else _laid_out(index, INTEGER),
+        length=_laid_out(length, INTEGER),
+        gamma=_laid_out(gamma, DOUBLE),
+        band=_absent((2, 0, 0), INTEGER) if band is None else _laid_out(band, INTEGER),
+        mask=_absent((0, 0, 0), BOOL) if mask is None else _laid_out(mask, BOOL),
+    )
+
+
+@njit(nogil=True, cache=True)
+def usable(length: np.ndarray, gamma: np.ndarray, rows: int, columns: int) -> bool:
+    """Whether all lengths (2, B) lie between one and the padded sizes and every γ is a positive finite number."""
+    good = True
+    for b in range(length.shape[1]):
+        good &= 1 <= length[0, b] <= rows and 1 <= length[1, b] <= columns
+    for b in range(gamma.shape[0]):
+        good &= 0 < gamma[b] < np.inf
+    return good
+
+
+def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The array, or if need be a copy, contiguous and writeable: the only kind that the kernels are compiled for."""
+    if array.dtype == dtype and array.flags.carray:
+        return array
+    return np.array(array, dtype, order="C")
+
+
+@cache
+def _absent(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of size zero; as nothing can be written to it, all may share one."""
+    return np.zeros(shape, dtype)
+
+
+@lru_cache(maxsize=8)
+def _every_pair(count: int) -> np.ndarray:
+    """(2, B) index of a batch in which pair b compares sequence b with sequence b. Kernels do not write to it."""
+    return np.tile(np.arange(count), (2, 1))
+
+
+def _shape(pairs: Pairs) -> tuple[int, int, int]:
+    rows = max(pairs.x.shape[1], pairs.cost.shape[1])
+    columns = max(pairs.y.shape[1], pairs.cost.shape[2])
+    return pairs.gamma.shape[0], rows, columns
+
+
+def pack_for(rows: int, columns: int) -> int:
+    """How many pairs to interleave: more the shorter they are, as a diagonal should fill a few dozen vectors.
+
+    A power of two (see `rows`); from eight on all rows are aligned with cache lines.
+    """
+    size = MOST_PAIRS
+    while (size > 8 and size * max(rows, columns) > 1024) or (size > 1 and size * rows * columns > PACK_CELLS):
+        size //= 2
+    return size
+
+
+def _pack_size(pairs: Pairs, n_threads: int) -> int:
+    """`pack_for` the pairs, but no more than a thread's share of them."""
+    count, rows, columns = _shape(pairs)
+    if pairs.band.shape[1] > 0:
+        return 1  # every pair has its own diagonals
+    size = pack_for(rows, columns)
+    while size > 1 and size > -(-count // n_threads):
+        size //= 2
+    return size
+
+
+_compiled: set[tuple[str, np.dtype]] = set()
+_compiling = threading.Lock()
+
+
+def _compile_first(call: Kernel, dtype: np.dtype) -> None:
+    """Let one thread compile (or load from the cache) a kernel before many call it: an empty run does nothing else."""
+    key = (call.__qualname__, dtype)
+    if key not in _compiled:
+        with _compiling:
+            call(new_queue(0), 0, 1, scratch("work", 1, dtype), np.zeros((3, 1), np.int64))
+            _compiled.add(key)
+
+
+def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
+    """``call(queue, end, pack_size, work, limits)`` over all pairs, with scratch memory as it asks for."""
+    count, rows, columns = _shape(pairs)
+    if count == 0:
+        return
+    if count * rows * columns < SERIAL_CELLS:
+        n_threads = 1
+    pack = _pack_size(pairs, n_threads)
+    dtype = pairs.x.dtype
+    diagonals = rows + columns - 1
+
+    def task(queue: np.ndarray, end: int) -> None:
+        work = scratch("work", 1, dtype)
+        limits = scratch("limits", 3 * diagonals, INTEGER)[: 3 * diagonals].reshape(3, diagonals)
+        status = call(queue, end, pack, work, limits)
+        if status > 0:
+            status = call(queue, end, pack, scratch("work", status, dtype), limits)
+        if status == BAD_VALUE:
+            clear_scratch()
+
+    _compile_first(call, dtype)
+    helpers = min(n_threads, -(-count // pack)) - 1
+    pairs_a_round = pack * max(n_threads, ROUND_CELLS // (pack * rows * columns))
+    for begin in range(0, count, pairs_a_round):
+        if share(task, begin, min(begin + pairs_a_round, count), helpers)[BAD]:
+            raise ValueOutOfRange
+
+
+def sums_and_slopes(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
+    """(3, B) soft_min, E[C] and E[log Σ], and the gradients of ``E[C] + β E[log Σ]``, from one sweep each way."""
+    dtype = pairs.x.dtype
+    out = np.zeros((3, pairs.gamma.shape[0]), dtype)
+    factors = np.zeros((FACTORS, pairs.gamma.shape[0]), dtype)
+    factors[BY_COST] = 1
+    factors[BY_LOG] = beta
+    return out, _sweep_back(pairs, factors, want_gamma=False, want_coupling=False, n_threads=n_threads, sums=out)
+
+
+def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
+    """(B, 1 + len(wanted)): soft_min and the expectations of the ``wanted`` fields."""
+    dtype = pairs.x.dtype
+    out = np.zeros((pairs.gamma.shape[0], 1 + len(wanted)), dtype)
+    numbers = np.array(wanted, np.int64)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward(pairs, queue, end, pack, numbers, unreachable, largest, work, limits, out)
+
+    _run(pairs, n_threads, call)
+    return out
+
+
+def gradients(pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int) -> Gradients:
+    """Gradients of the loss whose derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²], E[1] are ``factors`` (5, B).
+
+    ``pairs.fields`` may hold one more field with factor one. Where a factor is not finite, that pair's gradients are
+    NaN.
+    """
+    count, dtype = pairs.gamma.shape[0], pairs.x.dtype
+    broken = ~np.isfinite(factors).all(axis=0)
+    used_fields = pairs.fields
+    if used_fields.size:
+        unusable = ~np.isfinite(used_fields).all(axis=(0, 2, 3))
+        if unusable.any():
+            used_fields = np.where(unusable[None, :, None, None], 0, used_fields).astype(dtype)
+            broken |= unusable
+    factors = _laid_out(np.where(broken, 0, factors), dtype)
+    found = _sweep_back(
+        pairs._replace(fields=used_fields), factors, want_gamma, want_coupling, n_threads, _absent((0, 0), dtype)
+    )
+    if broken.any():
+        for array in found[:-1]:
+            if array.shape[0] == count:
+                array[broken] = np.nan
+    return found
+
+
+def _sweep_back(
+    pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int, sums: np.ndarray
+) -> Gradients:
+    """`gradients` for finite factors and fields.
+
+    ``sums`` (3, B), if not empty, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
+    """
+    count, rows, columns = _shape(pairs)
+    dtype = pairs.x.dtype
+    by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
+    wanted = Gradients(
+        x=np.zeros(pairs.x.shape, dtype),
+        y=np.zeros(pairs.y.shape, dtype),
+        cost=np.zeros((0, 0, 0) if by_sequence else by_matrix, dtype),
+        var_x=np.zeros(pairs.var_x.shape, dtype),
+        var_y=np.zeros(pairs.var_y.shape, dtype),
+        variance=np.zeros(pairs.variance.shape, dtype),
+        gamma=np.zeros(count if want_gamma else 0, np.float64),
+        coupling=np.zeros(by_matrix if want_coupling else (0, 0, 0), dtype),
+    )
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        segment = rows + columns - 1
+        if pack * rows * columns > TABLE_CELLS:
+            segment = max(32, int(1.5 * segment**0.5))
+        return backward(pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
+
+    _run(pairs, n_threads, call)
+    return wanted
+
+
+def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(B, N, M): π*."""
+    nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
+    checked = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
+    return _sweep_back(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads, sums=checked).coupling
+
+
+def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(B,) classical DTW values and, on request, (B, N, M) uint8 choices (see `hard`)."""
+    dtype = pairs.x.dtype
+    out = np.zeros(pairs.gamma.shape[0], dtype)
+    choice = np.zeros(_shape(pairs) if with_choice else (0, 0, 0), np.uint8)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return hard(pairs, queue, end, pack, unreachable, largest, work, limits, out, choice)
+
+    _run(pairs, n_threads, call)
+    return out, choice
+
+
+def transitions(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left."""
+    dtype = pairs.x.dtype
+    out = np.zeros((3, *_shape(pairs)), dtype)
+    unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+
+    def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
+        return forward_transitions(pairs, queue, end, pack, unreachable, largest, work, limits, out)
+
+    _run(pairs, n_threads, call)
+    return out
+
+
+def least_path(pairs: Pairs, n_threads: int) -> np.ndarray:
+    """(B, N, M): one along the least-cost path, zero elsewhere."""
+    _, choice = least_cost(pairs, True, n_threads)
+    out = np.zeros(_shape(pairs), pairs.x.dtype)
+    mark_paths(choice, pairs.length, out)
+    return out

@@ -1,0 +1,285 @@
+"""How a pack of pairs gets from the user's arrays into interleaved rows, and its gradients back.
+
+Everything here touches each sequence element, or each cell of a given matrix, once; the work is in `rows`.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+from numba import njit
+
+from udtw.kernels.cpu.rows import (
+    INNER,
+    deviation_row,
+    fill,
+    log_row,
+    mean_variance_row,
+    squared_distance_row,
+    weighted_cost_row,
+)
+from udtw.kernels.cpu.simd import borrow, get, lanes, put
+
+Pairs = namedtuple(
+    "Pairs",
+    [
+        "x",  # (n_x, N, d): base cost ‖x_m − y_n‖² if d > 0, otherwise taken from `cost`
+        "y",  # (n_y, M, d)
+        "cost",  # (B, N, M) or (0, 0, 0)
+        "var_x",  # (n_x, N, 1) or (0, 0, 1)
+        "var_y",  # (n_y, M, 1) or (0, 0, 1)
+        "variance",  # (B, N, M) or (0, 0, 0)
+        "fields",  # (K, B, N, M): the user's
+        "index",  # (2, B): which sequence of x and of y pair b compares
+        "length",  # (2, B): how many of their steps are real
+        "gamma",  # (B,) float64
+        "band",  # (2, B, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
+        "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
+    ],
+)
+
+
+@njit(**INNER)
+def borrow_pairs(pairs):
+    return Pairs(
+        borrow(pairs.x), borrow(pairs.y), borrow(pairs.cost), borrow(pairs.var_x), borrow(pairs.var_y),
+        borrow(pairs.variance), borrow(pairs.fields), borrow(pairs.index), borrow(pairs.length), borrow(pairs.gamma),
+        borrow(pairs.band), borrow(pairs.mask),
+    )  # fmt: skip
+
+
+COST, LOG_VARIANCE, DEVIATION, ONE = 0, 1, 2, 3
+BUILT_IN = 4
+"""Fields 0 to 3 are C, log Σ, (Σ − 1)² and 1; the user's follow."""
+
+Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
+"""Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
+
+The row below and the row above hold no cell of it, but neighbouring diagonals look there; not further, since from one
+diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
+"""
+
+
+@njit(**INNER)
+def diagonal(limits, k, pack, first):
+    low, high = limits[0, k], limits[1, k]
+    return Diagonal(k, pack, first, low, high, (low + 1) * pack, (high + 1) * pack)
+
+
+@njit(**INNER)
+def set_limits(limits, band, band_index, rows, columns):
+    """Fill ``limits[:2]``: rows [low, high) of each diagonal."""
+    lower = 0
+    upper = 0
+    for k in range(rows + columns - 1):
+        if band.shape[1] > 0:
+            while lower < rows and lower + band[1, band_index, lower] <= k:
+                lower += 1
+            while upper < rows and upper + band[0, band_index, upper] <= k:
+                upper += 1
+            limits[0, k] = lower
+            limits[1, k] = max(upper, lower)
+        else:
+            limits[0, k] = max(0, k - columns + 1)
+            limits[1, k] = min(rows, k + 1)
+
+
+@njit(**INNER)
+def guard_below(w, d, row, value):
+    """To be called before the diagonal is written: the last vector may run into it."""
+    fill(w, row + d.begin - d.pack, row + d.begin, value)
+
+
+@njit(**INNER)
+def guard_above(w, d, row, value):
+    """To be called after the diagonal is written: covers what its last vector overshot."""
+    fill(w, row + d.end, row + d.end + d.pack + lanes(w), value)
+
+
+@njit(**INNER)
+def interleave(w, at, row, source, index, length, first, pack, steps, reverse, factor):
+    """``w[at + f·row + position] = factor·source[index, step, f]``; beyond a sequence's ends these are repeated."""
+    padded, dim = source.shape[1], source.shape[2]
+    shortest = length[first]
+    for b in range(first + 1, first + pack):
+        shortest = min(shortest, length[b])
+    for f in range(dim):
+        for i in range(steps + 2):
+            step = steps - i if reverse else i - 1
+            begin = at + f * row + i * pack
+            if 0 <= step < shortest:
+                for p in range(pack):
+                    put(w, begin + p, factor * get(source, (index[first + p] * padded + step) * dim + f))
+            else:
+                for p in range(pack):
+                    nearest = min(max(step, 0), length[first + p] - 1)
+                    put(w, begin + p, factor * get(source, (index[first + p] * padded + nearest) * dim + f))
+        end = at + f * row + (steps + 2) * pack
+        for t in range(end, end + 2 * lanes(w)):
+            put(w, t, get(w, t - pack))
+
+
+@njit(**INNER)
+def add_back(w, at, row, out, index, length, first, pack, steps, reverse, factor):
+    """Inverse of `interleave`: adds ``factor`` times each position's sum to ``out[index, step, f]``, if it has any."""
+    if out.shape[0] == 0:  # not wanted: even adding zero would write to memory that is not ours
+        return
+    padded, dim = out.shape[1], out.shape[2]
+    stride = -pack if reverse else pack
+    for p in range(pack):
+        for f in range(dim):
+            start = at + f * row + (steps if reverse else 1) * pack + p
+            for step in range(length[first + p]):
+                to = (index[first + p] * padded + step) * dim + f
+                put(out, to, get(out, to) + factor * get(w, start + step * stride))
+
+
+@njit(**INNER)
+def next_pack(pack_size, left):
+    """How many of the pairs that are ``left`` go into the next pack: a power of two, like ``pack_size``."""
+    while pack_size > left:
+        pack_size //= 2
+    return pack_size
+
+
+@njit(**INNER)
+def put_number(w, slot, p, pack, value):
+    """Pair p's number, where `rows.of_pairs` looks for it."""
+    for t in range(slot + p, slot + max(pack, lanes(w)), pack):
+        w[t] = value
+
+
+@njit(**INNER)
+def rows_inside(d, length, p):
+    """[start, stop): the rows of the diagonal in which its cell lies within the lengths of pair p of the pack."""
+    n, m = length[0, d.first + p], length[1, d.first + p]
+    start = max(d.low, d.k - m + 1)
+    return start, max(start, min(d.high, n))
+
+
+@njit(**INNER)
+def gather(w, at, d, matrix, length, outside):
+    """One diagonal of the pack's matrices; cells past a pair's lengths get the value ``outside``."""
+    rows, columns = matrix.shape[1], matrix.shape[2]
+    for p in range(d.pack):
+        start, stop = rows_inside(d, length, p)
+        corner = (d.first + p) * rows * columns + d.k
+        for i in range(d.low, min(start, d.high)):
+            put(w, at + (i + 1) * d.pack + p, outside)
+        for i in range(start, stop):
+            put(w, at + (i + 1) * d.pack + p, get(matrix, corner + i * (columns - 1)))
+        for i in range(stop, d.high):
+            put(w, at + (i + 1) * d.pack + p, outside)
+    fill(w, at + d.end, at + d.end + 1, outside)
+
+
+@njit(**INNER)
+def scatter(w, at, d, matrix, length, ceiling):
+    """Inverse of `gather`: one diagonal, cut at ``ceiling``, into the pack's matrices."""
+    rows, columns = matrix.shape[1], matrix.shape[2]
+    for p in range(d.pack):
+        start, stop = rows_inside(d, length, p)
+        corner = (d.first + p) * rows * columns + d.k
+        for i in range(start, stop):
+            put(matrix, corner + i * (columns - 1), min(get(w, at + (i + 1) * d.pack + p), ceiling))
+
+
+@njit(**INNER)
+def apply_mask(w, at, d, mask, value):
+    """``value`` where the mask forbids the cell."""
+    if mask.shape[0] == 0:
+        return
+    for i in range(d.low, d.high):
+        for p in range(d.pack):
+            b = d.first + p if mask.shape[0] > 1 else 0
+            if not mask[b, i, d.k - i]:
+                w[at + (i + 1) * d.pack + p] = value
+
+
+@njit(**INNER)
+def load_sequences(w, at, pairs, row, first, pack, rows, columns):
+    """x, reversed y, and half their variances; returns the offsets of the four."""
+    dim = pairs.x.shape[2]
+    one, half = w.dtype.type(1), w.dtype.type(0.5)
+    xs, ys = at, at + dim * row
+    var_x, var_y = at + 2 * dim * row, at + (2 * dim + 1) * row
+    interleave(w, xs, row, pairs.x, pairs.index[0], pairs.length[0], first, pack, rows, False, one)
+    interleave(w, ys, row, pairs.y, pairs.index[1], pairs.length[1], first, pack, columns, True, one)
+    if pairs.var_x.shape[0] > 0:
+        interleave(w, var_x, row, pairs.var_x, pairs.index[0], pairs.length[0], first, pack, rows, False, half)
+        interleave(w, var_y, row, pairs.var_y, pairs.index[1], pairs.length[1], first, pack, columns, True, half)
+    return xs, ys, var_x, var_y
+
+
+@njit(**INNER)
+def cost_row(w, pairs, d, row, xs, ys, var_x, var_y, cost, variance):
+    """``C`` and Σ of one diagonal from whichever form the user gave; ``ys`` and ``var_y`` are already shifted."""
+    if pairs.x.shape[2] > 0:
+        squared_distance_row(w, d.begin, d.end, xs, ys, row, pairs.x.shape[2], cost)
+    else:
+        gather(w, cost, d, pairs.cost, pairs.length, w.dtype.type(0))
+    if pairs.var_x.shape[0] > 0:
+        mean_variance_row(w, d.begin, d.end, var_x, var_y, variance)
+        weighted_cost_row(w, d.begin, d.end, variance, cost)
+    elif pairs.variance.shape[0] > 0:
+        gather(w, variance, d, pairs.variance, pairs.length, w.dtype.type(1))
+        weighted_cost_row(w, d.begin, d.end, variance, cost)
+
+
+@njit(**INNER)
+def field_row(w, pairs, d, which, variance, out):
+    """Field number ``which`` of one diagonal (not C, which `cost_row` has made)."""
+    uncertain = pairs.var_x.shape[0] > 0 or pairs.variance.shape[0] > 0
+    if which == LOG_VARIANCE and uncertain:
+        log_row(w, d.begin, d.end, variance, out)
+    elif which == DEVIATION and uncertain:
+        deviation_row(w, d.begin, d.end, variance, out)
+    elif which < BUILT_IN:
+        fill(w, out + d.begin, out + d.end, w.dtype.type(1 if which == ONE else 0))
+    else:
+        gather(w, out, d, pairs.fields[which - BUILT_IN], pairs.length, w.dtype.type(0))
+
+
+@njit(**INNER)
+def diagonal_cost(pairs, b):
+    """Mean of C over points of the straight diagonal of pair b: a cheap guess at what a step of its paths costs."""
+    n, m = pairs.length[0, b], pairs.length[1, b]
+    s, r = pairs.index[0, b], pairs.index[1, b]
+    total = 0.0
+    for point in (1, 3, 5, 7):
+        i, j = point * n // 8, point * m // 8
+        base = 0.0
+        if pairs.x.shape[2] > 0:
+            for f in range(pairs.x.shape[2]):
+                base += (pairs.x[s, i, f] - pairs.y[r, j, f]) ** 2
+        else:
+            base = pairs.cost[b, i, j]
+        if pairs.var_x.shape[0] > 0:
+            base /= 0.5 * (pairs.var_x[s, i, 0] + pairs.var_y[r, j, 0])
+        elif pairs.variance.shape[0] > 0:
+            base /= pairs.variance[b, i, j]
+        total += base
+    return total / 4
+
+
+@njit(**INNER)
+def theta_of(pairs, b):
+    """θ of pair b: 1 where costs outweigh the entropy of the paths, else 0 (README.md)."""
+    return 1 if diagonal_cost(pairs, b) > np.log(2) * pairs.gamma[b] else 0
+
+
+@njit(**INNER)
+def variances_usable(pairs, begin, end):
+    """Whether every variance of pairs [begin, end) inside its lengths is a positive finite number."""
+    usable = True
+    for b in range(begin, end):
+        if pairs.var_x.shape[0] > 0:
+            x, y = pairs.index[0, b] * pairs.var_x.shape[1], pairs.index[1, b] * pairs.var_y.shape[1]
+            for i in range(x, x + pairs.length[0, b]):
+                usable &= 0 < get(pairs.var_x, i) < np.inf
+            for j in range(y, y + pairs.length[1, b]):
+                usable &= 0 < get(pairs.var_y, j) < np.inf
+        if pairs.variance.shape[0] > 0:
+            for i in range(pairs.length[0, b]):
+                for j in range(pairs.length[1, b]):
+                    usable &= 0 < pairs.variance[b, i, j] < np.inf
+    return usable
