@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.series import load_series
+from udtw.inputs import load_series
 
 if TYPE_CHECKING:  # the figure needs no scikit-learn
     from udtw.timeseries.barycenter import Barycenter
