@@ -25,7 +25,6 @@ def write_train(folder, text):
 
 
 def write_ts(folder, header=TS_HEADER, **rows):
-    pytest.importorskip("aeon")
     return write(folder, suffix=".ts", rows={**TS_ROWS, **rows}, header=header)
 
 

@@ -10,8 +10,7 @@ import pytest
 from tests.skeleton.datasets.clips import outcome, zip_bytes
 from udtw.errors import DataError, UdtwError
 from udtw.skeleton.datasets import Clip, load_skeletons
-from udtw.skeleton.datasets.kinetics import read_clip
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
+from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
 
 RNG = np.random.default_rng(0)
 

@@ -1,5 +1,6 @@
 """The prepared form: what goes in comes out, an interrupted run goes on, and a damaged shard is never read silently."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -10,13 +11,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("safetensors")
+from safetensors.numpy import save
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
-from udtw.data.checked_shards import write_checked
+from udtw.data.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
-from udtw.skeleton.datasets import open_prepared, prepare
-from udtw.skeleton.datasets.shards import Shard
-from udtw.skeleton.datasets.store import MANIFEST
+from udtw.skeleton.datasets import Clip, Skipped, open_prepared, prepare
+from udtw.skeleton.datasets.store import ClipShard
 
 CLIPS = many(10)
 
@@ -27,6 +28,14 @@ def files(folder):
 
 def shards(folder):
     return sorted(folder.glob("shard-*"))
+
+
+def shard_file(folder, arrays, described):
+    """A shard written by safetensors alone, with the checksum in its name."""
+    content = save(arrays, metadata={"clips": json.dumps(described)})
+    path = folder / f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"
+    path.write_bytes(content)
+    return path
 
 
 @pytest.mark.parametrize("size", [1, 3, 256])
@@ -174,7 +183,7 @@ def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": "other"}, "is not a prepared data set"),
+        ({"format": "other"}, "is not a folder of shards of skeletons"),
         ({"version": 9}, "has version 9"),
         ({"shards": [{"file": "../x", "clips": 10}]}, "not the name of a shard"),
         ({"labels": [7] * 10}, "labels must index"),
@@ -229,6 +238,58 @@ def test_a_shard_with_an_impossible_description_is_refused(tmp_path, change):
         "offsets": np.array([0, 1], np.int64),
         "people": np.array([1], np.int64),
     }
-    path = write_checked(tmp_path, 0, tensors, {"clips": known})
-    with pytest.raises(FileFormatError, match="does not say whose clips it holds"):
-        Shard(path).contents()
+    path = shard_file(tmp_path, tensors, known)
+    with pytest.raises(FileFormatError, match="does not say which clips it holds"):
+        ClipShard(path)
+
+
+def test_files_of_version_1_are_read(tmp_path):
+    frames = np.arange(3 * 2 * 4 * 3, dtype=np.float32).reshape(3, 2, 4, 3)
+    arrays = {
+        "rows": frames.reshape(6, 4, 3),
+        "offsets": np.array([0, 6], np.int64),
+        "people": np.array([2], np.int64),
+    }
+    columns = {"names": ["a"], "labels": [1], "subjects": [7], "cameras": [-1]}
+    skipped = [{"name": "b", "reason": "empty"}]
+    path = shard_file(tmp_path, arrays, {"plan": "0", **columns, "skipped": skipped})
+    manifest = {
+        "format": "udtw.SkeletonSet", "version": 1, "name": "toy", "graph": "toy4", "classes": ["x", "y"],
+        "shards": [{"file": path.name, "clips": 1}], **columns, "skipped": skipped,
+    }  # fmt: skip
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    skeletons = open_prepared(tmp_path)
+    assert same(skeletons[0], Clip(frames, 1, "a", 7))
+    assert skeletons.skipped == (Skipped("b", "empty"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rows": np.zeros((2, 4, 3))}, "rows: F64"),
+        ({"people": np.array([1, 1], np.int64)}, "people: I64"),
+        ({"people": np.array([3], np.int64)}, "offsets that do not fit the rows"),
+        ({"offsets": np.array([0, 3], np.int64)}, "offsets that do not fit the rows"),
+        ({"rows": np.zeros((3, 4, 3), np.float32), "offsets": np.array([0, 3], np.int64)}, "number of people"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, change, said):
+    arrays = {
+        "rows": np.zeros((2, 4, 3), np.float32),
+        "offsets": np.array([0, 2], np.int64),
+        "people": np.array([2], np.int64),
+    }
+    known = {"plan": "", "names": ["a"], "labels": [0], "subjects": [1], "cameras": [1], "skipped": []}
+    with pytest.raises(FileFormatError, match=f"is not a shard of skeletons .*{said}"):
+        ClipShard(shard_file(tmp_path, arrays | change, known))
+
+
+def test_columns_of_different_lengths_are_refused(tmp_path):
+    known = {"plan": "", "names": ["a", "b"], "labels": [0], "subjects": [1, 1], "cameras": [1, 1], "skipped": []}
+    with pytest.raises(FileFormatError, match=r"different numbers of clips: \[1, 2\]"):
+        ClipShard(shard_file(tmp_path, {"rows": np.zeros((0, 4, 3), np.float32)}, known))
+    prepare(source(CLIPS), tmp_path)
+    path = tmp_path / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), "subjects": [1]}))
+    with pytest.raises(FileFormatError, match="does not describe a set of skeletons"):
+        open_prepared(tmp_path)

@@ -1,5 +1,11 @@
-"""Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in 400 kinds of videos, one JSON file a clip."""
+"""Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in videos of 400 classes, one JSON file per clip.
 
+"kinetics-3d" is the same set lifted to 3D by a method of the user's choice: one `.npz` file per clip, without pickles,
+with an array ``frames`` (T, P, 18, 3), float32 or float64: time, one or two people, the joints of OpenPose, x, y, z;
+NaN where a joint is missing. Other arrays in the file are ignored.
+"""
+
+import io
 import math
 from functools import partial
 from pathlib import Path
@@ -8,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from udtw.data import strict_json
+from udtw.data.npy import read_header, read_values
 from udtw.data.skipping import Skipped
+from udtw.data.zip_members import open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH, JOINTS = "openpose18", 18
 PARTS = ("train", "val")
 MAX_CLASSES, MAX_FRAMES, MAX_PEOPLE, MAX_BYTES = 1000, 10_000, 200, 64 * 2**20
-LARGEST = 1e5  # pixels; coordinates are usually shares of the picture
+LARGEST = 1e5  # pixels; coordinates are usually fractions of the picture
+LIFTED_ARRAY = "frames.npy"
 
 
 def kinetics_source(path: Path, lifted: bool = False) -> Source:
@@ -93,6 +101,33 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarra
     for position, poses in enumerate(seen):
         frames[position, : len(poses)] = poses
     return frames
+
+
+def read_lifted(content: bytes, where: str) -> np.ndarray:
+    """Frames (T, P, 18, 3) float32 of the bytes of an `.npz` file."""
+    try:
+        file = io.BytesIO(read_member(open_zip(content), LIFTED_ARRAY, MAX_BYTES))
+        shape, fortran, dtype = read_header(file)
+    except ValueError as error:
+        raise DataError(f"{where} is not an .npz file with an array frames ({error}). Write it again.") from error
+    _check_lifted(where, shape, dtype)
+    try:
+        frames = read_values(file, shape, fortran, dtype)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}. Write it again.") from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        frames = np.array(frames, np.float32, order="C")
+    frames[~np.isfinite(frames).all(-1)] = np.nan
+    return frames
+
+
+def _check_lifted(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    fits = len(shape) == 4 and 1 <= shape[0] <= MAX_FRAMES and shape[1] in (1, 2) and shape[2:] == (JOINTS, 3)
+    if not fits or dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        raise DataError(
+            f"{where}: frames must be (T, P, {JOINTS}, 3) with T up to {MAX_FRAMES} and P 1 or 2, float32 or float64; "
+            f"got {dtype} of shape {shape}."
+        )
 
 
 def _person(where: str, person: Any) -> tuple[float, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from udtw.data.ucr import load_ucr
 from udtw.errors import DataError
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 NAME, GRAPH = "natops", "upperbody8"
 # The order of the channels, three coordinates each.

@@ -1,22 +1,75 @@
-"""NTU RGB+D 60 and 120 (Shahroudy et al. 2016, Liu et al. 2020): `.skeleton` files of a Kinect v2, 25 joints."""
+"""NTU RGB+D 60 and 120 (Shahroudy et al. 2016, Liu et al. 2020): `.skeleton` files of a Kinect v2, 25 joints.
+
+The text of such a file:
+
+    number of frames
+    for each frame:         number of bodies
+        for each body:      10 values: its id, clipped edges, the state of the hands, its lean
+                            number of joints, 25
+            for each joint: 12 values, of which the first three are x, y, z in metres
+
+Counts in the file never decide how much memory is used; the number of lines does, and it is bounded.
+"""
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
+from udtw.data.columns import read_lines
 from udtw.data.skipping import Skipped
-from udtw.data.tables import read_lines
 from udtw.errors import DataError
-from udtw.skeleton.datasets.ntu_classes import CLASSES
-from udtw.skeleton.datasets.ntu_parser import MAX_BYTES, Body, parse
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH = "ntu25"
 SAMPLE = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 SHORTEST = 12  # frames in which a body must be seen
 WIDE, MOSTLY = 0.8, 0.69754
+JOINTS, BODY_VALUES, JOINT_VALUES = 25, 10, 12
+# A Kinect follows six people; the longest recording of the set has 300 frames and 3 MB.
+MAX_BODIES, MAX_FRAMES, MAX_BYTES = 6, 10_000, 16 * 2**20
+FARTHEST = 1000.0  # metres; what is farther away is a damaged number
+
+# The 120 actions, A1 first, with the names that the authors list; the first 60 are those of NTU RGB+D 60.
+CLASSES = (
+    "drink water", "eat meal/snack", "brushing teeth", "brushing hair", "drop", "pickup", "throw", "sitting down",
+    "standing up (from sitting position)", "clapping", "reading", "writing", "tear up paper", "wear jacket",
+    "take off jacket", "wear a shoe", "take off a shoe", "wear on glasses", "take off glasses", "put on a hat/cap",
+    "take off a hat/cap", "cheer up", "hand waving", "kicking something", "reach into pocket",
+    "hopping (one foot jumping)", "jump up", "make a phone call/answer phone", "playing with phone/tablet",
+    "typing on a keyboard", "pointing to something with finger", "taking a selfie", "check time (from watch)",
+    "rub two hands together", "nod head/bow", "shake head", "wipe face", "salute", "put the palms together",
+    "cross hands in front (say stop)", "sneeze/cough", "staggering", "falling", "touch head (headache)",
+    "touch chest (stomachache/heart pain)", "touch back (backache)", "touch neck (neckache)",
+    "nausea or vomiting condition", "use a fan (with hand or paper)/feeling warm", "punching/slapping other person",
+    "kicking other person", "pushing other person", "pat on back of other person", "point finger at the other person",
+    "hugging other person", "giving something to other person", "touch other person's pocket", "handshaking",
+    "walking towards each other", "walking apart from each other", "put on headphone", "take off headphone",
+    "shoot at the basket", "bounce ball", "tennis bat swing", "juggling table tennis balls", "hush", "flick hair",
+    "thumb up", "thumb down", "make ok sign", "make victory sign", "staple book", "counting money", "cutting nails",
+    "cutting paper (using scissors)", "snapping fingers", "open bottle", "sniff (smell)", "squat down", "toss a coin",
+    "fold paper", "ball up paper", "play magic cube", "apply cream on face", "apply cream on hand back", "put on bag",
+    "take off bag", "put something into a bag", "take something out of a bag", "open a box", "move heavy objects",
+    "shake fist", "throw up cap/hat", "hands up (both hands)", "cross arms", "arm circles", "arm swings",
+    "running on the spot", "butt kicks (kick backward)", "cross toe touch", "side kick", "yawn", "stretch oneself",
+    "blow nose", "hit other person with something", "wield knife towards other person",
+    "knock over other person (hit with body)", "grab other person's stuff", "shoot at other person with a gun",
+    "step on foot", "high-five", "cheers and drink", "carry something with other person",
+    "take a photo of other person", "follow other person", "whisper in other person's ear",
+    "exchange things with other person", "support somebody with hand",
+    "finger-guessing game (playing rock-paper-scissors)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """``frames`` (k,): where it was seen, ascending. ``joints`` (k, 25, 3) float32, NaN where a joint is missing."""
+
+    frames: np.ndarray
+    joints: np.ndarray
 
 
 def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source:
@@ -112,3 +165,96 @@ def _ignored(path: Path) -> frozenset[str]:
     if not samples:
         raise DataError(f"{path} names no samples: expected a line such as S001C002P005R002A008 for each.")
     return samples
+
+
+def parse(content: bytes, where: str) -> tuple[int, list[Body]]:
+    """The number of frames and the bodies in the order in which they appear. ``where`` names the file in errors."""
+    if len(content) > MAX_BYTES:
+        raise DataError(f"{where} has {len(content)} bytes, more than a recording of this set. Get it again.")
+    return _Lines(content, where).read()
+
+
+class _Lines:
+    def __init__(self, content: bytes, where: str) -> None:
+        self.lines = content.split(b"\n")
+        while self.lines and not self.lines[-1].strip():
+            self.lines.pop()
+        self.where, self.at = where, 0
+
+    def read(self) -> tuple[int, list[Body]]:
+        if not self.lines:
+            raise DataError(f"{self.where} is empty. Get the file again, or skip it.")
+        n_frames = self.count("the number of frames", MAX_FRAMES)
+        seen: dict[bytes, list[int]] = {}  # the frames of each body
+        starts: dict[bytes, list[int]] = {}  # its first joint line in each of them
+        for frame in range(n_frames):
+            for _ in range(self.count(f"the number of bodies in frame {frame + 1}", MAX_BODIES)):
+                name = self.body_header(frame)
+                frames = seen.setdefault(name, [])
+                if frames and frames[-1] == frame:
+                    self.refuse(self.at - 2, f"body {_shown(name)} for the second time in frame {frame + 1}")
+                frames.append(frame)
+                starts.setdefault(name, []).append(self.at)
+                self.at += JOINTS
+        if self.at < len(self.lines):
+            self.refuse(self.at, f"{_shown(self.lines[self.at])} after the last of {n_frames} frames")
+        return n_frames, [Body(np.array(seen[name]), self.joints(starts[name])) for name in seen]
+
+    def count(self, what: str, most: int) -> int:
+        line = self.line(what).strip()
+        if not line.isdigit() or len(line) > 9 or int(line) > most:
+            self.refuse(self.at - 1, f"{_shown(line)} where {what} belongs, a whole number up to {most}")
+        return int(line)
+
+    def body_header(self, frame: int) -> bytes:
+        """The body's id; afterwards its joint lines come next, and are there."""
+        values = self.line(f"a body of frame {frame + 1}").split()
+        if len(values) != BODY_VALUES:
+            self.refuse(self.at - 1, f"{len(values)} values where the {BODY_VALUES} of a body belong")
+        if self.count("the number of joints", JOINTS) != JOINTS:
+            self.refuse(self.at - 1, f"{_shown(self.lines[self.at - 1])} joints instead of {JOINTS}")
+        if self.at + JOINTS > len(self.lines):
+            self.end(f"the joints of frame {frame + 1}")
+        return values[0]
+
+    def joints(self, starts: list[int]) -> np.ndarray:
+        """(k, 25, 3) from the lines that begin at ``starts``."""
+        values: list[float] = []
+        for start in starts:
+            for number in range(start, start + JOINTS):
+                fields = self.lines[number].split()
+                if len(fields) != JOINT_VALUES:
+                    self.refuse(number, f"{len(fields)} values where the {JOINT_VALUES} of a joint belong")
+                try:
+                    values += (float(fields[0]), float(fields[1]), float(fields[2]))
+                except ValueError:
+                    self.refuse(number, f"{_shown(b' '.join(fields[:3]))} where x, y and z belong")
+        joints = np.array(values).reshape(-1, JOINTS, 3)
+        far = np.argwhere(np.abs(joints) > FARTHEST)
+        if len(far) and np.isfinite(joints[tuple(far[0])]):
+            body, joint, _ = far[0]
+            self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in metres")
+        # The camera itself is at the origin: a joint exactly there was not seen.
+        missing = ~np.isfinite(joints).all(-1) | (joints == 0).all(-1)
+        joints[missing] = np.nan
+        return joints.astype(np.float32)
+
+    def line(self, what: str) -> bytes:
+        if self.at >= len(self.lines):
+            self.end(what)
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def end(self, what: str) -> NoReturn:
+        raise DataError(
+            f"{self.where}, line {len(self.lines)}: the file ends where {what} should follow. "
+            "It was cut off: get it again, or skip it."
+        )
+
+    def refuse(self, index: int, found: str) -> NoReturn:
+        raise DataError(f"{self.where}, line {index + 1}: found {found}. Get the file again, or skip it.")
+
+
+def _shown(text: bytes) -> str:
+    text = text.strip()
+    return repr(text[:40])[1:] + ("…" if len(text) > 40 else "")

@@ -1,10 +1,15 @@
-"""A person as a chain of bones: angles of the joints in, positions of the 20 joints of a Kinect out.
+"""Actions of a stick figure: joint angles over time, and the positions of the 20 joints of a Kinect that follow.
 
-Metres; y points up, z away from the camera, and the person looks at the camera (towards −z) with the left side at −x,
-as in UTD-MHAD. With all angles at zero the person stands upright with hanging arms.
+Metres; y points up, z away from the camera, and the person faces the camera (towards −z) with the left side at −x,
+as in UTD-MHAD. With all angles at zero the person stands upright with hanging arms. An action is a sum of simple
+movements of single angles.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from udtw.errors import OptionError
 
 JOINTS = (
     "head", "neck", "spine", "hip centre",
@@ -82,3 +87,133 @@ def _about(axis: str, angle: np.ndarray) -> np.ndarray:
     turn[:, i, i] = turn[:, j, j] = c
     turn[:, i, j], turn[:, j, i] = -s, s
     return turn
+
+
+REACH = "reach"  # goes there, stays, and comes back
+SWING = "swing"  # swings around the resting angle
+PULSE = "pulse"  # goes there and back, several times
+DRIFT = "drift"  # goes there and stays
+
+
+@dataclass(frozen=True)
+class Move:
+    """One angle of `stick_figure.ANGLES` over the action: ``size`` in radians (metres for travel and hop).
+
+    ``cycles`` counts repetitions of SWING and PULSE; ``phase`` (a share of a cycle) shifts them.
+    """
+
+    angle: str
+    kind: str
+    size: float
+    cycles: float = 1.0
+    phase: float = 0.0
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """The angle (T,) at the shares ``u`` in [0, 1] of the action."""
+        # All but DRIFT begin and end in the resting pose, as recorded actions do.
+        window = _smooth(u / 0.25) * _smooth((1 - u) / 0.25)
+        turn = 2 * np.pi * (self.cycles * u + self.phase)
+        if self.kind == REACH:
+            return self.size * window
+        if self.kind == SWING:
+            return self.size * window * np.sin(turn)
+        if self.kind == PULSE:
+            return self.size * window * (1 - np.cos(turn)) / 2
+        return self.size * _smooth(u)
+
+
+Action = tuple[Move, ...]
+
+_WALK = tuple(
+    Move(f"{side} {angle}", SWING, size, 3, phase)
+    for side, phase in (("left", 0.0), ("right", 0.5))
+    for angle, size in (("leg forward", 0.5), ("arm forward", -0.45))
+)
+_KNEES = tuple(Move(f"{side} knee", PULSE, 0.7, 3, phase) for side, phase in (("left", 0.25), ("right", 0.75)))
+
+
+def _both(angle: str, kind: str, size: float, cycles: float = 1.0) -> Action:
+    return tuple(Move(f"{side} {angle}", kind, size, cycles) for side in ("left", "right"))
+
+
+def _wave(side: str) -> Action:
+    return (
+        Move(f"{side} arm out", REACH, 1.4),
+        Move(f"{side} arm turn", REACH, 1.4),
+        Move(f"{side} elbow", REACH, 1.3),
+        Move(f"{side} elbow", SWING, 0.6, 4),
+    )
+
+
+ACTIONS: dict[str, Action] = {
+    "wave left": _wave("left"),
+    "wave right": _wave("right"),
+    "squat": (*_both("leg forward", PULSE, 1.5), *_both("knee", PULSE, 2.1), Move("bend", PULSE, 0.5)),
+    "kick": (Move("right leg forward", PULSE, 1.2), Move("right knee", SWING, 0.5), *_both("arm out", REACH, 0.4)),
+    "clap": (*_both("arm forward", REACH, 1.1), *_both("arm out", REACH, -0.35), *_both("arm out", PULSE, 0.8, 4)),
+    "raise both arms": _both("arm out", PULSE, 2.8),
+    "bow": (Move("bend", REACH, 1.2),),
+    "walk": (*_WALK, *_KNEES, Move("travel", DRIFT, 1.0)),
+    "punch": (
+        Move("right arm forward", REACH, 0.9),
+        Move("right arm forward", PULSE, 0.6, 3),
+        Move("right elbow", REACH, 1.9),
+        Move("right elbow", PULSE, -1.8, 3),
+        Move("twist", PULSE, 0.4, 3),
+    ),
+    "jumping jack": (*_both("arm out", PULSE, 2.6, 3), *_both("leg out", PULSE, 0.5, 3), Move("hop", PULSE, 0.15, 6)),
+    "twist": (Move("twist", SWING, 0.9, 2), *_both("arm out", REACH, 1.3)),
+    "sit down": (*_both("leg forward", DRIFT, 1.4), *_both("knee", DRIFT, 1.4), Move("bend", PULSE, 0.6)),
+    "lift": (
+        Move("bend", PULSE, 1.1),
+        *_both("leg forward", PULSE, 0.9),
+        *_both("knee", PULSE, 1.2),
+        *_both("arm forward", PULSE, 1.2),
+    ),
+    "side bend": (Move("tilt", SWING, 0.5, 2), Move("left arm out", REACH, 2.6)),
+    "march": (*(Move(f"{s} leg forward", PULSE, 1.4, 4, p) for s, p in (("left", 0.0), ("right", 0.5))),
+              *(Move(f"{s} knee", PULSE, 1.5, 4, p) for s, p in (("left", 0.0), ("right", 0.5)))),
+    "throw": (Move("right arm forward", REACH, 2.4), Move("right arm forward", SWING, 0.9, 1.5),
+              Move("right elbow", PULSE, 1.4, 2), Move("bend", PULSE, 0.3)),
+}  # fmt: skip
+
+# What an action drawn at random may do, and how far.
+_RANGES = {
+    "bend": 0.9, "tilt": 0.4, "twist": 0.8,
+    "left arm forward": 2.2, "left arm out": 2.2, "left elbow": 1.8,
+    "right arm forward": 2.2, "right arm out": 2.2, "right elbow": 1.8,
+    "left leg forward": 1.1, "left leg out": 0.6, "right leg forward": 1.1, "right leg out": 0.6,
+}  # fmt: skip
+
+
+def actions(n_classes: int, seed: int = 0) -> dict[str, Action]:
+    """``n_classes`` named actions: those of `ACTIONS` first, then new ones, the same for the same ``seed``."""
+    if n_classes < 1:
+        raise OptionError(f"n_classes must be at least 1; got {n_classes}.")
+    chosen = dict(list(ACTIONS.items())[:n_classes])
+    for number in range(len(chosen), n_classes):
+        chosen[f"invented {number + 1}"] = _invent(np.random.default_rng([seed, number]))
+    return chosen
+
+
+def _invent(rng: np.random.Generator) -> Action:
+    """Three or four angles, each with its own movement; at least one of them large."""
+    angles = rng.choice(list(_RANGES), size=int(rng.integers(3, 5)), replace=False)
+    sizes = rng.uniform(0.4, 1.0, len(angles))
+    sizes[0] = 1.0
+    return tuple(
+        Move(
+            str(angle),
+            str(rng.choice([REACH, PULSE, SWING, PULSE])),
+            float(size * _RANGES[str(angle)]),
+            float(rng.integers(1, 5)),
+            float(rng.choice([0.0, 0.5])),
+        )
+        for angle, size in zip(angles, sizes, strict=True)
+    )
+
+
+def _smooth(u: np.ndarray) -> np.ndarray:
+    """From 0 to 1 without a jump of speed."""
+    u = np.clip(u, 0, 1)
+    return u * u * (3 - 2 * u)

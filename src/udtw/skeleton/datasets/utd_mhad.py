@@ -11,7 +11,7 @@ import numpy as np
 from udtw.data.mat5 import read_array
 from udtw.data.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 NAME, GRAPH = "utd-mhad", "kinect20"
 FILE = re.compile(r"a(\d{1,2})_s(\d)_t(\d)_skeleton\.mat", re.IGNORECASE)
