@@ -30,7 +30,7 @@ def test_rounding_in_small_classes_does_not_add_up(n_classes):
     assert np.allclose(sizes, [0.5 * len(y), 0.25 * len(y), 0.25 * len(y)], atol=1.5)
 
 
-def test_a_seed_means_one_split_and_another_seed_another():
+def test_the_split_depends_on_the_seed():
     y = np.repeat([0, 1], 20)
     first, again, other = (split_by_seed(y, seed)[0] for seed in (3, 3, 4))
     assert np.array_equal(first, again)
@@ -42,7 +42,7 @@ def test_a_split_is_the_same_on_every_machine():
     assert [part.tolist() for part in split_by_seed(y, 0)] == [[2, 3, 6, 7], [1, 5], [0, 4]]
 
 
-def test_classes_of_one_go_to_the_first_part_and_do_not_starve_the_others():
+def test_classes_of_one_go_to_the_first_part_and_leave_the_others_unchanged():
     y = np.array([*range(50), *[100] * 40, *[200] * 40])
     first, _, last = split_by_seed(y, 0)
     assert set(range(50)) <= set(first)
@@ -56,13 +56,13 @@ def test_other_shares():
 
 
 @pytest.mark.parametrize("shares", [(), (0.5, 0.4), (1.5, -0.5), (1.0, 0.0), (float("nan"), 1.0)])
-def test_shares_that_are_no_shares(shares):
+def test_impossible_shares_are_refused(shares):
     with pytest.raises(OptionError, match="positive and add up to 1"):
         split_by_seed([0, 1], 0, shares)
 
 
 @pytest.mark.parametrize("y", [[], [[0, 1]], 3])
-def test_labels_that_are_no_list(y):
+def test_labels_of_another_shape_are_refused(y):
     with pytest.raises(ShapeError, match="one label per series"):
         split_by_seed(y, 0)
 

@@ -23,7 +23,7 @@ def test_the_object_comes_back(tmp_path):
         ('{"format": "udtw.Thing", "version": 3}', "has version 3; this udtw reads version 2"),
     ],
 )
-def test_anything_else_is_named(tmp_path, text, said):
+def test_other_files_are_refused(tmp_path, text, said):
     if text is not None:
         (tmp_path / "thing.json").write_text(text)
     with pytest.raises(FileFormatError, match=said):

@@ -46,7 +46,7 @@ def clip(people: int = 1, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("scale", ["axis", "body", None])
-def test_place_does_not_matter(scale):
+def test_position_does_not_matter(scale):
     frames = clip()
     walk = np.cumsum(np.ones((6, 1, 1, 3), np.float32), 0)
     np.testing.assert_allclose(normalize(frames + walk, 2, scale), normalize(frames, 2, scale), atol=1e-5)
@@ -90,12 +90,12 @@ def test_two_people_keep_their_distance():
     np.testing.assert_allclose(out[:, 1, 0] - out[:, 0, 0], frames[:, 1, 0] - frames[:, 0, 0], atol=1e-6)
 
 
-def test_nothing_at_all_is_zero():
+def test_a_clip_of_missing_joints_becomes_zero():
     for scale in ("axis", "body", None):
         assert (normalize(np.full((3, 1, 4, 3), np.nan), 2, scale) == 0).all()
 
 
-def test_the_input_is_left_alone():
+def test_the_input_is_not_changed():
     frames = clip()
     before = frames.copy()
     normalize(frames, 0)

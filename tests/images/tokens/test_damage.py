@@ -1,4 +1,4 @@
-"""What is damaged, foreign or out of range is named, and costs no more than itself."""
+"""Damaged, foreign or out-of-range input is named, and only its shard is written again."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def test_a_shard_of_broken_images_only(tmp_path):
         embed(Images(2).changed({0: b"no", 1: None}), Backbone(), tmp_path / "none", on_error="skip")
 
 
-def test_values_that_cannot_be_kept_are_refused(tmp_path):
+def test_values_that_cannot_be_stored_are_refused(tmp_path):
     for spoil in (float("nan"), float("-inf")):
         with pytest.raises(NonFiniteError, match=r"NaN or infinity for the image '0/9.png'"):
             embed(IMAGES, Backbone(spoil=spoil), tmp_path, on_error="skip")
@@ -62,7 +62,7 @@ def test_values_that_cannot_be_kept_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("length", [0, 7, 100, -1])
-def test_a_cut_shard_is_named_and_made_again(tmp_path, length):
+def test_a_truncated_shard_is_named_and_written_again(tmp_path, length):
     embed(IMAGES, Backbone(), tmp_path, **OPTIONS)
     whole = files(tmp_path)
     victim = shards(tmp_path)[1]
@@ -110,7 +110,7 @@ def test_a_foreign_manifest_is_refused(tmp_path, changes, said):
         open_tokens(tmp_path)
 
 
-def test_shards_of_another_layout_are_noticed(tmp_path):
+def test_shards_of_another_layout_are_detected(tmp_path):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -129,7 +129,7 @@ def test_another_set_is_not_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"dim": 2**63}, {"dim": 2**40}, {"grid": [2**20 + 1, 5]}, {"views": 10**30}])
-def test_sizes_that_cannot_be_are_refused(tmp_path, change):
+def test_impossible_sizes_are_refused(tmp_path, change):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -138,7 +138,7 @@ def test_sizes_that_cannot_be_are_refused(tmp_path, change):
         open_tokens(tmp_path)
 
 
-def test_a_layout_that_the_shards_do_not_have_takes_no_memory(tmp_path):
+def test_a_layout_that_the_shards_do_not_have_allocates_no_memory(tmp_path):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())

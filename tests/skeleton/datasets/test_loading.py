@@ -1,4 +1,4 @@
-"""Data sets by name: found where users put them, in the form that is there."""
+"""Data sets by name: found in the usual folders, prepared or as original files."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_wrong_names_and_options(tmp_path, monkeypatch):
         load_skeletons("utd-mhad", tmp_path / "none")
 
 
-def test_nothing_but_broken_files_is_an_error(tmp_path):
+def test_only_broken_files_are_an_error(tmp_path):
     (tmp_path / FILE).write_bytes(b"")
     with pytest.raises(DataError, match=r"none of the 1 clips could be read. The first: .*a1_s1_t1"):
         load_skeletons("utd-mhad", tmp_path, on_error="skip")

@@ -1,4 +1,4 @@
-"""Protocols: disjoint classes by documented rules, and clear words when something is missing."""
+"""Protocols: disjoint classes by documented rules, and clear errors if clips are missing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sets of clips: lazy, cut into subsets without reading, and strict about what they are given."""
+"""Sets of clips: lazy, split into subsets without reading, and strict about their input."""
 
 import pickle
 
@@ -46,7 +46,7 @@ def test_classes_by_name_and_number(skeletons):
         skeletons.of_classes([3])
 
 
-def test_frames_are_read_when_asked_for():
+def test_frames_are_read_on_demand():
     read = []
 
     def reader(index):

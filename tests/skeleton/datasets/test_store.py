@@ -1,4 +1,4 @@
-"""The prepared form: what goes in comes out, an interrupted run goes on, and a damaged shard is never read silently."""
+"""The prepared form: exact round trip, interrupted runs continue, and a damaged shard is never read silently."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def test_the_round_trip_is_exact(tmp_path, size):
     assert same(skeletons.subset([7, 2])[0], CLIPS[7])
 
 
-def test_frames_are_not_read_before_they_are_asked_for(tmp_path):
+def test_frames_are_read_on_demand(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=5)
     skeletons = open_prepared(tmp_path)
     shards(tmp_path)[1].unlink()
@@ -78,7 +78,7 @@ class Stop(BaseException):
 
 
 @pytest.mark.parametrize("stop", range(10))
-def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
+def test_a_stopped_run_continues_and_ends_with_the_same_files(tmp_path, stop):
     prepare(source(CLIPS), tmp_path / "whole", clips_per_shard=3)
 
     def until(index):
@@ -97,7 +97,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-def test_until_the_new_set_is_whole_the_old_one_is_there(tmp_path):
+def test_the_old_set_stays_until_the_new_one_is_complete(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=3)
     changed = source(CLIPS, broken={8}, stamps={0: "2", 8: "2"})
     with pytest.raises(DataError, match="file 8"):
@@ -105,7 +105,7 @@ def test_until_the_new_set_is_whole_the_old_one_is_there(tmp_path):
     assert all(same(one, other) for one, other in zip(open_prepared(tmp_path), CLIPS, strict=True))
 
 
-def test_old_temporaries_are_removed_and_young_ones_left_alone(tmp_path):
+def test_old_temporary_files_are_removed_and_recent_ones_kept(tmp_path):
     for name, age in (("old", 7200), ("young", 60)):
         (tmp_path / f".shard-{name}.tmp").touch()
         os.utime(tmp_path / f".shard-{name}.tmp", times=(time.time() - age,) * 2)
@@ -113,7 +113,7 @@ def test_old_temporaries_are_removed_and_young_ones_left_alone(tmp_path):
     assert [path.name for path in tmp_path.glob(".*")] == [".shard-young.tmp"]
 
 
-def test_half_a_shard_is_made_again(tmp_path):
+def test_a_truncated_shard_is_written_again(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     whole = files(tmp_path)
     victim = shards(tmp_path)[1]
@@ -122,7 +122,7 @@ def test_half_a_shard_is_made_again(tmp_path):
     assert files(tmp_path) == whole
 
 
-def test_a_changed_file_renews_its_shard_alone(tmp_path):
+def test_a_changed_file_renews_only_its_shard(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     changed = [*CLIPS[:5], clip("clip 5", label=1, frames=9), *CLIPS[6:]]
     done = prepare(source(changed, stamps={5: "2"}), tmp_path, clips_per_shard=4)
@@ -144,12 +144,12 @@ def test_broken_files_are_refused_or_skipped(tmp_path):
         prepare(source(CLIPS, broken={3}), tmp_path, clips_per_shard=3)
 
 
-def test_nothing_but_broken_files_is_an_error(tmp_path):
+def test_only_broken_files_are_an_error(tmp_path):
     with pytest.raises(DataError, match=r"none of the 2 clips could be read. The first: file 0"):
         prepare(source(CLIPS[:2], broken={0, 1}), tmp_path, on_error="skip")
 
 
-def test_every_altered_byte_of_a_shard_is_noticed(tmp_path):
+def test_every_altered_byte_of_a_shard_is_detected(tmp_path):
     prepare(source(CLIPS), tmp_path)
     path = shards(tmp_path)[0]
     whole = path.read_bytes()
@@ -200,7 +200,7 @@ def test_a_foreign_manifest_is_refused(tmp_path, changes, said):
         open_prepared(tmp_path)
 
 
-def test_shards_that_were_swapped_are_noticed(tmp_path):
+def test_swapped_shards_are_detected(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())

@@ -99,11 +99,11 @@ def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> Toke
     >>> import tempfile
     >>> from udtw.images import PatchBackbone, embed, open_tokens
     >>> from udtw.images.datasets import make_images
-    >>> images = make_images(n_per_class=1)
+    >>> images = make_images(n_images=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(images, PatchBackbone(32, 8), folder)
-    ...     tokens = open_tokens(folder, images)
-    ...     tuple(tokens.tokens([0, 1]).shape)
+    ...     open_tokens(folder, images)
+    TokenSet('synthetic', 24 images, 4 × 4 tokens of 192, 0 views)
     """
     tokens = token_store(folder).open(_set)
     if images is not None:

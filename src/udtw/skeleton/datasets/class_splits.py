@@ -32,7 +32,7 @@ class ClassSplit:
 
 
 def ntu_classes(n_classes: int) -> ClassSplit:
-    """One-shot: the actions A1, A7, A13, … are novel (20 of 120, 10 of 60), the others train, by ascending number.
+    """One-shot protocol: A1, A7, A13, … are novel (20 of 120, 10 of 60); the others train, by ascending number.
 
     The exemplars are S001C003P008R001Aaaa up to A55 and S018C003P008R001Aaaa from A61 on.
     """
@@ -42,25 +42,25 @@ def ntu_classes(n_classes: int) -> ClassSplit:
 
 
 def kinetics_classes(n_classes: int) -> ClassSplit:
-    """The first 200 classes by their number in the published lists train, the others are novel."""
+    """The first 200 classes, by their number in the published lists, train; the others are novel."""
     if n_classes <= KINETICS_TRAIN:
-        raise DataError(f"Kinetics trains on {KINETICS_TRAIN} classes; here are {n_classes}, so none is novel.")
+        raise DataError(f"Kinetics trains on {KINETICS_TRAIN} classes; with {n_classes} classes none is novel.")
     return ClassSplit(tuple(range(KINETICS_TRAIN)), (), tuple(range(KINETICS_TRAIN, n_classes)))
 
 
 def utd_mhad_classes(n_classes: int) -> ClassSplit:
-    """By the last digit of the action's number: 3, 6 and 9 are novel (8), 8 and 0 validation (4), others train (15)."""
+    """By the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validation (4), others train (15)."""
     digits = {3: "novel", 6: "novel", 9: "novel", 8: "validation", 0: "validation"}
     return _by_rule(n_classes, lambda label: digits.get((label + 1) % 10, "train"))
 
 
 def natops_classes(n_classes: int) -> ClassSplit:
-    """Of the signals 1 to 6 the multiples of 3 are novel (2), 5 is validation, and 1, 2 and 4 train."""
+    """Of the signals 1 to 6, the multiples of 3 are novel (2), 5 is for validation, and 1, 2 and 4 train."""
     return ClassSplit((0, 1, 3), (4,), (2, 5))
 
 
 def synthetic_classes(n_classes: int) -> ClassSplit:
-    """By the label modulo 5: 1 and 3 are novel, 4 is validation, 0 and 2 train. Twelve classes give 5, 2 and 5."""
+    """By the label modulo 5: 1 and 3 are novel, 4 is for validation, 0 and 2 train. Of twelve classes: 5, 2 and 5."""
     return _by_rule(n_classes, lambda label: ("train", "novel", "train", "novel", "validation")[label % 5])
 
 

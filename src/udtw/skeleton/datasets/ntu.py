@@ -29,9 +29,9 @@ SAMPLE = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
 SHORTEST = 12  # frames in which a body must be seen
 WIDE, MOSTLY = 0.8, 0.69754
 JOINTS, BODY_VALUES, JOINT_VALUES = 25, 10, 12
-# A Kinect follows six people; the longest recording of the set has 300 frames and 3 MB.
+# A Kinect tracks six people; the longest recording of the set has 300 frames and 3 MB.
 MAX_BODIES, MAX_FRAMES, MAX_BYTES = 6, 10_000, 16 * 2**20
-FARTHEST = 1000.0  # metres; what is farther away is a damaged number
+FARTHEST = 1000.0  # metres; a larger coordinate is a damaged number
 
 # The 120 actions, A1 first, with the names that the authors list; the first 60 are those of NTU RGB+D 60.
 CLASSES = (
@@ -66,18 +66,18 @@ CLASSES = (
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """``frames`` (k,): where it was seen, ascending. ``joints`` (k, 25, 3) float32, NaN where a joint is missing."""
+    """A tracked body: ``frames`` (k,) in which it was seen, ascending, and ``joints`` (k, 25, 3), NaN if missing."""
 
     frames: np.ndarray
     joints: np.ndarray
 
 
 def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source:
-    """``path``: a folder with the `.skeleton` files, or with folders of them. ``n_classes``: 60 or 120.
+    """The `.skeleton` files in the folder ``path``, or in folders below it. ``n_classes``: 60 or 120.
 
     ``ignore``: a text file with names of samples to leave out, such as the published lists of samples with missing
-    skeletons; lines that are no names are passed over. NTU-60 takes actions 1 to 60 only, so that a folder of all
-    files serves both sets.
+    skeletons; other lines are ignored. NTU-60 takes actions 1 to 60 only, so that one folder of all files serves
+    both sets.
     """
     unwanted = _ignored(ignore) if ignore else frozenset()
     found: dict[str, tuple[Entry, Path]] = {}
@@ -112,7 +112,7 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
 
 
 def read_skeleton(path: Path) -> np.ndarray:
-    """Frames (T, P, 25, 3) float32 of one file: one person or two, see `choose_people`."""
+    """Frames (T, P, 25, 3) float32 of one file, with one or two people; see `choose_people`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -128,13 +128,13 @@ def read_skeleton(path: Path) -> np.ndarray:
 
 
 def choose_people(bodies: list[Body], n_frames: int) -> np.ndarray:
-    """(T, P, 25, 3) of the one or two bodies that are people, the one that moves most first.
+    """Frames (T, P, 25, 3) of the one or two bodies that are people, the one with the largest motion first.
 
-    The usual rule against the sensor's ghosts (chairs, reflections, fragments), applied while other bodies remain:
+    The usual rule against false detections (chairs, reflections, fragments), applied while other bodies remain:
 
     1. a body seen in 11 frames or fewer is noise;
-    2. so is one that in 69.754 % of its frames or more is wider than 0.8 of its height (range of x and of y);
-    3. of the rest the two with the largest motion stay: the variance of x, y and z over all its joints and frames.
+    2. so is a body that is wider than 0.8 of its height (range of x and of y) in 69.754 % of its frames or more;
+    3. the two with the largest motion stay: the variance of x, y and z over all joints and frames of a body.
 
     Frames in which none of them was seen are dropped.
     """
@@ -148,7 +148,7 @@ def choose_people(bodies: list[Body], n_frames: int) -> np.ndarray:
 
 
 def _is_wide(body: Body) -> bool:
-    # fmax and fmin pass over missing joints (NaN); a frame without any counts as wide.
+    # fmax and fmin ignore missing joints (NaN); a frame without any joint counts as wide.
     plane = body.joints[..., :2]
     width, height = (np.fmax.reduce(plane, axis=1) - np.fmin.reduce(plane, axis=1)).T
     return bool(np.mean(~(width <= WIDE * height)) >= MOSTLY)
@@ -163,12 +163,12 @@ def _ignored(path: Path) -> frozenset[str]:
     names = frozenset(line.strip().removesuffix(".skeleton") for line in read_lines(path))
     samples = frozenset(name for name in names if SAMPLE.fullmatch(name))
     if not samples:
-        raise DataError(f"{path} names no samples: expected a line such as S001C002P005R002A008 for each.")
+        raise DataError(f"{path} names no samples: expected lines such as S001C002P005R002A008.")
     return samples
 
 
 def parse(content: bytes, where: str) -> tuple[int, list[Body]]:
-    """The number of frames and the bodies in the order in which they appear. ``where`` names the file in errors."""
+    """The number of frames, and the bodies in order of appearance. ``where`` names the file in errors."""
     if len(content) > MAX_BYTES:
         raise DataError(f"{where} has {len(content)} bytes, more than a recording of this set. Get it again.")
     return _Lines(content, where).read()
@@ -185,8 +185,8 @@ class _Lines:
         if not self.lines:
             raise DataError(f"{self.where} is empty. Get the file again, or skip it.")
         n_frames = self.count("the number of frames", MAX_FRAMES)
-        seen: dict[bytes, list[int]] = {}  # the frames of each body
-        starts: dict[bytes, list[int]] = {}  # its first joint line in each of them
+        seen: dict[bytes, list[int]] = {}  # frames of each body
+        starts: dict[bytes, list[int]] = {}  # first joint line of each body in each of these frames
         for frame in range(n_frames):
             for _ in range(self.count(f"the number of bodies in frame {frame + 1}", MAX_BODIES)):
                 name = self.body_header(frame)
@@ -207,7 +207,7 @@ class _Lines:
         return int(line)
 
     def body_header(self, frame: int) -> bytes:
-        """The body's id; afterwards its joint lines come next, and are there."""
+        """The body's id; its joint lines, which are checked to be there, come next."""
         values = self.line(f"a body of frame {frame + 1}").split()
         if len(values) != BODY_VALUES:
             self.refuse(self.at - 1, f"{len(values)} values where the {BODY_VALUES} of a body belong")
@@ -234,7 +234,7 @@ class _Lines:
         if len(far) and np.isfinite(joints[tuple(far[0])]):
             body, joint, _ = far[0]
             self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in metres")
-        # The camera itself is at the origin: a joint exactly there was not seen.
+        # The camera is at the origin: a joint exactly there was not detected.
         missing = ~np.isfinite(joints).all(-1) | (joints == 0).all(-1)
         joints[missing] = np.nan
         return joints.astype(np.float32)

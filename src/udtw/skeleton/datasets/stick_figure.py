@@ -19,13 +19,13 @@ JOINTS = (
     "right hip", "right knee", "right ankle", "right foot",
 )  # fmt: skip
 
-# What a pose is made of: angles in radians, except "travel" (steps towards the camera) and "hop", in metres.
+# The parameters of a pose: angles in radians, except "travel" (towards the camera) and "hop", in metres.
 _SIDED = ("arm forward", "arm out", "arm turn", "elbow", "leg forward", "leg out", "knee")
 ANGLES = ("bend", "tilt", "twist", "travel", "hop", *(f"{side} {one}" for side in ("left", "right") for one in _SIDED))
 
 LIMBS = {"left arm": range(4, 8), "right arm": range(8, 12), "left leg": range(12, 16), "right leg": range(16, 20)}
 
-# Lengths of a person of about 1.7 m.
+# Lengths in metres of a person of about 1.7 m.
 LENGTHS = {
     "lower spine": 0.12, "upper spine": 0.36, "head": 0.2, "shoulder": 0.18, "upper arm": 0.28, "forearm": 0.25,
     "hand": 0.08, "hip": 0.09, "thigh": 0.42, "shin": 0.4, "foot": 0.12,
@@ -39,7 +39,7 @@ def positions(pose: dict[str, np.ndarray], n_frames: int, lengths: dict[str, flo
     """
     angle = {name: np.zeros(n_frames) + pose.get(name, 0.0) for name in ANGLES}
     joints = np.zeros((n_frames, len(JOINTS), 3))
-    # Bending forward moves the upper body towards −z, where the person looks.
+    # Bending forward moves the upper body towards −z, the direction in which the person looks.
     trunk = _about("y", angle["twist"]) @ _about("z", angle["tilt"]) @ _about("x", -angle["bend"])
     hips = _about("y", 0.3 * angle["twist"])
     up = np.array([0.0, 1.0, 0.0])
@@ -78,7 +78,7 @@ def _leg(joints, angle, lengths, hips, side, out, first) -> None:
 
 
 def _about(axis: str, angle: np.ndarray) -> np.ndarray:
-    """Rotations (T, 3, 3). About x, a positive angle takes what hangs down forward, to −z; about z, to +x."""
+    """Rotations (T, 3, 3). A positive angle moves a hanging limb forward, to −z, if about x, and to +x if about z."""
     c, s = np.cos(angle), np.sin(angle)
     turn = np.zeros((len(angle), 3, 3))
     i, j = {"x": (1, 2), "y": (0, 2), "z": (0, 1)}[axis]
@@ -89,17 +89,17 @@ def _about(axis: str, angle: np.ndarray) -> np.ndarray:
     return turn
 
 
-REACH = "reach"  # goes there, stays, and comes back
+REACH = "reach"  # moves there, stays, and returns
 SWING = "swing"  # swings around the resting angle
-PULSE = "pulse"  # goes there and back, several times
-DRIFT = "drift"  # goes there and stays
+PULSE = "pulse"  # moves there and back, several times
+DRIFT = "drift"  # moves there and stays
 
 
 @dataclass(frozen=True)
 class Move:
-    """One angle of `stick_figure.ANGLES` over the action: ``size`` in radians (metres for travel and hop).
+    """The movement of one of `ANGLES` over the action: ``size`` in radians (metres for travel and hop).
 
-    ``cycles`` counts repetitions of SWING and PULSE; ``phase`` (a share of a cycle) shifts them.
+    ``cycles`` is the number of repetitions of SWING and PULSE; ``phase`` shifts them by a fraction of a cycle.
     """
 
     angle: str
@@ -109,8 +109,8 @@ class Move:
     phase: float = 0.0
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """The angle (T,) at the shares ``u`` in [0, 1] of the action."""
-        # All but DRIFT begin and end in the resting pose, as recorded actions do.
+        """The angle (T,) at the times ``u`` in [0, 1] of the action."""
+        # All but DRIFT start and end in the resting pose, as recorded actions do.
         window = _smooth(u / 0.25) * _smooth((1 - u) / 0.25)
         turn = 2 * np.pi * (self.cycles * u + self.phase)
         if self.kind == REACH:
@@ -177,7 +177,7 @@ ACTIONS: dict[str, Action] = {
               Move("right elbow", PULSE, 1.4, 2), Move("bend", PULSE, 0.3)),
 }  # fmt: skip
 
-# What an action drawn at random may do, and how far.
+# The angles that an action drawn at random may move, and how far.
 _RANGES = {
     "bend": 0.9, "tilt": 0.4, "twist": 0.8,
     "left arm forward": 2.2, "left arm out": 2.2, "left elbow": 1.8,
@@ -187,7 +187,7 @@ _RANGES = {
 
 
 def actions(n_classes: int, seed: int = 0) -> dict[str, Action]:
-    """``n_classes`` named actions: those of `ACTIONS` first, then new ones, the same for the same ``seed``."""
+    """``n_classes`` actions by name: first those of `ACTIONS`, then random ones, which depend on ``seed`` only."""
     if n_classes < 1:
         raise OptionError(f"n_classes must be at least 1; got {n_classes}.")
     chosen = dict(list(ACTIONS.items())[:n_classes])
@@ -197,7 +197,7 @@ def actions(n_classes: int, seed: int = 0) -> dict[str, Action]:
 
 
 def _invent(rng: np.random.Generator) -> Action:
-    """Three or four angles, each with its own movement; at least one of them large."""
+    """An action of three or four angles, each with its own movement, at least one of them large."""
     angles = rng.choice(list(_RANGES), size=int(rng.integers(3, 5)), replace=False)
     sizes = rng.uniform(0.4, 1.0, len(angles))
     sizes[0] = 1.0
@@ -214,6 +214,6 @@ def _invent(rng: np.random.Generator) -> Action:
 
 
 def _smooth(u: np.ndarray) -> np.ndarray:
-    """From 0 to 1 without a jump of speed."""
+    """A ramp from 0 to 1 whose speed has no jumps."""
     u = np.clip(u, 0, 1)
     return u * u * (3 - 2 * u)
