@@ -82,6 +82,8 @@ def test_indices_are_whole_numbers(skeletons, indices):
 def test_labels_must_fit_the_classes():
     with pytest.raises(OptionError, match="labels must index the 2 classes from 0; got 0 to 2"):
         SkeletonSet.from_clips("toy", "toy4", "ab", CLIPS)
+    with pytest.raises(ShapeError, match=r"subjects must be one number per clip, shape \(1,\); got shape \(1, 2\)"):
+        SkeletonSet("toy", "toy4", "a", [Entry("x", 0, subject=[1, 2])], lambda index: CLIPS[0].frames)
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
         ({"version": 9}, "has version 9"),
         ({"shards": [{"file": "../x", "clips": 10}]}, "not the name of a shard"),
         ({"labels": [7] * 10}, "labels must index"),
+        ({"labels": [[0]] * 10}, "labels must be one number per clip"),
         ({"names": ["a"]}, "do not add up"),
         ({"skipped": [3]}, "does not describe"),
         ({"classes": 3}, "does not describe"),

@@ -103,7 +103,7 @@ def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> Toke
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(images, PatchBackbone(32, 8), folder)
     ...     open_tokens(folder, images)
-    TokenSet('synthetic', 24 images, 4 × 4 tokens of 192, 0 views)
+    TokenSet('synthetic', 24 images, 4 × 4 tokens of 204, 0 views)
     """
     tokens = token_store(folder).open(_set)
     if images is not None:

@@ -136,9 +136,9 @@ class SkeletonSet(Sequence[Clip]):
         self.name, self.graph, self.classes = name, graph, tuple(classes)
         self.entries, self.skipped = tuple(entries), tuple(skipped)
         self.names = tuple(entry.name for entry in self.entries)
-        self.labels = _column([entry.label for entry in self.entries])
-        self.subjects = _column([entry.subject for entry in self.entries])
-        self.cameras = _column([entry.camera for entry in self.entries])
+        self.labels = _column("labels", [entry.label for entry in self.entries])
+        self.subjects = _column("subjects", [entry.subject for entry in self.entries])
+        self.cameras = _column("cameras", [entry.camera for entry in self.entries])
         self._read = read
         if len(self) and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
             found = f"{self.labels.min()} to {self.labels.max()}"
@@ -204,8 +204,10 @@ class _Chosen:
         return self.read(int(self.indices[index]))
 
 
-def _column(values: Sequence[int]) -> np.ndarray:
+def _column(what: str, values: Sequence[int]) -> np.ndarray:
     column = np.array(values, dtype=np.int64)
+    if column.shape != (len(values),):
+        raise ShapeError(f"{what} must be one number per clip, shape ({len(values)},); got shape {column.shape}.")
     column.flags.writeable = False
     return column
 
