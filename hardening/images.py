@@ -229,7 +229,7 @@ def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
 
     def load() -> None:
         _check_tokens(open_tokens(folder))
-        contents = TokenShard(next(folder.glob("shard-00000-*"))).contents()
+        contents = TokenShard(next(folder.glob("shard-00000-*"))).contents
         demand(isinstance(contents.plan, str), "a plan")
 
     (folder / shard).unlink()

@@ -152,7 +152,7 @@ class _Shards(ABC):
     warm = True
 
     def finished(self, folder: Path) -> dict[str, bytes]:
-        from udtw.data.checked_shards import check_file
+        from udtw.data.shard_store import check_file
 
         found = {path.name: path.read_bytes() for path in folder.glob("shard-*")}
         for name in found:
@@ -191,8 +191,7 @@ class Preparation(_Shards):
     name, share = "preparation of clips", 8
 
     def run(self, folder: Path) -> None:
-        from udtw.skeleton.datasets import prepare
-        from udtw.skeleton.datasets.source import Entry, Source
+        from udtw.skeleton.datasets import Entry, Source, prepare
 
         entries = tuple(Entry(f"clip {i}", i % 2) for i in range(120))
         source = Source("utd-mhad", "kinect20", ("a", "b"), entries, _clip)

@@ -28,9 +28,8 @@ from udtw.images.datasets.trees import open_tree
 from udtw.images.tokens.shards import TokenShard
 from udtw.skeleton import ActionRecognizer
 from udtw.skeleton.datasets import load_skeletons, open_prepared
-from udtw.skeleton.datasets.kinetics import read_clip
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
-from udtw.skeleton.datasets.shards import Shard
+from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
+from udtw.skeleton.datasets.store import ClipShard
 from udtw.skeleton.datasets.utd_mhad import read_mat
 from udtw.timeseries import SequenceForecaster
 
@@ -97,7 +96,7 @@ READERS = {
     "action recogniser": in_file("a.safetensors", ActionRecognizer.load),
     "image recogniser": in_file("a.pt", ImageRecognizer.load),
     "forecaster": forecaster,
-    "shard of skeletons": shard(Shard),
+    "shard of skeletons": shard(ClipShard),
     "shard of tokens": shard(TokenShard),
     "ONNX": in_file("a.onnx", OnnxBackbone),
     "result": in_file("a.json", lambda path: Store(path.parent).results()),

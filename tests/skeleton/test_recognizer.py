@@ -65,7 +65,7 @@ def test_stopped_and_resumed_gives_the_same_weights(mode, tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "soft_dtw", "soft_dtw_divergence", "protonet", "matchnet", "tap"])
-def test_every_metric_trains_by_a_flag(metric):
+def test_every_metric_trains(metric):
     found = recognizer(metric=metric, n_steps=15).fit(TRAIN)
     assert np.mean(found.losses[-5:]) < np.mean(found.losses[:5])
     assert np.isfinite(found.scores(NOVEL)).all()

@@ -9,7 +9,14 @@ ON_ERROR = ("raise", "skip")
 
 @dataclass(frozen=True)
 class Skipped:
-    """A clip or image that was left out because its file could not be read, and what was wrong with it."""
+    """A clip or image that was left out because its file could not be read, and the reason.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import Skipped
+    >>> Skipped("S001C001P001R001A001", "the file is empty").reason
+    'the file is empty'
+    """
 
     name: str
     reason: str

@@ -9,9 +9,9 @@ import numpy as np
 from udtw.align import Alignment, align
 from udtw.explorer.checks import alignment_settings, choice, number, whole
 from udtw.explorer.series_work import roughness
+from udtw.skeleton import normalize
 from udtw.skeleton.datasets import Clip, make_actions
 from udtw.skeleton.graphs import GRAPHS
-from udtw.skeleton.normalize import normalize
 
 N_CLASSES, N_CLIPS = 12, 6
 LOG_GAMMA = (-3.0, 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from udtw.data.atomic import write_atomically
-from udtw.data.versioned_json import read_described
+from udtw.data.versioned_json import read_versioned
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries.forecaster_networks import sigma_of
 from udtw.timeseries.scale import Scale
@@ -79,7 +79,7 @@ def load(cls: type[Estimator], folder: Path) -> Estimator:
     """The forecaster in ``folder``; anything that `save` did not write is a `FileFormatError`."""
     if not folder.exists():
         raise FileNotFoundError(f"There is no forecaster at {folder}.")
-    config = read_described(folder / CONFIG, FORMAT, VERSION, "a saved forecaster")
+    config = read_versioned(folder / CONFIG, FORMAT, VERSION, "a saved forecaster")
     try:
         return _build(cls, config, _read_weights(folder, config["weights"]))
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:

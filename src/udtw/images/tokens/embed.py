@@ -2,20 +2,20 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from udtw import joblib_tasks
-from udtw.data.checked_shards import finished, plan_of, refuse_other_sets, write_manifest
+from udtw.data.shard_store import Contents, checksum
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.augmentation import Augmentation, as_augmentation
 from udtw.images.backbones.base import Backbone
 from udtw.images.tokens.extract import Job, Part, unreadable
-from udtw.images.tokens.shards import TYPES, Contents, Layout, TokenShard
-from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of, refuse_to_lose
+from udtw.images.tokens.shards import TYPES, TokenShard
+from udtw.images.tokens.store import Images, digest_of, refuse_to_lose, token_store, write_manifest
 from udtw.images.tokens.workers import make_shards
 from udtw.progress import progress_bar
 
@@ -75,32 +75,21 @@ def embed(
     folder = Path(folder)
     job = Job(images, backbone, folder, views, chosen, seed, attention, dtype, batch_size, on_error)
     identity = _identity(job)
-    folder.mkdir(parents=True, exist_ok=True)
-    refuse_other_sets(folder, FORMAT, images.name)
+    store = token_store(folder)
+    store.start(images.name)
     if not replace:
-        refuse_to_lose(folder, images, identity, views)
+        refuse_to_lose(store, images, identity, views)
     digests: dict[str, str] = {}
-    done: dict[int, tuple[str, Contents]] = {}
-    parts = []
     with progress_bar(f"embedding {images.name}", len(images), progress) as advance:
-        for number, start in enumerate(range(0, len(images), images_per_shard)):
-            part = _part(job, identity, number, range(start, min(start + images_per_shard, len(images))), digests)
-            found = finished(folder, number, part.plan, _contents)
-            if found is None:
-                parts.append(part)
-                advance(len(part.skipped))
-            elif on_error == "raise" and found[1].skipped:
-                raise DataError(found[1].skipped[0].reason)
-            else:
-                done[number] = found
-                advance(len(part.indices) + len(part.skipped))
-        done.update(make_shards(job, parts, processes, advance))
-    files = [done[number] for number in sorted(done)]
-    skipped = [one for _, contents in files for one in contents.skipped]
-    layout = _common_layout(images, files, skipped)
-    write_manifest(folder, manifest_of(images, digests, identity, layout, files, skipped))
-    total = sum(len(contents.names) for _, contents in files)
-    return Embedded(folder, total, len(parts), len(files) - len(parts), tuple(skipped))
+        parts = _parts(job, identity, images_per_shard, digests, advance)
+        shards, written = store.fill(
+            parts, lambda missing: make_shards(job, missing, processes, advance), on_error=on_error, advance=advance
+        )
+    skipped = [one for shard in shards for one in shard.skipped]
+    _check_layouts(images, shards, skipped)
+    write_manifest(store, images, digests, identity, shards)
+    total = sum(len(shard.names) for shard in shards)
+    return Embedded(folder, total, written, len(shards) - written, tuple(skipped))
 
 
 def _identity(job: Job) -> dict[str, Any]:
@@ -110,37 +99,36 @@ def _identity(job: Job) -> dict[str, Any]:
     return json.loads(json.dumps(found, sort_keys=True))
 
 
-def _part(job: Job, identity: dict[str, Any], number: int, indices: range, digests: dict[str, str]) -> Part:
-    """Reads the images' files, adds their checksums to ``digests``, and makes the plan of the shard from them."""
-    readable, skipped = [], []
-    for index in indices:
-        name = job.images.names[index]
-        try:
-            digests[name] = digest_of(job.images, index)
-            readable.append(index)
-        except (DataError, FileFormatError, OSError) as error:
-            named = unreadable(job.images, index, error)
-            if job.on_error == "raise":
-                raise named from error
-            skipped.append(Skipped(name, str(named)))
-    files = [[job.images.names[index], digests[job.images.names[index]]] for index in readable]
-    unread = [one.name for one in skipped]
-    plan = plan_of(VERSION, job.images.name, identity, job.views, job.attention, job.dtype, files, unread)
-    return Part(number, plan, tuple(readable), tuple(skipped))
+def _parts(
+    job: Job, identity: dict[str, Any], images_per_shard: int, digests: dict[str, str], advance: Callable[[int], None]
+) -> Iterator[Part]:
+    """The shards that there should be. Reads the images' files and adds their checksums to ``digests``."""
+    for number, start in enumerate(range(0, len(job.images), images_per_shard)):
+        readable, skipped = [], []
+        for index in range(start, min(start + images_per_shard, len(job.images))):
+            name = job.images.names[index]
+            try:
+                digests[name] = digest_of(job.images, index)
+                readable.append(index)
+            except (DataError, FileFormatError, OSError) as error:
+                named = unreadable(job.images, index, error)
+                if job.on_error == "raise":
+                    raise named from error
+                skipped.append(Skipped(name, str(named)))
+        advance(len(skipped))
+        files = [[job.images.names[index], digests[job.images.names[index]]] for index in readable]
+        unread = [one.name for one in skipped]
+        made_from = (job.images.name, identity, job.views, job.attention, job.dtype, files, unread)
+        yield Part(number, checksum(TokenShard.version, *made_from), tuple(readable), tuple(skipped))
 
 
-def _contents(path: Path) -> Contents:
-    return TokenShard(path).contents()
-
-
-def _common_layout(images: Images, files: list[tuple[str, Contents]], skipped: list[Skipped]) -> Layout:
-    layouts = {contents.layout for _, contents in files if contents.names}
-    if not layouts:
+def _check_layouts(images: Images, shards: list[Contents], skipped: list[Skipped]) -> None:
+    grids = {tuple(shard.layout["grid"]) for shard in shards if shard.names}
+    if not grids:
         first = skipped[0].reason if skipped else "there are no images"
         raise DataError(f"{images.name}: none of the {len(images)} images could be read. The first: {first}")
-    if len(layouts) > 1:
-        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(one.grid for one in layouts)}.")
-    return layouts.pop()
+    if len({checksum(shard.layout) for shard in shards if shard.names}) > 1:
+        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(grids)}.")
 
 
 def _check_counts(**counts: tuple[int, int]) -> None:

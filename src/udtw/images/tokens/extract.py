@@ -1,19 +1,20 @@
 """From images to the arrays of one shard: decode, augment, run the backbone, refuse what cannot be kept."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.data.shard_store import Contents, ShardStore
 from udtw.data.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, ShapeError
 from udtw.images.augmentation import Augmentation
 from udtw.images.backbones.base import Backbone, TokenGrid
 from udtw.images.threads import torch_threads
-from udtw.images.tokens.shards import Contents, Layout, TokenShard, write_shard
+from udtw.images.tokens.shards import Layout, TokenShard
 from udtw.images.tokens.store import Images
 from udtw.images.views import Views
 
@@ -43,16 +44,19 @@ class Part:
     indices: tuple[int, ...]
     skipped: tuple[Skipped, ...]
 
+    def __len__(self) -> int:
+        return len(self.indices)
 
-def make_shard(job: Job, part: Part, advance: Callable[..., None] = lambda steps=1: None) -> tuple[str, Contents]:
-    """Write the shard ``part``; its file name and contents, read back and checked, come back."""
+
+def make_shard(job: Job, part: Part, advance: Callable[..., None] = lambda steps=1: None) -> Contents:
+    """Write the shard ``part``; its contents, read back and checked."""
     extractor = _Extractor(job, len(part.indices), torch.get_num_threads())
     # One image at a time gains nothing from threads, and loses much where other processes want the cores.
     with torch_threads(1):
         skipped = _extract(extractor, job, part, advance)
     layout, arrays = extractor.layout(), extractor.arrays()
-    path = write_shard(job.folder, part.number, part.plan, layout, arrays, extractor.names, skipped)
-    return path.name, TokenShard(path).contents()
+    contents = Contents(part.plan, extractor.names, skipped, layout=asdict(layout))
+    return ShardStore(job.folder, TokenShard).write(part.number, contents, arrays)
 
 
 def _extract(extractor: "_Extractor", job: Job, part: Part, advance: Callable[..., None]) -> list[Skipped]:

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.checked_shards import MANIFEST, Shards, plan_of
 from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.shard_store import MANIFEST, Shards, checksum
 from udtw.data.skipping import Skipped
 from udtw.errors import FileFormatError, OptionError, ShapeError
 from udtw.images.tokens.shards import Layout, TokenShard
@@ -74,7 +74,7 @@ class TokenSet:
     @property
     def digest(self) -> str:
         """A checksum of the images and their labels: it changes when the set does."""
-        return plan_of(self.name, self.names, self.digests, self.labels.tolist())
+        return checksum(self.name, self.names, self.digests, self.labels.tolist())
 
     def __len__(self) -> int:
         return len(self.names)

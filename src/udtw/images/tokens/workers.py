@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from udtw import joblib_tasks
+from udtw.data.shard_store import Contents
 from udtw.errors import UdtwError, WorkerError
 from udtw.images.threads import torch_threads
 from udtw.images.tokens.extract import Job, Part, make_shard
-from udtw.images.tokens.shards import Contents
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
@@ -22,8 +22,8 @@ _state: dict[str, Any] = {}
 
 def make_shards(
     job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
-) -> Iterator[tuple[int, tuple[str, Contents]]]:
-    """Number, file and contents of each shard, as it is finished."""
+) -> Iterator[tuple[int, Contents]]:
+    """Number and contents of each shard, as it is finished."""
     if joblib_tasks.chosen():
         yield from _make_elsewhere(job, parts, advance)
         return
@@ -56,20 +56,18 @@ def make_shards(
         pool.shutdown(kill_workers=kill)
 
 
-def _make_elsewhere(
-    job: Job, parts: Sequence[Part], advance: Callable[..., None]
-) -> Iterator[tuple[int, tuple[str, Contents]]]:
+def _make_elsewhere(job: Job, parts: Sequence[Part], advance: Callable[..., None]) -> Iterator[tuple[int, Contents]]:
     """By the workers of joblib's backend, which write into the same folder."""
     for k, made in joblib_tasks.spread(_make_alone, [(job, part) for part in parts]):
-        if not (job.folder / made[0]).exists():
+        if not (job.folder / made.file).exists():
             raise WorkerError(
-                f"A worker wrote {made[0]}, but it is not in {job.folder} here. The workers must see the same folder."
+                f"A worker wrote {made.file}, but it is not in {job.folder} here. The workers must see the same folder."
             )
         advance(len(parts[k].indices))
         yield parts[k].number, made
 
 
-def _make_alone(job: Job, part: Part) -> tuple[str, Contents]:
+def _make_alone(job: Job, part: Part) -> Contents:
     with torch_threads(1):
         return make_shard(job, part)
 
@@ -80,7 +78,7 @@ def _start(job: Job, parent: int) -> None:
     _state.update(job=job, parent=parent)
 
 
-def _make(part: Part) -> tuple[str, Contents]:
+def _make(part: Part) -> Contents:
     if os.getppid() != _state["parent"]:
         os._exit(1)  # The run was killed: its next one must not compete with orphans.
     return make_shard(_state["job"], part)
