@@ -6,16 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from udtw.checkpoint import read_checkpoint
 from udtw.data.checked_shards import plan_of
 from udtw.errors import DataError, OptionError
-from udtw.fewshot import (
-    Dictionary,
-    DictionaryTask,
-    FewShotModel,
-    Tokens,
-    checkpoint,
-    loop,
-)
+from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recognizer import Recognizer
 from udtw.skeleton.datasets import SkeletonSet
@@ -24,6 +18,7 @@ from udtw.skeleton.graphs import graph
 from udtw.skeleton.recipe import Recipe
 from udtw.skeleton.rendering import RenderedEncoder
 from udtw.skeleton.source import SkeletonSource
+from udtw.training import Task
 
 INFERENCE = ("auto", "alignment", "codes")
 
@@ -75,7 +70,7 @@ class ActionRecognizer(Recognizer):
             skeletons, skeletons.labels, self.graph, block_size=r.block_size, stride=r.stride, scale=r.scale, **extra
         )
 
-    def _task(self, samples: SkeletonSet, fabric: Any) -> loop.Task:
+    def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples, augment=True)
         self._trained_on = plan_of(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
@@ -138,7 +133,8 @@ class ActionRecognizer(Recognizer):
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
-        tensors, config = checkpoint.read(Path(path))
+        saved = read_checkpoint(Path(path))
+        config = saved.settings
 
         def make() -> "ActionRecognizer":
             recipe = Recipe.from_dict(config["recipe"])
@@ -146,6 +142,4 @@ class ActionRecognizer(Recognizer):
             made._trained_on = config["data"]
             return made
 
-        found = cls._made(Path(path), tensors, make)
-        found._take(Path(path), tensors)
-        return found
+        return cls._loaded(Path(path), saved, make)

@@ -16,7 +16,7 @@ CACHED_BYTES = 2**30
 
 
 class SkeletonSource:
-    """The `udtw.fewshot.source.Source` of skeleton clips.
+    """The `udtw.fewshot.tasks.Source` of skeleton clips.
 
     Parameters
     ----------

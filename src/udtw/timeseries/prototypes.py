@@ -13,8 +13,7 @@ from udtw.series import SeriesSet
 from udtw.timeseries.class_barycenters import barycenters_of
 from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
-from udtw.timeseries.sigma_kinds import sigma_bounds, starting_sigma
-from udtw.timeseries.uncertainty import minimise
+from udtw.timeseries.uncertainty import minimise, sigma_bounds, starting_sigma
 
 PAIR_CELLS = 2**24
 """Cells of the alignments in flight when distances to prototypes are computed without gradients."""
