@@ -84,7 +84,7 @@ class Training:
     ...         self.optimizers["model"].zero_grad()
     ...         loss.backward()
     ...         self.optimizers["model"].step()
-    ...         return float(loss)
+    ...         return loss.item()
     >>> history = Training(Descent(), n_steps=100).run()
     >>> len(history.train), history.train[-1] < history.train[0]
     (100, True)

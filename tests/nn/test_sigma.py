@@ -20,7 +20,7 @@ def _seed():
 
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_variances_are_squares_of_sigma_between_b_and_a_plus_b(options):
+def test_variances_are_squares_of_sigma_between_its_bounds(options):
     variance = SigmaNet(3, sigma_span=1.5, sigma_min=0.5, **options)(100 * torch.randn(5, 12, 3))
     assert variance.shape == (5, 12)
     assert (variance >= 0.5**2).all()
@@ -58,7 +58,7 @@ def test_padding_is_not_read(options):
     assert (variance[0, 7:] == 1).all()
 
 
-def test_start_sets_sigma_before_training():
+def test_sigma_init_is_sigma_before_training():
     torch.testing.assert_close(SigmaNet(1, sigma_init=1.0)(torch.zeros(2, 5, 1)), torch.ones(2, 5))
 
 
@@ -81,7 +81,7 @@ def test_context_sees_neighbours_and_a_per_step_network_does_not():
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_a_pair_network_gives_one_variance_a_match(symmetric):
+def test_a_pair_network_gives_one_variance_per_match(symmetric):
     net = PairSigmaNet(3, symmetric=symmetric)
     x, y = torch.randn(2, 5, 3), torch.randn(2, 7, 3)
     variance = net(x, y)

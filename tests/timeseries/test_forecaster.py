@@ -68,7 +68,7 @@ def test_several_features_in_and_out():
         forecaster.predict(X[..., :1])
 
 
-def test_one_step_ahead_may_be_one_number_a_series():
+def test_one_step_ahead_may_be_one_number_per_series():
     past, future = waves()
     forecast, std = quick().fit(past, future[:, 0]).predict(past, return_std=True)
     assert forecast.shape == std.shape == (60,)

@@ -61,20 +61,20 @@ class EpisodicTask(Task):
     >>> import numpy as np, torch
     >>> from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel, Tokens
     >>> from udtw.training import Training
-    >>> class Walks:  # two classes of random walks, up and down
+    >>> class Waves:  # two classes: slow and fast waves
     ...     labels = np.repeat([0, 1], 10)
     ...     def batch(self, indices, generator=None):
-    ...         steps = torch.randn(20, 6, 2, generator=torch.Generator().manual_seed(0))
-    ...         trend = 1 - 2 * torch.from_numpy(self.labels)
-    ...         return (steps + trend[:, None, None]).cumsum(1)[torch.from_numpy(indices)]
+    ...         time = torch.linspace(0, 6, 8)[:, None] + torch.rand(20, 1, 1, generator=torch.Generator().manual_seed(0))
+    ...         waves = torch.sin((1 + torch.from_numpy(self.labels))[:, None, None] * time)  # (20, 8, 1)
+    ...         return waves[torch.from_numpy(indices)]
     >>> class Encoder(torch.nn.Linear):
     ...     dim = 4
     ...     def forward(self, batch):
     ...         return Tokens(super().forward(batch), torch.full((len(batch),), batch.shape[1]))
     >>> _ = torch.manual_seed(0)
-    >>> model = FewShotModel(Encoder(2, 4), "udtw", "cross_entropy", beta=0.1)
-    >>> sampler = EpisodeSampler(Walks.labels, n_way=2, n_shot=1, n_query=3)
-    >>> losses = Training(EpisodicTask(model, Walks(), sampler, learning_rate=0.01), n_steps=20).run().train
+    >>> model = FewShotModel(Encoder(1, 4), "udtw", "cross_entropy", beta=0.1)
+    >>> sampler = EpisodeSampler(Waves.labels, n_way=2, n_shot=1, n_query=3)
+    >>> losses = Training(EpisodicTask(model, Waves(), sampler, learning_rate=0.02), n_steps=20).run().train
     >>> len(losses), sum(losses[-5:]) < sum(losses[:5])
     (20, True)
     """
@@ -266,7 +266,7 @@ class ContrastiveTask(Task):
     ...         return 20
     ...     def two_views(self, indices, generator):
     ...         walks = torch.randn(20, 6, 2, generator=torch.Generator().manual_seed(0)).cumsum(1)[indices]
-    ...         noise = generator.normal(scale=0.1, size=(2, *walks.shape)).astype("float32")
+    ...         noise = torch.from_numpy(generator.normal(scale=0.1, size=(2, *walks.shape))).float()
     ...         return walks + noise[0], walks + noise[1]
     >>> class Encoder(torch.nn.Linear):
     ...     dim = 4
