@@ -64,9 +64,9 @@ class EpisodicTask(Task):
     >>> class Waves:  # two classes: slow and fast waves
     ...     labels = np.repeat([0, 1], 10)
     ...     def batch(self, indices, generator=None):
-    ...         time = torch.linspace(0, 6, 8)[:, None] + torch.rand(20, 1, 1, generator=torch.Generator().manual_seed(0))
-    ...         waves = torch.sin((1 + torch.from_numpy(self.labels))[:, None, None] * time)  # (20, 8, 1)
-    ...         return waves[torch.from_numpy(indices)]
+    ...         phase = torch.rand(20, 1, 1, generator=torch.Generator().manual_seed(0))
+    ...         time = torch.linspace(0, 6, 8)[:, None] + phase  # (20, 8, 1)
+    ...         return torch.sin((1 + torch.from_numpy(self.labels))[:, None, None] * time)[indices]
     >>> class Encoder(torch.nn.Linear):
     ...     dim = 4
     ...     def forward(self, batch):
