@@ -90,19 +90,19 @@ class _Training(ABC):
         self.fit(folder / "model.safetensors")
 
     def finished(self, folder: Path) -> list[float]:
-        from udtw.fewshot import checkpoint
+        from udtw.checkpoint import read_checkpoint
 
         path = folder / "model.safetensors"
-        return checkpoint.read(path)[0]["losses"].tolist() if path.exists() else []
+        return read_checkpoint(path).history["training"].train if path.exists() else []
 
     def lost(self, before: list[float], after: list[float]) -> str | None:
         return None if after[: len(before)] == before else "steps that a checkpoint had are lost or other ones"
 
     def result(self, folder: Path) -> Any:
-        from udtw.fewshot import checkpoint
+        from udtw.checkpoint import read_checkpoint
 
-        tensors, config = checkpoint.read(folder / "model.safetensors")
-        return {name: bits(tensor) for name, tensor in tensors.items()}, config
+        saved = read_checkpoint(folder / "model.safetensors")
+        return {name: bits(tensor) for name, tensor in saved.tensors.items()}, saved.history, saved.settings
 
 
 class SkeletonTraining(_Training):

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import read_checkpoint
 from udtw.cli.files import read_series
 from udtw.data import load_ucr
 from udtw.errors import DataError, UdtwError
 from udtw.experiments import Store, Unit
-from udtw.fewshot import checkpoint
 from udtw.images import ImageRecognizer, open_tokens
 from udtw.images.backbones.onnx import OnnxBackbone
 from udtw.images.backbones.processing import read_processing
@@ -92,7 +92,7 @@ READERS = {
     "cache": in_file("Toy.npz", lambda path: load_ucr("Toy", path.parent)),
     "lifted skeletons": lambda folder, content: read_lifted(content, "x.npz"),
     "MATLAB": lambda folder, content: read_mat(content, "x.mat"),
-    "checkpoint": in_file("a.safetensors", checkpoint.read),
+    "checkpoint": in_file("a.safetensors", read_checkpoint),
     "action recogniser": in_file("a.safetensors", ActionRecognizer.load),
     "image recogniser": in_file("a.pt", ImageRecognizer.load),
     "forecaster": forecaster,

@@ -70,7 +70,7 @@ class Alignment:
         return self.paths.coupling
 
 
-def align(
+def align(  # noqa: PLR0913 (the options that users type)
     x: ArrayLike,
     y: ArrayLike,
     var_x: ArrayLike | None = None,

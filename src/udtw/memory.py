@@ -16,7 +16,7 @@ _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 
 def refuse_if_too_large(needed: int, what: str, advice: str) -> None:
-    """Raise `SizeError` if ``needed`` bytes are more than are free; ``what`` and ``advice`` are parts of its message."""
+    """Raise `SizeError` if ``needed`` bytes are more than are free; its message has ``what`` and ``advice``."""
     if needed < UNCHECKED_BYTES:
         return
     free = free_bytes()

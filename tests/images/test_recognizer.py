@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import checkpoint, loop
 from udtw.images import ImageRecipe, ImageRecognizer
 
 SMALL = {"n_steps": 20, "dim": 24, "n_query": 3, "batch_size": 12, "learning_rate": 3e-3}
@@ -111,7 +111,7 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
     with pytest.raises(OptionError, match="order"):
         ImageRecipe(order="spiral")
     path = tmp_path / "x.safetensors"
-    loop.checkpoint.save(path, {}, {}, {"recipe": {"metric": "udtw"}}, [])
+    write_checkpoint(path, {"recipe": {"metric": "udtw"}}, {}, {})
     with pytest.raises(FileFormatError, match="image recogniser"):
         ImageRecognizer.load(path)
 
@@ -122,6 +122,6 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
 def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, change):
     path = tmp_path / "c.safetensors"
     made = ImageRecognizer(ImageRecipe.from_dict(SMALL), 30)
-    checkpoint.save(path, made._modules, {}, made.config | change, [])
+    write_checkpoint(path, made.config | change, {}, module_tensors(made._modules))
     with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ImageRecognizer.load(path)

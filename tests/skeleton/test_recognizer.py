@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import EpisodeSampler, checkpoint
+from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
@@ -115,6 +116,6 @@ def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, 
     path = tmp_path / "c.safetensors"
     made = ActionRecognizer(SMALL, "kinect20")
     config = made.config | {"recipe": made.recipe.as_dict() | change}
-    checkpoint.save(path, made._modules, {}, config, [])
+    write_checkpoint(path, config, {}, module_tensors(made._modules))
     with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ActionRecognizer.load(path)

@@ -7,16 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.checkpoint import read_checkpoint
 from udtw.errors import DataError
-from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens, checkpoint, loop
+from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
 from udtw.fewshot.recognizer import Recognizer
-from udtw.fewshot.source import moved
+from udtw.fewshot.tasks import moved
 from udtw.images.projection import TokenProjection
 from udtw.images.recipe import ImageRecipe
 from udtw.images.source import TokenSource
 from udtw.images.tokens import TokenSet
+from udtw.training import Task
 
 STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
 """So many training images, or what fits into so many bytes, give mean and scale of the tokens."""
@@ -57,15 +59,15 @@ class ImageRecognizer(Recognizer):
             )
         return TokenSource(tokens, self.recipe.order)
 
-    def _task(self, samples: TokenSet, fabric: Any) -> loop.Task:
+    def _task(self, samples: TokenSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples)
         self.backbone, self._trained_on = samples.identity["backbone"], samples.digest
         self._standardize(source)
         if r.mode == "supervised":
             return r.episodic_task(self.model, source, fabric)
         return ContrastiveTask(
-            self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,
-            learning_rate=r.learning_rate, weight_decay=r.weight_decay, seed=r.seed, fabric=fabric,
+            self.model, source, batch_size=r.batch_size, temperature=r.temperature, learning_rate=r.learning_rate,
+            weight_decay=r.weight_decay, seed=r.seed, fabric=fabric,
         )  # fmt: skip
 
     def _standardize(self, source: TokenSource) -> None:
@@ -114,13 +116,12 @@ class ImageRecognizer(Recognizer):
     @classmethod
     def load(cls, path: str | Path) -> "ImageRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
-        tensors, config = checkpoint.read(Path(path))
+        saved = read_checkpoint(Path(path))
+        config = saved.settings
 
         def make() -> "ImageRecognizer":
             made = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
             made.backbone, made._trained_on = config["backbone"], config["data"]
             return made
 
-        found = cls._made(Path(path), tensors, make)
-        found._take(Path(path), tensors)
-        return found
+        return cls._loaded(Path(path), saved, make)

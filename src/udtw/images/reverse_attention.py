@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
-from udtw.fewshot.accuracy import NORMAL_975
+from udtw.fewshot.evaluation import NORMAL_975
 from udtw.images.backbones.packages import needed
 
 if TYPE_CHECKING:

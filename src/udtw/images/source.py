@@ -10,7 +10,7 @@ from udtw.images.tokens import TokenSet
 
 
 class TokenSource:
-    """The `udtw.fewshot.source.Source`, and with views the `ViewSource`, of images whose tokens are cached.
+    """The `udtw.fewshot.tasks.Source`, and with views the `ViewSource`, of images whose tokens are cached.
 
     ``batch(indices, generator)`` draws the image itself or one of its views for each index; without a generator it is
     the image itself. ``order``: see `token_order`.

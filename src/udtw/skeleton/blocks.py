@@ -122,7 +122,7 @@ class Augmentation:
 
 
 class SkeletonSource:
-    """Batches of blocks of skeleton clips: a `udtw.fewshot.source.Source`.
+    """Batches of blocks of skeleton clips: a `udtw.fewshot.tasks.Source`.
 
     Parameters
     ----------

@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from udtw.checkpoint import read_checkpoint
 from udtw.data.shard_store import checksum
 from udtw.errors import DataError, OptionError
-from udtw.fewshot import (
-    Dictionary,
-    DictionaryTask,
-    FewShotModel,
-    Tokens,
-    checkpoint,
-    loop,
-)
+from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
@@ -24,6 +18,7 @@ from udtw.skeleton.blocks import Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
 from udtw.skeleton.graphs import graph
+from udtw.training import Task
 
 ENCODERS = ("joints", "pictures")
 INFERENCE = ("auto", "alignment", "codes")
@@ -147,7 +142,7 @@ class ActionRecognizer(Recognizer):
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
-    def _task(self, samples: SkeletonSet, fabric: Any) -> loop.Task:
+    def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples, augment=True)
         self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
@@ -209,8 +204,9 @@ class ActionRecognizer(Recognizer):
 
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":
-        """The trained recogniser of the checkpoint ``path``."""
-        tensors, config = checkpoint.read(Path(path))
+        """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
+        saved = read_checkpoint(Path(path))
+        config = saved.settings
 
         def make() -> "ActionRecognizer":
             recipe = Recipe.from_dict(config["recipe"])
@@ -218,6 +214,4 @@ class ActionRecognizer(Recognizer):
             made._trained_on = config["data"]
             return made
 
-        found = cls._made(Path(path), tensors, make)
-        found._take(Path(path), tensors)
-        return found
+        return cls._loaded(Path(path), saved, make)

@@ -1,4 +1,4 @@
-"""Time series: means, classifiers and forecasts, with scikit-learn's interface (extra ``timeseries``)."""
+"""Time series: barycenters, classifiers and forecasters with scikit-learn's interface (extra ``timeseries``)."""
 
 try:
     import sklearn  # noqa: F401

@@ -43,7 +43,7 @@ class Barycenter:
     """The network as trained along with the mean (a copy; the given one is not changed)."""
 
 
-def barycenter(
+def barycenter(  # noqa: PLR0913 (the options that users type)
     X: Any,
     metric: str | Metric = "udtw",
     *,

@@ -19,7 +19,7 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import seeded_sigma
+from udtw.timeseries.uncertainty import Descent, seeded_sigma
 
 OBJECTIVES = ("frechet", "discriminative")
 
@@ -58,7 +58,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         metric: str = "udtw",
         *,
@@ -103,19 +103,14 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         if sigma is not None and sigma != "free":
             sigma = seeded_sigma(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
-        training: dict[str, Any] = {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "seed": seed}
+        descent = Descent(self.max_iter, self.batch_size, self.learning_rate, seed)
         self.loss_trace_: list[float] = []
-        if self.objective == "frechet" and metric.name != "euclidean":
-            if sigma is None:
-                found.values, self.loss_trace_ = frechet_means(found, series, codes, metric, self.max_iter)
-            else:
-                self.loss_trace_ = train_prototypes(
-                    found, series, codes, metric, "frechet", max_iter=self.max_iter, **training
-                )
+        if self.objective == "frechet" and sigma is None and metric.name != "euclidean":
+            found.values, self.loss_trace_ = frechet_means(found, series, codes, metric, self.max_iter)
+        elif self.objective == "frechet" and metric.name != "euclidean":
+            self.loss_trace_ = train_prototypes(found, series, codes, metric, "frechet", descent)
         elif self.objective == "discriminative" and len(self.classes_) > 1:
-            self.loss_trace_ = train_prototypes(
-                found, series, codes, metric, "discriminative", max_iter=self.max_iter, **training
-            )
+            self.loss_trace_ = train_prototypes(found, series, codes, metric, "discriminative", descent)
         if self.objective == "discriminative":
             self.temperature_ = math.exp(float(found.log_temperature))
         else:

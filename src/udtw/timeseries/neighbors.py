@@ -14,7 +14,7 @@ from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier
 from udtw.timeseries.inputs import checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
-from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
+from udtw.timeseries.uncertainty import Descent, seeded_sigma, train_for_neighbours, variances_of
 
 VOTES = ("soft", "uniform")
 OBJECTIVES = ("neighbors", "centroid")
@@ -53,7 +53,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     random_state : int, RandomState or None
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         n_neighbors: int = 1,
         *,
@@ -120,14 +120,14 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         net = seeded_sigma(self.sigma, series, self.sigma_range, seed)
         if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
             return net
-        training: dict[str, Any] = {"max_iter": self.sigma_iter, "learning_rate": self.learning_rate}
         if self.sigma_objective == "centroid":
             centroid = NearestCentroidTimeSeriesClassifier(
-                metric="udtw", objective="discriminative", gamma=self.gamma, beta=self.beta, band=self.band,
-                normalize=self.normalize, sigma=net, random_state=seed, **training,
+                metric=metric, objective="discriminative", sigma=net, max_iter=self.sigma_iter,
+                learning_rate=self.learning_rate, random_state=seed,
             )  # fmt: skip
             return centroid.fit(series.rows(), codes).sigma_net_
-        train_for_neighbours(net, series, codes, metric, batch_size=self.batch_size, seed=seed, **training)
+        descent = Descent(self.sigma_iter, self.batch_size, self.learning_rate, seed)
+        train_for_neighbours(net, series, codes, metric, descent)
         return net
 
     def _with_variances(self, series: SeriesSet) -> SeriesSet:

@@ -3,7 +3,7 @@ import torch
 
 from udtw.errors import OptionError
 from udtw.fewshot.comparators import Comparison
-from udtw.fewshot.objectives import CrossEntropyObjective, SimilarityObjective, make_objective
+from udtw.fewshot.model import CrossEntropyObjective, SimilarityObjective, make_objective
 
 COMPARISON = Comparison(torch.tensor([[0.1, 0.9, 0.4], [0.8, 0.3, 1.2]]), torch.tensor([[0.5, 0.1, 0.2], [0.0, 1, 2]]))
 QUERIES, SUPPORTS = torch.tensor([0, 1]), torch.tensor([0, 1, 0])

@@ -1,4 +1,4 @@
-"""A forecaster's training in a file: stopped anywhere it goes on with the same bits, and takes in nothing foreign."""
+"""The checkpoint of a forecaster: an interrupted training continues with the same bits; foreign files are refused."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from udtw.checkpoint import Checkpoint, History, read_checkpoint, write_checkpoint
+from udtw.data.tensor_file import write_tensors
 from udtw.errors import FileFormatError, OptionError
-from udtw.timeseries import SequenceForecaster, forecaster_training
-from udtw.timeseries.training_file import Progress, TrainingFile
+from udtw.timeseries import SequenceForecaster
+from udtw.timeseries.forecaster_model import ForecastTask
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -35,15 +37,15 @@ def stopped_after(epochs: int, path, monkeypatch) -> None:
     """Train until ``epochs`` of all phases are in the file, and no further."""
     left = epochs
 
-    def write(self, progress, own=TrainingFile.write):
+    def save(self, tensors, own=Checkpoint.save):
         nonlocal left
-        own(self, progress)
+        own(self, tensors)
         left -= 1
         if left == 0:
             raise Stop
 
     with monkeypatch.context() as patched:
-        patched.setattr(TrainingFile, "write", write)
+        patched.setattr(Checkpoint, "save", save)
         with pytest.raises(Stop):
             forecaster().fit(*series(), checkpoint_path=path)
 
@@ -61,7 +63,7 @@ def test_stopped_and_continued_is_bit_equal(epochs, tmp_path, monkeypatch):
 def test_a_finished_training_is_not_repeated(tmp_path, monkeypatch):
     path = tmp_path / "training.safetensors"
     first = forecaster().fit(*series(), checkpoint_path=path)
-    monkeypatch.setattr(forecaster_training.Training, "_epoch", lambda *_: pytest.fail("it trains again"))
+    monkeypatch.setattr(ForecastTask, "step", lambda *_: pytest.fail("it trains again"))
     again = forecaster().fit(*series(), checkpoint_path=path)
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(again), weights(first), strict=True))
 
@@ -93,33 +95,61 @@ def test_a_foreign_or_damaged_file_is_named(content, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "tensors"),
+    "history",
     [
-        ({"euclidean": {"train": [1.0], "valid": [], "best": 0}}, {}),
-        ({"euclidean": {"train": [1.0], "valid": [], "best": 5}}, {}),
-        ({"euclidean": {"train": "1", "valid": [], "best": 0}}, {}),
-        ({"euclidean": {"steps": 3}}, {}),
-        ({"euclidean": 3}, {}),
+        History([1.0], [], 0),
+        History([1.0], [], 5),
+        History([1.0], [1.0, 2.0], 0),
+        History([1.0], [], "0"),
+        History([1.0], [], True),
     ],
-    ids=["no weights", "no such epoch", "no losses", "unknown history", "no history"],
+    ids=["no weights", "no such epoch", "more validation than training", "best is text", "best is a boolean"],
 )
-def test_content_that_does_not_fit_is_named(numbers, tensors, tmp_path, monkeypatch):
+def test_a_history_that_does_not_fit_is_named(history, tmp_path):
     path = tmp_path / "training.safetensors"
-    found: list[TrainingFile] = []
-    monkeypatch.setattr(TrainingFile, "read", lambda self: found.append(self) or Progress())
     forecaster().fit(*series(), checkpoint_path=path)
-    monkeypatch.undo()
-    found[0].write(Progress(numbers, tensors))
+    write_checkpoint(path, read_checkpoint(path).settings, {"euclidean": history}, {})
     with pytest.raises(FileFormatError, match=r"training\.safetensors"):
         forecaster().fit(*series(), checkpoint_path=path)
 
 
-def test_a_state_with_a_gap_is_named(tmp_path):
-    path = tmp_path / "training.safetensors"
-    forecaster().fit(*series(), checkpoint_path=path)
+def rewritten(path, change) -> None:
+    """Write the file again with its tensors changed, without the checksum."""
     with safe_open(path, "pt") as file:
         described = {key: value for key, value in file.metadata().items() if key != "sha256"}
-    kept = {name: tensor for name, tensor in load_file(path).items() if not name.startswith("optimizer.1.")}
-    save_file(kept, path, described)
-    with pytest.raises(FileFormatError, match="state of some parameters is missing"):
+    save_file(change(load_file(path)), path, described)
+
+
+def test_a_file_with_a_gap_is_named(tmp_path):
+    path = tmp_path / "training.safetensors"
+    forecaster().fit(*series(), checkpoint_path=path)
+    rewritten(path, lambda t: {name: one for name, one in t.items() if not name.startswith("optimizer.all.1.")})
+    with pytest.raises(FileFormatError, match=r"it holds \d+ tensors where \d+ were written"):
         forecaster().fit(*series(), checkpoint_path=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        ("module.model.layers.0.weight", torch.full((6, 10), torch.nan), "is not finite"),
+        ("module.model.layers.0.weight", torch.zeros(6, 11), "does not fit this model"),
+        ("best.model.layers.0.weight", torch.zeros(6, 11), "does not fit this model"),
+        ("optimizer.all.1.exp_avg", torch.zeros(7), "does not fit this optimiser"),
+        ("generator", torch.zeros(3, dtype=torch.uint8), "no state of the random numbers"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_named(name, tensor, message, tmp_path):
+    path = tmp_path / "training.safetensors"
+    forecaster().fit(*series(), checkpoint_path=path)
+    rewritten(path, lambda t: t | {name: tensor})
+    with pytest.raises(FileFormatError, match=message):
+        forecaster().fit(*series(), checkpoint_path=path)
+
+
+def test_a_file_of_an_earlier_version_is_refused_and_named(tmp_path):
+    path = tmp_path / "training.safetensors"
+    write_tensors(path, "udtw.forecaster-training", 1, {"now.0": torch.zeros(2)}, {"settings": {}, "numbers": {}})
+    before = path.read_bytes()
+    with pytest.raises(FileFormatError, match="earlier version of udtw"):
+        forecaster().fit(*series(), checkpoint_path=path)
+    assert path.read_bytes() == before

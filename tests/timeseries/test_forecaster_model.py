@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from udtw.timeseries.calibration import calibrate
+from udtw.timeseries.forecaster_model import calibrate
 
 RNG = np.random.default_rng(0)
 SIGMA = RNG.uniform(1, 1.5, (4000, 3, 1))
