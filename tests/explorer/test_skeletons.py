@@ -23,16 +23,16 @@ def test_a_clip_matches_itself_frame_by_frame(tab):
 
 
 def test_every_item_is_the_clip_that_it_says(tab):
-    for action in tab.stage.sets:
-        for item, label in enumerate(tab.stage.items(action)):
-            performed = tab.stage.perform(action, item)
-            assert tab.stage.clips.classes[performed.clip.label] == action
-            assert label.endswith(f"person {performed.clip.subject}")
+    for action in tab.choices.sets:
+        for item, label in enumerate(tab.choices.items(action)):
+            chosen = tab.choices.pick(action, item)
+            assert tab.choices.clips.classes[chosen.clip.label] == action
+            assert label.endswith(f"person {chosen.clip.subject}")
 
 
 def test_known_variance_marks_the_frames_in_which_a_limb_was_lost(tab):
-    said = SKELETONS | {"variance": "known"}
-    x, _, _, result = tab.found(said)
+    values = SKELETONS | {"variance": "known"}
+    x, _, _, result = tab.found(values)
     np.testing.assert_array_equal(result.var_x > 1, x.lost.any(1))
 
 

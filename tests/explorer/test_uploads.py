@@ -15,7 +15,7 @@ from udtw.explorer.uploads import (
     MAX_CSV_BYTES,
     MAX_FEATURES,
     MAX_STEPS,
-    Shelf,
+    UploadCache,
     decode_contents,
     file_name,
     read_csv,
@@ -56,7 +56,7 @@ def test_a_csv_file_is_a_series(text, expected):
         (b"1\n" * (MAX_STEPS + 2), SizeError, "rows"),
         (b"1," * (MAX_STEPS + 1) + b"1", SizeError, "time steps"),
         ((b"1," * MAX_FEATURES + b"1\n") * 3, SizeError, "columns"),
-        (b"1," * 200_000, SizeError, "letters"),
+        (b"1," * 200_000, SizeError, "characters"),
         (b" " * (MAX_CSV_BYTES + 1), SizeError, "bytes"),
         (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least"),
         (b"__import__('os').system('x')\n1\n2\n3\n", None, ""),
@@ -119,10 +119,10 @@ def test_an_image_that_claims_too_many_pixels_is_not_decoded():
         read_image(buffer.getvalue(), "bomb.png")
 
 
-def test_the_shelf_keeps_the_newest_and_knows_only_its_own_keys():
-    shelf = Shelf(2)
-    keys = [shelf.put(name, name.encode(), name.upper()) for name in ("a", "b", "c")]
-    assert shelf.get(keys[2]) == ("c", "C")
+def test_the_cache_keeps_the_newest_and_knows_only_its_own_keys():
+    cache = UploadCache(2)
+    keys = [cache.put(name, name.encode(), name.upper()) for name in ("a", "b", "c")]
+    assert cache.get(keys[2]) == ("c", "C")
     for key in (keys[0], "../../etc/passwd", None, 3, ["a"]):
         with pytest.raises(DataError, match="Upload it again"):
-            shelf.get(key)
+            cache.get(key)

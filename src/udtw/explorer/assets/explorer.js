@@ -74,7 +74,7 @@
       if (contents.length * 0.75 > limit + 200) {
         const size = Math.round(contents.length * 0.75).toLocaleString("en");
         clientside.set_props(tab + "-message", {
-          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are read.",
+          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are accepted.",
         });
         return clientside.no_update;
       }
