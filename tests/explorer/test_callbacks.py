@@ -8,7 +8,7 @@ from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, answer, post, requ
 
 
 @pytest.mark.parametrize(
-    ("tab", "said", "figures"),
+    ("tab", "values", "figures"),
     [
         ("series", SERIES, ("alignment",)),
         ("images", IMAGES, ("match", "maps")),
