@@ -1,4 +1,4 @@
-"""What a page would send, and how a request of it is answered."""
+"""Values and requests as the page sends them, and the answers to them."""
 
 import base64
 import json

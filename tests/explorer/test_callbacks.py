@@ -1,4 +1,4 @@
-"""Requests as the page posts them: an answer, or a message that leaves the rest as it is."""
+"""Requests as the page posts them: each gets an answer, or a message while everything else stays unchanged."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The downloaded script makes the page's numbers and its picture."""
+"""The downloaded script computes the numbers of the page and draws its picture."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ def small_pictures(monkeypatch):
 
 
 def run(tab, values, folder, monkeypatch, capsys):
-    """Run the script of what is shown; its names, and the picture that the page offers beside that of the script."""
+    """Run the script: its alignment, what it prints, and its picture beside the one that the page offers."""
     script = tab.script(values)
     monkeypatch.chdir(folder)
     names = {}

@@ -1,4 +1,4 @@
-"""The first tab: numbers that are those of the library, figures that hold them, and refusals in words."""
+"""The first tab: numbers and figures agree with the library, and wrong values are refused with a message."""
 
 import base64
 
@@ -76,7 +76,7 @@ def test_the_figure_holds_the_coupling_and_the_variance(tab):
     np.testing.assert_allclose(sigmas[[0, 64], 0], [1, 1.5])  # ½(1 + 1) and ½(2 + 1)
 
 
-def test_four_distances_stand_side_by_side(tab):
+def test_four_distances_are_shown_side_by_side(tab):
     *_, result = tab.found(SERIES | {"noise": 0, "variance": "none"})
     names = [one.name for one in result.compared]
     values = {one.name: one.value for one in result.compared}
@@ -101,7 +101,7 @@ def test_a_panel_shows_the_path_over_the_coupling():
     ]
 
 
-def test_a_line_needs_the_corners_of_a_path_only():
+def test_a_line_only_needs_the_corners_of_a_path():
     path = np.array([[0, 0], [1, 1], [2, 2], [2, 3], [2, 4], [3, 5]])
     assert corners(path).tolist() == [[0, 0], [2, 2], [2, 4], [3, 5]]
     assert corners(path[:1]).tolist() == [[0, 0]]
@@ -135,7 +135,7 @@ def test_uploads_of_several_features_are_shown(tab):
         ("seed", [-1, 10**6]),
     ],
 )
-def test_values_that_no_slider_has_are_refused(tab, name, values):
+def test_values_outside_the_range_of_a_control_are_refused(tab, name, values):
     for value in values:
         with pytest.raises(OptionError):
             tab.update(SERIES | {name: value})
@@ -168,5 +168,5 @@ def test_long_matrices_are_drawn_in_blocks():
     assert means[0, 0] == matrix[1, 0]
 
 
-def test_arrays_travel_as_bytes():
+def test_arrays_are_sent_as_bytes():
     assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}

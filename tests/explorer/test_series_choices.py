@@ -1,4 +1,4 @@
-"""Series to choose from: the browser's names lead to what the server lists, and nowhere else."""
+"""Series to choose from: names that the browser sends are only looked up in the server's list."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_a_series_with_missing_values_is_named(archive):
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_generated_series_have_names_and_the_length_they_say(name):
+def test_generated_series_have_the_right_names_and_lengths(name):
     choices = SeriesChoices()
     assert len(choices.pick(name, 0).values) == int(name.rpartition("-")[2])
     assert any(word in choices.items(name)[0] for word in GENERATED[name].classes)

@@ -1,4 +1,4 @@
-"""The third tab: the clips that it names, and frames that belong together."""
+"""The third tab: clips have the right labels, and matching frames are found."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_a_clip_matches_itself_frame_by_frame(tab):
     assert all(f"frame {result.frame}" in title for title in titles)
 
 
-def test_every_item_is_the_clip_that_it_says(tab):
+def test_every_item_is_the_clip_of_its_label(tab):
     for action in tab.choices.sets:
         for item, label in enumerate(tab.choices.items(action)):
             chosen = tab.choices.pick(action, item)
@@ -43,6 +43,6 @@ def test_the_frame_follows_the_slider(tab):
 
 
 @pytest.mark.parametrize("change", [{"x-set": "../x"}, {"x-item": 99}, {"frame": 101}, {"variance": None}], ids=str)
-def test_what_no_control_says_is_refused(tab, change):
+def test_values_outside_the_range_of_a_control_are_refused(tab, change):
     with pytest.raises(OptionError):
         tab.update(SKELETONS | change)

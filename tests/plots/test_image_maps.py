@@ -106,7 +106,7 @@ def test_takes_tensors_grey_and_pil_images_and_a_given_figure():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "options"),
+    ("error", "message", "options"),
     [
         (LengthError, "at least one", {"images": []}),
         (LengthError, "titles must be one per image, 2; got 1", {"titles": ["dog"]}),
@@ -120,8 +120,8 @@ def test_takes_tensors_grey_and_pil_images_and_a_given_figure():
         (OptionError, "std_range", {"std_range": (2, 1)}),
     ],
 )
-def test_wrong_input_of_uncertainty_is_named(error, said, options):
-    with pytest.raises(error, match=said):
+def test_wrong_input_of_uncertainty_is_named(error, message, options):
+    with pytest.raises(error, match=message):
         plot_uncertainty(**({"images": IMAGES, "sigma": SIGMA, "grid": GRID} | options))
 
 
@@ -180,7 +180,7 @@ def test_tokens_of_few_features_or_of_no_variance():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "options"),
+    ("error", "message", "options"),
     [
         (LengthError, "at least one", {"images": []}),
         (ShapeError, r"before must have shape \(2, 30, D\)", {"before": TOKENS[:1]}),
@@ -188,6 +188,6 @@ def test_tokens_of_few_features_or_of_no_variance():
         (NonFiniteError, "after", {"after": np.full((2, 30, 4), np.nan)}),
     ],
 )
-def test_wrong_input_of_components_is_named(error, said, options):
-    with pytest.raises(error, match=said):
+def test_wrong_input_of_components_is_named(error, message, options):
+    with pytest.raises(error, match=message):
         plot_components(**({"images": TOKEN_IMAGES, "before": TOKENS, "after": LATENT, "grid": TOKEN_GRID} | options))
