@@ -24,7 +24,7 @@ SUMS: Cards = {
     "loss": ("d² + βΩ", "loss", "the quantity that training minimises"),
     "entropy": ("H", "entropy (nats)", "how uncertain the path is: 0 if only one path is possible"),
 }
-COST_PER_MATCH: Cards = {"each": ("d² / E[1]", "cost per match", "distance divided by the expected path length")}
+COST_PER_MATCH: Cards = {"each": ("d² / E[1]", "per match", "distance divided by the expected path length")}
 
 BETA_MARKS = {0: "0", 1: "1", 3: "3", 5: "5"}
 BAND_MARKS = {0: "0 %", 50: "50 %", 100: "none"}
