@@ -81,7 +81,7 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X[None], Y), ShapeError, r"\(B, N, d\)"),
         (lambda: udtw.align(X[:, :0], Y), LengthError, "at least one step"),
         (lambda: udtw.align(X[..., :0], Y[..., :0]), LengthError, "at least one step and one feature"),
-        (lambda: udtw.align(X, Y, VAR_Y), ShapeError, r"one variance a step, shape \(9,\)"),
+        (lambda: udtw.align(X, Y, VAR_Y), ShapeError, r"one variance per step, shape \(9,\)"),
         (lambda: udtw.align(X, Y, VAR_X, variance=np.ones((3, 9, 7))), OptionError, "not both"),
         (lambda: udtw.align(X, Y, variance=np.ones((3, 7, 9))), ShapeError, "one entry a match"),
         (lambda: udtw.align(X, Y, cost=np.ones((3, 9, 7))), OptionError, "not both"),

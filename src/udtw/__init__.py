@@ -4,12 +4,14 @@ from udtw.align import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_dive
 from udtw.distribution import PathDistribution
 from udtw.errors import UdtwError
 from udtw.kernels.backends import available_backends
+from udtw.metrics import Metric, register_metric
 from udtw.pairwise import pairwise
 
 __version__ = "0.2.0"
 
 __all__ = [
     "Alignment",
+    "Metric",
     "PathDistribution",
     "UdtwError",
     "align",
@@ -17,6 +19,7 @@ __all__ = [
     "dtw",
     "euclidean",
     "pairwise",
+    "register_metric",
     "soft_dtw",
     "soft_dtw_divergence",
 ]

@@ -1,4 +1,4 @@
-"""The distances: thin functions over the distribution of paths.
+"""`align` and its result; `dtw`, `soft_dtw`, `soft_dtw_divergence` and `euclidean`.
 
 All are sums of **squared** Euclidean differences along the path (no root is taken unless ``squared=False`` is offered
 and given), and are not divided by the length unless ``normalize`` says so.
@@ -13,18 +13,25 @@ from torch import Tensor
 from udtw import inputs
 from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError
-from udtw.inputs import ArrayLike, Form
-from udtw.kernels import backends, memory_estimate
-from udtw.kernels.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem
+from udtw.inputs import ArrayLike
+from udtw.kernels import memory_estimate
+from udtw.kernels.backends import choose
 from udtw.lazy import lazy
-from udtw.prepare import for_kernels, prepare, self_pair, without_autocast
+from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, make_problem, without_autocast
 
 NORMALIZE = (None, "length", "path")
+DISTANCES = ("expected", "soft_min")
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What `align` found. Everything is differentiable; matrices are made when first asked for."""
+    """What `align` found. Everything is differentiable; matrices are made when they are first needed.
+
+    >>> import udtw
+    >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
+    >>> a.coupling.shape, a.paths.mode()[0].tolist()
+    ((3, 3), [[0, 0], [1, 0], [2, 1], [2, 2]])
+    """
 
     distance: Any
     """``d² = E[C]``, (B,); with ``distance="soft_min"`` the soft-min instead; debiased or normalised if so asked."""
@@ -32,41 +39,30 @@ class Alignment:
     """``Ω = E[log Σ]``, (B,), normalised like the distance."""
     loss: Any
     """``d² + βΩ + λΩ'``, (B,)."""
-    _problem: Problem
-    _form: Form
-    _backend: str
+    paths: PathDistribution
+    """The distribution over alignment paths."""
 
     @lazy
     def variance(self) -> Any:
         """``Σ`` (B, N, M)."""
-        memory_estimate.refuse_cost_matrix(self._problem)
-        variance = self._problem.pair_variance()
+        problem = self.paths._problem
+        memory_estimate.refuse_cost_matrix(problem)
+        variance = problem.pair_variance()
         if variance is None:
-            variance = self._problem.main.new_ones(self._problem.shape)
-        return self._form.restore(variance)
+            variance = problem.main.new_ones(problem.shape)
+        return self.paths._form.restore(variance)
 
     @property
     def step_variances(self) -> tuple[Any, Any]:
         """``σ²`` of the steps of x (B, N) and of y (B, M) as they were given; None for both if they were not."""
-        x, y = self._problem.var_x, self._problem.var_y
-        return None if x is None else self._form.restore(x), None if y is None else self._form.restore(y)
+        given = self.paths._problem.var_x, self.paths._problem.var_y
+        x, y = (None if one is None else self.paths._form.restore(one) for one in given)
+        return x, y
 
-    @lazy
-    def _weighted_cost(self) -> Tensor:
-        memory_estimate.refuse_cost_matrix(self._problem)
-        return self._problem.weighted_cost()
-
-    @lazy
+    @property
     def cost(self) -> Any:
         """``C = D / Σ`` (B, N, M)."""
-        return self._form.restore(self._weighted_cost)
-
-    @lazy
-    def paths(self) -> PathDistribution:
-        """The distribution over alignment paths."""
-        p = self._problem
-        plain = Problem(gamma=p.gamma, lengths=p.lengths, band=p.band, cost=self._weighted_cost)
-        return PathDistribution._of(plain, self._form, self._backend)
+        return self.paths._form.restore(self.paths._cost)
 
     @property
     def coupling(self) -> Any:
@@ -128,9 +124,18 @@ def align(
     -------
     Alignment
         With ``distance``, ``regularizer``, ``loss``, ``coupling``, ``variance``, ``cost`` and ``paths``.
+
+    Examples
+    --------
+    >>> import udtw
+    >>> x, y = [0.0, 1.0, 2.0, 1.0], [0.0, 1.0, 1.0, 2.0, 1.0]
+    >>> noisy = [1.0, 1.0, 4.0, 1.0]  # the third step of x is less reliable
+    >>> a = udtw.align(x, y, noisy, gamma=0.1)
+    >>> round(float(a.distance), 3), round(float(a.regularizer), 3)
+    (0.071, 0.943)
     """
-    if distance not in ("expected", "soft_min"):
-        raise OptionError(f"distance must be 'expected' or 'soft_min'; got {distance!r}.")
+    if distance not in DISTANCES:
+        raise OptionError(f"distance must be one of {DISTANCES}; got {distance!r}.")
     if normalize not in NORMALIZE:
         raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
     if debias and (cost is not None or variance is not None):
@@ -139,10 +144,11 @@ def align(
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
     with without_autocast(x if cost is None else cost):
-        problem, form, backend = prepare(
-            x, y, var_x=var_x, var_y=var_y, variance=variance, cost=cost, gamma=gamma, lengths_x=lengths_x,
-            lengths_y=lengths_y, band=band, backend=backend,
+        paths = _paths(
+            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), band=band, backend=backend,
+            var_x=var_x, var_y=var_y, variance=variance, cost=cost,
         )  # fmt: skip
+        problem, form = paths._problem, paths._form
         wanted = [COST] if distance == "expected" else []
         if problem.uncertain:
             wanted.append(LOG_VARIANCE)
@@ -150,34 +156,53 @@ def align(
                 wanted.append(DEVIATION)
         if normalize == "path":
             wanted.append(ONE)
-        first = 1 if distance == "expected" else 0
-        usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
 
-        def terms(p: Problem) -> tuple[dict[int, Tensor], Tensor | None]:
+        def terms(paths: PathDistribution) -> tuple[dict[int, Tensor], Tensor | None]:
             """Expectations by field, and their sum where the kernel has made it already."""
-            p, loss = for_kernels(p), None
-            if backend == "numba" and wanted == usual and backends.expects_usual_gradient(p, beta):
-                loss, *means = backends.loss_terms(p, float(beta))
-                found = dict(zip(wanted, means, strict=False))
+            fused = paths._loss_terms(wanted, float(beta))
+            if fused is None:
+                soft_min, found = paths._soft_min_and_means(wanted)
+                found.setdefault(COST, soft_min)
+                loss = None
             else:
-                columns = backends.sums(p, wanted, backend).unbind(1)
-                found = dict(zip(wanted, columns[1:], strict=True))
-                found[COST] = columns[first]
+                loss, found = fused
             if normalize is not None:
-                size = found[ONE] if normalize == "path" else p.lengths.amax(0)
+                size = found[ONE] if normalize == "path" else paths._problem.lengths.amax(0)
                 found, loss = {which: value / size for which, value in found.items()}, None
             return found, loss
 
-        found, loss = terms(problem)
+        found, loss = terms(paths)
         total = found[COST]
         if debias:
-            total = total - 0.5 * sum(terms(self_pair(problem, side))[0][COST] for side in ("x", "y"))
+            selves = [PathDistribution._of(problem.self_pair(side), form, paths._backend) for side in ("x", "y")]
+            total = total - 0.5 * sum(terms(one)[0][COST] for one in selves)
         omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
         if loss is None or debias or isinstance(beta, Tensor):
             loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
         if DEVIATION in found:
             loss = loss + lam * found[DEVIATION]
-    return Alignment(form.restore(total), form.restore(omega), form.restore(loss), problem, form, backend)
+    return Alignment(form.restore(total), form.restore(omega), form.restore(loss), paths)
+
+
+def _paths(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    gamma: Any = 1.0,
+    lengths: tuple[Any, Any] = (None, None),
+    band: Any = None,
+    backend: str = "auto",
+    **given: ArrayLike,
+) -> PathDistribution:
+    """The distribution over paths that the arguments of `align` describe; ``given`` as in `udtw.inputs.pair`."""
+    tensors, form = inputs.pair(x, y, **given)
+    problem = make_problem(tensors, gamma, lengths, band)
+    chosen = choose(backend, problem.main)
+    if any(one is not None for one in lengths):
+        if problem.cost is not None or problem.variance is not None:
+            memory_estimate.refuse_copies(problem)
+        problem = problem.without_padding()
+    return PathDistribution._of(problem, form, chosen)
 
 
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
@@ -185,6 +210,9 @@ def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | N
 
     Can be negative, and is not zero for equal series; see `soft_dtw_divergence`.
     ``options`` are those of `align`: lengths, band, cost, backend, and variances if wanted.
+
+    >>> round(float(soft_dtw([0.0, 1.0, 2.0], [0.0, 2.0], gamma=0.1)), 3)
+    0.861
     """
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, normalize=normalize, **options).distance
 
@@ -192,7 +220,11 @@ def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | N
 def soft_dtw_divergence(
     x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any
 ) -> Any:
-    """``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,): non-negative, zero for equal series."""
+    """``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,): non-negative, zero for equal series.
+
+    >>> float(soft_dtw_divergence([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]))
+    0.0
+    """
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, debias=True, normalize=normalize, **options).distance
 
 
@@ -201,27 +233,43 @@ def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | No
 
     Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
     those of `align`: lengths, band, cost, variances, backend.
+
+    >>> float(dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
+    1.0
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
+    lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
     with without_autocast(x if options.get("cost") is None else options["cost"]):
-        problem, form, backend = prepare(x, y, **options)
-        value = backends.dtw(for_kernels(problem), backend)
+        paths = _paths(x, y, lengths=lengths, **options)
+        value = paths._backend.dtw(paths._for_kernels)
         if normalize == "length":
-            value = value / problem.lengths.amax(0)
-        return form.restore(value if squared else value.clamp_min(0).sqrt())
+            value = value / paths._problem.lengths.amax(0)
+        return paths._form.restore(value if squared else value.clamp_min(0).sqrt())
 
 
 def euclidean(
-    x: ArrayLike, y: ArrayLike, *, squared: bool = True, lengths_x: Any = None, lengths_y: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    squared: bool = True,
+    lengths_x: Any = None,
+    lengths_y: Any = None,
     normalize: str | None = None,
-) -> Any:  # fmt: skip
-    """``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``."""
+) -> Any:
+    """``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``.
+
+    ``normalize="length"`` divides by the number of steps. This is what "euclidean" means everywhere in udtw.
+
+    >>> float(euclidean([0.0, 1.0], [0.0, 3.0]))
+    4.0
+    """
     if normalize not in (None, "length"):
         raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    problem, form, _ = prepare(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
-    assert problem.x is not None, "_prepare was given sequences"
-    assert problem.y is not None, "_prepare was given sequences"
+    paths = _paths(x, y, lengths=(lengths_x, lengths_y))
+    problem = paths._problem
+    assert problem.x is not None, "_paths was given sequences"
+    assert problem.y is not None, "_paths was given sequences"
     same_padding = problem.x.shape[1] == problem.y.shape[1]
     if not same_padding or (inputs.visible(problem.lengths) and bool((problem.lengths[0] != problem.lengths[1]).any())):
         raise LengthError(
@@ -233,4 +281,4 @@ def euclidean(
     value = (problem.x - problem.y).square().sum((1, 2))
     if normalize == "length":
         value = value / problem.lengths[0]
-    return form.restore(value if squared else value.sqrt())
+    return paths._form.restore(value if squared else value.sqrt())

@@ -9,10 +9,12 @@ from torch import Tensor
 from udtw import inputs, prior
 from udtw.errors import LengthError, PathError, ShapeError
 from udtw.inputs import ArrayLike, Form
-from udtw.kernels import backends
-from udtw.kernels.problem import COST, Problem
+from udtw.kernels import memory_estimate
+from udtw.kernels.backends import choose
+from udtw.kernels.base import Backend
 from udtw.lazy import lazy
 from udtw.path_sampling import walk_back, walk_choices
+from udtw.problem import COST, LOG_VARIANCE, Problem, make_problem
 
 
 class PathDistribution:
@@ -43,40 +45,59 @@ class PathDistribution:
         backend: str = "auto",
     ):
         tensor, single = inputs.matrix("cost", cost)
-        count, rows, columns = tensor.shape
-        first, second = _both_lengths(lengths, count)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
-        self._backend = backends.choose(backend, tensor)
-        self._problem = Problem(
-            gamma=inputs.gamma(gamma, count, tensor),
-            lengths=torch.stack(
-                [
-                    inputs.lengths("lengths_x", first, count, rows, tensor.device),
-                    inputs.lengths("lengths_y", second, count, columns, tensor.device),
-                ]
-            ),
-            band=prior.parse(band, count, rows, columns, tensor.device),
-            cost=tensor,
-        )
-        if inputs.visible(self._problem.lengths):
-            inputs.check_lengths(self._problem.lengths, rows, columns)
+        self._backend = choose(backend, tensor)
+        self._problem = make_problem({"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band)
 
     @classmethod
-    def _of(cls, problem: Problem, form: Form, backend: str) -> "PathDistribution":
-        """From parts that are already validated."""
+    def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
+        """From parts that are already validated; the matrix C is made only if a question needs it."""
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
         return self
 
     @lazy
+    def _matrix(self) -> Problem:
+        """The problem described by its cost matrix C alone."""
+        if self._problem.cost is not None and not self._problem.uncertain:
+            return self._problem
+        memory_estimate.refuse_cost_matrix(self._problem)
+        return self._problem.as_matrix()
+
+    @property
+    def _cost(self) -> Tensor:
+        return self._matrix.main
+
+    def _soft_min_and_means(self, wanted: list[int]) -> tuple[Tensor, dict[int, Tensor]]:
+        """soft_min (B,), and E[F] (B,) of built-in fields F by number, without a matrix if the backend can."""
+        soft_min, *means = self._backend.sums(self._for_kernels, wanted).unbind(1)
+        return soft_min, dict(zip(wanted, means, strict=True))
+
+    def _loss_terms(self, wanted: list[int], beta: float) -> tuple[Tensor, dict[int, Tensor]] | None:
+        """``E[C] + β E[log Σ]`` and both terms, with their gradient already computed; None if that saves no time."""
+        usual = [COST, LOG_VARIANCE] if self._problem.uncertain else [COST]
+        found = self._backend.loss_terms(self._for_kernels, beta) if wanted == usual else None
+        return None if found is None else (found[0], dict(zip(usual, found[1:], strict=False)))
+
+    @lazy
+    def _for_kernels(self) -> Problem:
+        if self._problem.x is not None and not self._problem.few_features:
+            memory_estimate.refuse_cost_matrix(self._problem)
+        return self._problem.with_cost_of_many_features()
+
+    @lazy
     def soft_min(self) -> Any:
         """``−γ log Z``, (B,): the soft-DTW value of the cost."""
-        return self._form.restore(backends.sums(self._problem, [], self._backend)[:, 0])
+        return self._form.restore(self._soft_min)
+
+    @lazy
+    def _soft_min(self) -> Tensor:
+        return self._backend.sums(self._matrix, [])[:, 0]
 
     @lazy
     def coupling(self) -> Any:
         """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
-        return self._form.restore(backends.coupling(self._problem, self._backend))
+        return self._form.restore(self._backend.coupling(self._matrix))
 
     @lazy
     def entropy(self) -> Any:
@@ -84,9 +105,9 @@ class PathDistribution:
 
         The difference is taken in float64, where it does not cancel.
         """
-        cost, gamma = self._problem.main.double(), self._problem.gamma.double()
-        values = backends.sums(self._problem.replace(cost=cost, gamma=gamma), [COST], self._backend)
-        return self._form.restore(((values[:, 1] - values[:, 0]) / gamma).to(self._problem.main.dtype))
+        cost, gamma = self._cost.double(), self._problem.gamma.double()
+        values = self._backend.sums(self._matrix.replace(cost=cost, gamma=gamma), [COST])
+        return self._form.restore(((values[:, 1] - values[:, 0]) / gamma).to(self._cost.dtype))
 
     def expect(self, *fields: ArrayLike) -> Any:
         """``E[F] = Σ_mn π*_mn F_mn``, (B,), for each field F (B, N, M); a tuple if there are several.
@@ -98,13 +119,12 @@ class PathDistribution:
         tensors = []
         for number, field in enumerate(fields):
             tensor, _ = inputs.matrix(f"field {number}", field)
-            if tensor.shape[1:] != self._problem.main.shape[1:] or tensor.shape[0] not in (1, self._problem.shape[0]):
+            if tensor.shape[1:] != self._cost.shape[1:] or tensor.shape[0] not in (1, self._cost.shape[0]):
                 raise ShapeError(
-                    f"field {number} must have the cost's shape {tuple(self._problem.main.shape)}; got "
-                    f"{tuple(tensor.shape)}."
+                    f"field {number} must have the cost's shape {tuple(self._cost.shape)}; got {tuple(tensor.shape)}."
                 )
-            tensors.append(tensor.to(self._problem.main).expand_as(self._problem.main))
-        means = backends.expectations(self._problem, tensors, self._backend).unbind(1)
+            tensors.append(tensor.to(self._cost).expand_as(self._cost))
+        means = self._backend.expectations(self._matrix, tensors).unbind(1)
         results = tuple(self._form.restore(mean) for mean in means)
         return results[0] if len(results) == 1 else results
 
@@ -113,7 +133,7 @@ class PathDistribution:
 
         Ties go to the diagonal step, then to the step along x.
         """
-        _, choice = backends.least_cost(self._problem, self._backend, with_choice=True)
+        _, choice = self._backend.least_cost(self._matrix, with_choice=True)
         return [self._form_path(path) for path in walk_choices(choice, self._problem.lengths)]
 
     def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
@@ -126,7 +146,7 @@ class PathDistribution:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        transitions = backends.transitions(self._problem, self._backend)
+        transitions = self._backend.transitions(self._matrix)
         drawn = [
             [self._form_path(path) for path in paths]
             for paths in walk_back(transitions, self._problem.lengths, k, generator)
@@ -152,12 +172,8 @@ class PathDistribution:
         i, j = self._checked_path(b, path).unbind(1)
         allowed = self._admissible[b, i, j].all()
         gamma = self._problem.gamma[b]
-        value = (self._soft_min[b] - self._problem.main[b, i, j].sum()) / gamma
+        value = (self._soft_min[b] - self._cost[b, i, j].sum()) / gamma
         return torch.where(allowed, value, -torch.inf)
-
-    @lazy
-    def _soft_min(self) -> Tensor:
-        return backends.sums(self._problem, [], self._backend)[:, 0]
 
     @lazy
     def _admissible(self) -> Tensor:
@@ -183,7 +199,7 @@ class PathDistribution:
                 f"A path moves by [1, 0], [0, 1] or [1, 1]; step {at} goes from {cells[at].tolist()} to "
                 f"{cells[at + 1].tolist()}."
             )
-        return cells.to(self._problem.main.device)
+        return cells.to(self._cost.device)
 
     def _form_path(self, path: Tensor) -> Any:
         return path.numpy() if self._form.numpy else path

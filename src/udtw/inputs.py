@@ -1,7 +1,9 @@
-"""The only gate for user input: shapes, types and values are checked here, kernels never check.
+"""The only gate for user input: shapes, types and values are checked here; kernels never check.
 
-Value checks need to look at data. Where that is impossible (inside torch.compile or torch.func.vmap) they are left to
-the compiled operators, which call the same functions.
+First pairs of sequences (arrays or tensors), then collections of series of different lengths (`load_series`).
+
+Checks of values must read the data. Inside torch.compile or torch.func.vmap that is impossible; there the compiled
+operators call the same functions when they run.
 """
 
 from collections.abc import Sequence
@@ -12,28 +14,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import GammaError, LengthError, NonFiniteError, RangeError, ShapeError, VarianceError
+from udtw.errors import (
+    GammaError,
+    LengthError,
+    NonFiniteError,
+    OptionError,
+    RangeError,
+    ShapeError,
+    VarianceError,
+)
 
 ArrayLike = Any
 FLOATS = (torch.float32, torch.float64)
+NAN_POLICIES = ("raise", "omit")
 
 
 @dataclass(frozen=True)
 class Form:
-    """In which form the user's arrays came, and results go back: NumPy or torch, one pair or a batch."""
+    """The form of the user's arrays, in which results are returned: NumPy or torch, one pair or a batch."""
 
     numpy: bool
     single: bool
 
     def restore(self, result: Tensor) -> Any:
-        """Drop the batch axis of a single pair; hand NumPy back to who brought NumPy."""
+        """The result without the batch axis for a single pair, as NumPy if the input was NumPy."""
         if self.single:
             result = result.squeeze(0)
         return result.detach().numpy()[()] if self.numpy else result
 
 
 def visible(*tensors: Tensor | None) -> bool:
-    """Whether the values can be looked at now."""
+    """Whether the values can be read now (not while tracing or under vmap)."""
     if torch.compiler.is_compiling():
         return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
@@ -41,7 +52,7 @@ def visible(*tensors: Tensor | None) -> bool:
 
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
-    """A floating-point tensor; half precision and integers become what is computed in."""
+    """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
@@ -124,10 +135,62 @@ def step_variance(name: str, value: ArrayLike | None, steps: int) -> Tensor | No
         tensor = tensor[None]
     if tensor.ndim != 2 or tensor.shape[1] != steps:
         raise ShapeError(
-            f"{name} must hold one variance a step, shape ({steps},) or (B, {steps}); got {tuple(tensor.shape)}. "
+            f"{name} must hold one variance per step, shape ({steps},) or (B, {steps}); got {tuple(tensor.shape)}. "
             "Variances of matches, (B, N, M), go to variance=."
         )
     return tensor
+
+
+def pair(
+    x: ArrayLike,
+    y: ArrayLike,
+    var_x: ArrayLike | None = None,
+    var_y: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+) -> tuple[dict[str, Tensor | None], Form]:
+    """Tensors of one dtype and batch size by name ("x", "y" or "cost", and the variances), and the caller's `Form`.
+
+    If only one of ``var_x`` and ``var_y`` is given, the other is 1.
+    """
+    if variance is not None and (var_x is not None or var_y is not None):
+        raise OptionError("Give either var_x / var_y (one variance per step) or variance (one per match), not both.")
+    tensors: dict[str, Tensor | None] = {}
+    if cost is not None:
+        if x is not None or y is not None:
+            raise OptionError("Give either x and y or a ready-made cost, not both; with cost= pass x=None, y=None.")
+        main, single = matrix("cost", cost)
+        tensors["cost"] = main
+        rows, columns = main.shape[1:]
+    else:
+        if x is None or y is None:
+            raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
+        (first, single_x), (second, single_y) = sequence("x", x), sequence("y", y)
+        tensors |= {"x": first, "y": second}
+        if first.shape[2] != second.shape[2]:
+            raise ShapeError(
+                "x and y must have the same number of features; got shapes "
+                f"{tuple(first.shape)} and {tuple(second.shape)} as (B, N, d)."
+            )
+        single = single_x and single_y
+        rows, columns = first.shape[1], second.shape[1]
+    tensors["var_x"] = step_variance("var_x", var_x, rows)
+    tensors["var_y"] = step_variance("var_y", var_y, columns)
+    if variance is not None:
+        joint, _ = matrix("variance", variance)
+        tensors["variance"] = joint
+        if tuple(joint.shape[1:]) != (rows, columns):
+            raise ShapeError(
+                f"variance must have one entry per match, shape ({rows}, {columns}) or (B, {rows}, {columns}); got "
+                f"{tuple(joint.shape)}."
+            )
+    tensors = same_batch(common(tensors))
+    main = tensors["x" if cost is None else "cost"]  # type: ignore[assignment]
+    for name, other, steps in (("var_x", "var_y", rows), ("var_y", "var_x", columns)):
+        if tensors[name] is None and tensors[other] is not None:
+            tensors[name] = main.new_ones((main.shape[0], steps))
+    numpy = not isinstance(x if cost is None else cost, Tensor)
+    return tensors, Form(numpy=numpy, single=single and main.shape[0] == 1)
 
 
 def lengths(name: str, value: ArrayLike | None, count: int, padded: int, device: torch.device) -> Tensor:
@@ -158,7 +221,7 @@ def both_lengths(
 
 def check_lengths(both: Tensor, rows: int, columns: int) -> None:
     """``both`` (2, B) must lie within the padded sizes."""
-    if both.device.type == "cpu":  # a quick look; NumPy is faster than torch on a handful of numbers
+    if both.device.type == "cpu":  # NumPy is faster than torch on a handful of numbers
         x, y = both.numpy()
         if x.size == 0 or (both.numpy().min() >= 1 and x.max() <= rows and y.max() <= columns):
             return
@@ -197,6 +260,7 @@ def _gamma_message(number: float) -> str:
 
 
 def check_gamma(tensor: Tensor) -> None:
+    """Raise `GammaError` unless every γ is a positive finite number."""
     if tensor.device.type == "cpu":  # as in `check_lengths`
         values = tensor.detach().numpy()
         if values.size == 0 or (values.min() > 0 and values.max() < np.inf):
@@ -211,7 +275,7 @@ def _first_bad(bad: Tensor) -> tuple[int, ...]:
 
 
 def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None) -> None:
-    """``inside`` marks the real part of a padded tensor, (B, N) or (B, N, M)."""
+    """Raise `NonFiniteError` for NaN or infinity; ``inside`` (B, N) or (B, N, M) marks what is not padding."""
     if tensor is None:
         return
     bad = ~torch.isfinite(tensor)
@@ -226,6 +290,7 @@ def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None)
 
 
 def check_variance(name: str, tensor: Tensor | None, inside: Tensor | None = None) -> None:
+    """Raise `VarianceError` unless every variance inside the lengths is positive and finite."""
     if tensor is None:
         return
     bad = ~((tensor > 0) & torch.isfinite(tensor))
@@ -239,6 +304,13 @@ def check_variance(name: str, tensor: Tensor | None, inside: Tensor | None = Non
         )
 
 
+def inside(lengths: Tensor, rows: int, columns: int, with_grid: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Masks of what is not padding: (B, N), (B, M) and, if wanted, (B, N, M)."""
+    in_x = torch.arange(rows, device=lengths.device) < lengths[0, :, None]
+    in_y = torch.arange(columns, device=lengths.device) < lengths[1, :, None]
+    return in_x, in_y, in_x[:, :, None] & in_y[:, None, :] if with_grid else None
+
+
 def check_values(
     values: dict[str, Tensor | None],
     variances: dict[str, Tensor | None],
@@ -248,14 +320,10 @@ def check_values(
     fields: Sequence[Tensor] = (),
 ) -> None:
     """Raise a named error for the first value inside the lengths that is not usable."""
-    device = both_lengths.device
-    in_x = torch.arange(rows, device=device) < both_lengths[0, :, None]
-    in_y = torch.arange(columns, device=device) < both_lengths[1, :, None]
-    region = {"x": in_x, "var_x": in_x, "y": in_y, "var_y": in_y}
     given = {name for name, tensor in (values | variances).items() if tensor is not None}
-    grid = None
-    if fields or not given <= region.keys():  # sequences alone need no (B, N, M) memory
-        grid = in_x[:, :, None] & in_y[:, None, :]
+    matrices = bool(fields) or not given <= {"x", "y", "var_x", "var_y"}  # sequences alone need no (B, N, M) memory
+    in_x, in_y, grid = inside(both_lengths, rows, columns, matrices)
+    region = {"x": in_x, "var_x": in_x, "y": in_y, "var_y": in_y}
     for name, tensor in values.items():
         check_finite(name, tensor, region.get(name, grid))
     for name, tensor in variances.items():
@@ -265,7 +333,134 @@ def check_values(
 
 
 def range_error(dtype: torch.dtype) -> RangeError:
+    """The error for costs whose path sums overflow ``dtype``."""
     return RangeError(
         f"Costs divided by gamma or by the variance, summed along a path, do not fit {dtype}. Use float64, rescale the "
         "data (z-normalise), or choose a larger gamma."
     )
+
+
+@dataclass(frozen=True)
+class SeriesSet:
+    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) one-padded or None."""
+
+    values: np.ndarray
+    lengths: np.ndarray
+    variances: np.ndarray | None
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    def __getitem__(self, index: np.ndarray) -> "SeriesSet":
+        """The chosen series."""
+        variances = None if self.variances is None else self.variances[index]
+        return SeriesSet(self.values[index], self.lengths[index], variances)
+
+    def rows(self) -> list[np.ndarray]:
+        """The series without padding, (T_i, d) each."""
+        return self._unpadded(self.values)
+
+    def variance_rows(self) -> list[np.ndarray] | None:
+        """Their variances without padding, (T_i,) each, if there are any."""
+        return None if self.variances is None else self._unpadded(self.variances)
+
+    def _unpadded(self, padded: np.ndarray) -> list[np.ndarray]:
+        return [row[:length] for row, length in zip(padded, self.lengths, strict=True)]
+
+    def with_variances(self, variances: np.ndarray | None) -> "SeriesSet":
+        return SeriesSet(self.values, self.lengths, variances)
+
+    def astype(self, dtype: np.dtype) -> "SeriesSet":
+        variances = None if self.variances is None else self.variances.astype(dtype, copy=False)
+        return SeriesSet(self.values.astype(dtype, copy=False), self.lengths, variances)
+
+    def with_unit_variances(self) -> "SeriesSet":
+        if self.variances is not None:
+            return self
+        return SeriesSet(self.values, self.lengths, np.ones(self.values.shape[:2], self.values.dtype))
+
+
+def load_series(name: str, data: Any, variances: Any = None, nan_policy: str = "raise") -> SeriesSet:
+    """A `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
+
+    A step with a missing value (NaN) in any feature is an error, or is left out if ``nan_policy`` is "omit". The given
+    arrays are not modified.
+    """
+    if nan_policy not in NAN_POLICIES:
+        raise OptionError(f"nan_policy must be one of {NAN_POLICIES}; got {nan_policy!r}.")
+    series = [_one_series(f"{name}[{i}]", item) for i, item in enumerate(_items(name, data))]
+    if not series:
+        raise LengthError(f"{name} is empty; at least one series is needed.")
+    if variances is not None:
+        noise = [_as_numpy(item) for item in variances]
+        if len(noise) != len(series):
+            raise ShapeError(f"The variances of {name} must be one array per series: {len(series)}; got {len(noise)}.")
+    kept = []
+    for i, steps in enumerate(series):
+        keep = ~np.isnan(steps).any(axis=1) if nan_policy == "omit" else np.ones(len(steps), bool)
+        _check_series(f"{name}[{i}]", steps, keep)
+        if variances is not None:
+            _check_variances(f"variances of {name}[{i}]", noise[i], keep)
+        kept.append(keep)
+    return _pad(series, kept, None if variances is None else noise)
+
+
+def _items(name: str, data: Any) -> Any:
+    if isinstance(data, list | tuple):
+        return data
+    array = _as_numpy(data)
+    if array.ndim not in (2, 3):
+        raise ShapeError(
+            f"{name} must be an array (n, T) or (n, T, d), or a list of arrays (T,) or (T, d); got shape {array.shape}."
+        )
+    return array
+
+
+def _as_numpy(data: Any) -> np.ndarray:
+    return data.detach().cpu().numpy() if isinstance(data, Tensor) else np.asarray(data)
+
+
+def _one_series(name: str, item: Any) -> np.ndarray:
+    array = _as_numpy(item)
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
+        raise ShapeError(f"{name} must be a real array (T,) or (T, d); got dtype {array.dtype}, shape {array.shape}.")
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _check_series(name: str, steps: np.ndarray, keep: np.ndarray) -> None:
+    if steps.shape[1] == 0 or not keep.any():
+        raise LengthError(f"{name} has no step with a value; got shape {steps.shape}. Leave it out.")
+    bad = ~np.isfinite(steps[keep])
+    if bad.any():
+        where = np.flatnonzero(keep)[np.argwhere(bad)[0, 0]]
+        raise NonFiniteError(
+            f"{name} holds {steps[where].tolist()} at step {where}; {int(bad.sum())} value(s) are NaN or infinite. "
+            "Fill them, or pass nan_policy='omit' to leave out steps with NaN."
+        )
+
+
+def _check_variances(name: str, noise: np.ndarray, keep: np.ndarray) -> None:
+    if noise.shape != keep.shape:
+        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}; got {noise.shape}.")
+    bad = ~((noise > 0) & np.isfinite(noise)) & keep
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise VarianceError(f"{name} is {noise[at]} at step {at}, but a variance must be a positive finite number.")
+
+
+def _pad(series: list[np.ndarray], kept: list[np.ndarray], noise: list[np.ndarray] | None) -> SeriesSet:
+    features = {steps.shape[1] for steps in series}
+    if len(features) > 1:
+        raise ShapeError(f"All series must have the same number of features; got {sorted(features)}.")
+    lengths = np.array([int(keep.sum()) for keep in kept])
+    dtype = np.result_type(*{steps.dtype for steps in series}, *({n.dtype for n in noise} if noise else ()))
+    dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+    values = np.zeros((len(series), int(lengths.max()), features.pop()), dtype)
+    variances = None if noise is None else np.ones(values.shape[:2], dtype)
+    for i, (steps, keep) in enumerate(zip(series, kept, strict=True)):
+        values[i, : lengths[i]] = steps[keep]
+        if variances is not None and noise is not None:
+            variances[i, : lengths[i]] = noise[i][keep]
+    return SeriesSet(values, lengths, variances)

@@ -8,12 +8,14 @@ import numpy as np
 import torch
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
-from udtw.pairwise import METRICS, pairwise
+from udtw.metrics import IGNORABLE, Metric, get_metric
+from udtw.pairwise import pairwise
 
 __all__ = ["DistanceFunction", "dissimilarity", "distance_function"]
 
 LAYOUTS = ("time_first", "channels_first")
-OPTIONS = ("gamma", "beta", "lam", "band", "squared", "normalize", "nan_policy", "backend")
+OPTIONS = ("nan_policy", "backend")
+"""Options of `udtw.pairwise` beside the parameters of the metric."""
 ROUNDING = 1e-5
 """A negative entry of at most this share of the largest one is rounding of float32."""
 
@@ -22,7 +24,7 @@ ROUNDING = 1e-5
 class DistanceFunction:
     """A distance as a function of two series that returns a float; made by `distance_function`. Can be pickled."""
 
-    metric: str = "udtw"
+    metric: str | Metric = "udtw"
     layout: str = "time_first"
     sigma: Callable[[Any], Any] | None = None
     options: tuple[tuple[str, Any], ...] = ()
@@ -53,30 +55,35 @@ class DistanceFunction:
 
 
 def distance_function(
-    metric: str = "udtw", *, layout: str = "time_first", sigma: Callable[[Any], Any] | None = None, **options: Any
+    metric: str | Metric = "udtw",
+    *,
+    layout: str = "time_first",
+    sigma: Callable[[Any], Any] | None = None,
+    **options: Any,
 ) -> DistanceFunction:
     """A function of two arrays → float, for libraries that take a callable as their metric.
 
     Parameters
     ----------
-    metric : "euclidean", "dtw", "soft_dtw", "soft_dtw_divergence" or "udtw"
+    metric : str or Metric
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
     layout : "time_first" or "channels_first"
         How a 2-D series comes: (T, d) as in tslearn and here, or (d, T) as in aeon.
     sigma : callable, optional
         For "udtw": variances σ² (T,) of a series (T, d), for example a trained `udtw.nn.SigmaNet`. A torch module
         gets a tensor, any other function an array.
-    options : gamma, beta, lam, band, squared, normalize, nan_policy, backend
+    options : parameters of the metric, nan_policy, backend
         As in `udtw.pairwise`, whose numbers these are. For many pairs `pairwise` itself is much faster.
     """
-    if metric not in METRICS:
-        raise OptionError(f"metric must be one of {METRICS}; got {metric!r}.")
+    chosen = get_metric(metric)
     if layout not in LAYOUTS:
         raise OptionError(f"layout must be one of {LAYOUTS}; got {layout!r}.")
-    unknown = sorted(set(options) - set(OPTIONS))
+    known = (*IGNORABLE, *chosen.params, *OPTIONS)
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(f"distance_function knows the options {OPTIONS}; got {unknown}.")
-    if sigma is not None and metric != "udtw":
-        raise OptionError(f"sigma belongs to metric='udtw'; got metric={metric!r}.")
+        raise OptionError(f"distance_function knows the options {known}; got {unknown}.")
+    if sigma is not None and not chosen.uncertain:
+        raise OptionError(f"sigma belongs to metrics with variances, such as 'udtw'; got metric={chosen.name!r}.")
     return DistanceFunction(metric, layout, sigma, tuple(sorted(options.items())))
 
 
@@ -99,7 +106,7 @@ def dissimilarity(distances: Any) -> np.ndarray:
     if least < -ROUNDING * largest:
         raise OptionError(
             f"Without its bias the least entry is {least:.4g}, so this is no dissimilarity. Use "
-            "metric='soft_dtw_divergence', a smaller gamma, or metric='dtw'."
+            "a debiased metric such as the soft-DTW divergence, a smaller gamma, or metric='dtw'."
         )
     np.fill_diagonal(table, 0)
     return np.maximum(table, 0)

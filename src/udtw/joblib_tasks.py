@@ -1,6 +1,7 @@
 """Independent tasks on the joblib backend that the user has chosen: other processes, or other machines (Dask)."""
 
 import itertools
+import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -90,6 +91,22 @@ def _run(number: int, function: Callable[..., Any], arguments: tuple) -> tuple[i
     except Exception as error:
         error.add_note("In a worker:\n" + traceback.format_exc())
         return number, None, error
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` means: None is 1, −1 all cores."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0 or n_jobs < -available_cores():
+        raise OptionError(f"n_jobs must be a positive number of threads, or -1 for all cores; got {n_jobs}.")
+    return n_jobs if n_jobs > 0 else available_cores() + 1 + n_jobs
 
 
 def check_jobs(n_jobs: Any) -> None:

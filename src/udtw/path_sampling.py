@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-CORNER, UP, LEFT = 0, 1, 2
+from udtw.prior import LEFT, UP
 
 
 def walk_choices(choice: Tensor, lengths: Tensor) -> list[Tensor]:

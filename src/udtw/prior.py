@@ -19,6 +19,10 @@ from torch import Tensor
 
 from udtw.errors import BandError
 
+STEPS = ((1, 1), (1, 0), (0, 1))
+"""The steps of a path."""
+CORNER, UP, LEFT = range(3)
+"""Which of `STEPS` led to a cell, that is, from where it was reached. Ties go to the first."""
 NONE, RADIUS, FRACTION, ITAKURA, MASK = range(5)
 ITAKURA_SLOPE = 2.0
 _CHOICES = "A band is an int radius, a float fraction of the shorter length, 'itakura', or a boolean (N, M) mask."

@@ -13,10 +13,12 @@ import torch
 import udtw
 from tests.kernels.cpu.test_memory import GuardedScratch
 from tests.problems import Case, make_case
+from udtw.align import _paths
 from udtw.kernels import backends
+from udtw.kernels.base import Backend
 from udtw.kernels.cpu import launch, work_queue
-from udtw.kernels.problem import DEVIATION, LOG_VARIANCE, ONE
-from udtw.prepare import prepare
+from udtw.kernels.cpu.backend import can_fuse
+from udtw.problem import DEVIATION, LOG_VARIANCE, ONE, Problem
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -41,6 +43,14 @@ PROBLEMS = {
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
     "more than a pack": {"count": 17, "rows": 3},
 }
+
+
+def backend(name: str) -> Backend:
+    return backends.choose(name, torch.zeros(1))
+
+
+def asked_for(x, y, lengths_x=None, lengths_y=None, **options) -> Problem:
+    return _paths(x, y, lengths=(lengths_x, lengths_y), **options)._problem
 
 
 def problem(name: str) -> Case:
@@ -101,12 +111,12 @@ def test_dtw_and_its_gradient(name):
     case = problem(name)
     options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
     both = []
-    for backend in ("numba", "portable"):
+    for one in ("numba", "portable"):
         leaves = {k: v.clone().requires_grad_() for k, v in case.tensors.items() if k != "gamma"}
         arguments = {"x": None, "y": None, **leaves, **options}
-        value = udtw.dtw(**arguments, backend=backend)
+        value = udtw.dtw(**arguments, backend=one)
         with torch.no_grad():
-            assert torch.allclose(udtw.dtw(**arguments, backend=backend), value)
+            assert torch.allclose(udtw.dtw(**arguments, backend=one), value)
         both.append([value, *torch.autograd.grad((value * torch.arange(1, 4)).sum(), leaves.values())])
     assert all(close(a, b) for a, b in zip(*both, strict=True))
 
@@ -128,10 +138,10 @@ def test_pairs_of_a_pack_that_end_sooner_than_others(lengths):
         check(problem(name), "enumeration", SUMS | PATHS, fixed_gamma=True, lam=0.0, **options)
 
 
-@pytest.mark.parametrize("backend", ["numba", "enumeration"])
-def test_the_uncertainty_of_a_certain_problem_is_none(backend):
-    asked, _, _ = prepare(torch.rand(2, 4, 1), torch.rand(2, 3, 1))
-    uncertain, length = backends.sums(asked, [LOG_VARIANCE, DEVIATION, ONE], backend).split((3, 1), 1)
+@pytest.mark.parametrize("name", ["numba", "enumeration"])
+def test_the_uncertainty_of_a_certain_problem_is_none(name):
+    asked = asked_for(torch.rand(2, 4, 1), torch.rand(2, 3, 1))
+    uncertain, length = backend(name).sums(asked, [LOG_VARIANCE, DEVIATION, ONE]).split((3, 1), 1)
     assert not uncertain[:, 1:].any()
     assert (length > 4).all()
 
@@ -217,9 +227,9 @@ def test_narrow_problems_in_stretches_stay_inside_their_rows(monkeypatch, count,
 
 def test_the_kernels_are_chosen_for_floats_in_this_memory_only():
     choices = {torch.zeros(1): "numba", torch.zeros(1, device="meta"): "portable"}
-    for tensor, backend in choices.items():
-        assert backends.choose("auto", tensor) == backend
-    assert backends.choose("auto", torch.zeros(1, dtype=torch.float16)) == "portable"
+    for tensor, name in choices.items():
+        assert backends.choose("auto", tensor).name == name
+    assert backends.choose("auto", torch.zeros(1, dtype=torch.float16)).name == "portable"
 
 
 @pytest.mark.parametrize("name", ["usual", "usual, masked", "two features", "joint variance", "cost with variances"])
@@ -227,9 +237,9 @@ def test_transitions_of_any_kind_of_problem(name):
     """The library itself asks for them with a ready-made cost only."""
     case = problem(name)
     options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
-    asked, _, _ = prepare(**({"x": None, "y": None} | case.tensors | options))
-    reached = backends.coupling(asked.replace(x=None, y=None, cost=asked.weighted_cost()), "portable") > 0
-    mine, truth = (backends.transitions(asked, backend) for backend in ("numba", "portable"))
+    asked = asked_for(**({"x": None, "y": None} | case.tensors | options))
+    reached = backend("portable").coupling(asked.as_matrix()) > 0
+    mine, truth = (backend(name).transitions(asked) for name in ("numba", "portable"))
     assert close(mine[:, reached], truth[:, reached])
 
 
@@ -242,22 +252,22 @@ def test_a_mean_cost_in_float32_keeps_its_digits_where_paths_outnumber_costs():
 
 def test_a_gradient_is_made_ahead_where_one_in_other_than_gamma_is_likely():
     x, y, noise = (torch.rand(2, 3, 1).add(0.5).requires_grad_() for _ in range(3))
-    certain, _, _ = prepare(x, y)
-    uncertain, _, _ = prepare(x, y.detach(), var_x=noise[..., 0].detach())
-    only_noise, _, _ = prepare(x.detach(), y.detach(), var_x=noise[..., 0])
-    constant, _, _ = prepare(x.detach(), y.detach())
+    certain = asked_for(x, y)
+    uncertain = asked_for(x, y.detach(), var_x=noise[..., 0].detach())
+    only_noise = asked_for(x.detach(), y.detach(), var_x=noise[..., 0])
+    constant = asked_for(x.detach(), y.detach())
     warm = certain.replace(gamma=torch.ones(2, requires_grad=True))
     for asked in (certain, uncertain, only_noise):
-        assert backends.expects_usual_gradient(asked, 1.0)
+        assert can_fuse(asked, 1.0)
     for asked in (constant, warm):
-        assert not backends.expects_usual_gradient(asked, 1.0)
+        assert not can_fuse(asked, 1.0)
     with torch.no_grad():
-        assert not backends.expects_usual_gradient(certain, 1.0)
-    assert backends.expects_usual_gradient(certain, 0.0)  # without variances beta has no say
+        assert not can_fuse(certain, 1.0)
+    assert can_fuse(certain, 0.0)  # without variances beta has no say
     for beta in (1e-6, 1e6, -1e-6, -1e6):
-        assert backends.expects_usual_gradient(uncertain, beta)
+        assert can_fuse(uncertain, beta)
     for beta in (0.0, 0.9e-6, 1.1e6, -0.9e-6, -1.1e6):
-        assert not backends.expects_usual_gradient(uncertain, beta)
+        assert not can_fuse(uncertain, beta)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -9,10 +9,16 @@ import udtw
 from udtw import memory
 from udtw.kernels import backends, memory_estimate
 from udtw.kernels.cpu import launch
-from udtw.kernels.problem import Problem
+from udtw.kernels.cpu.backend import GRIDS, scratch_bytes
+from udtw.kernels.reference.torch_backends import GRIDS_PER_FIELD
 from udtw.prior import Band
+from udtw.problem import Problem
 
-QUESTIONS = tuple(memory_estimate.NUMBA)
+QUESTIONS = tuple(GRIDS)
+
+
+def backend(name):
+    return backends.choose(name, torch.zeros(1))
 
 
 def problem(count, rows, columns, dtype=torch.float32, grad=False):
@@ -20,11 +26,11 @@ def problem(count, rows, columns, dtype=torch.float32, grad=False):
     return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), cost=cost)
 
 
-@pytest.mark.parametrize("backend", ["numba", "portable"])
+@pytest.mark.parametrize("name", ["numba", "portable"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_estimates_grow_with_every_size(backend, question):
+def test_estimates_grow_with_every_size(name, question):
     def needed(*sizes, **options):
-        return memory_estimate.needed(problem(*sizes, **options), backend, question)
+        return backend(name).bytes_needed(problem(*sizes, **options), question)
 
     small = needed(8, 300, 200)
     assert 0 < small < needed(9, 300, 200)
@@ -38,17 +44,17 @@ def test_the_kernels_keep_no_grid_for_the_distance_of_sequences():
     x = torch.zeros(4, 30_000, 1, requires_grad=True)
     found = Problem(torch.ones(4), torch.full((2, 4), 30_000), Band(), x=x, y=x)
     grid = 4 * 30_000 * 30_000 * 4
-    assert memory_estimate.needed(found, "numba", "expectations") < grid / 8  # scratch memory of the backward sweep
+    needed = backend("numba").bytes_needed
+    assert needed(found, "expectations") < grid / 8  # scratch memory of the backward sweep
     with torch.no_grad():
-        assert memory_estimate.needed(found, "numba", "expectations") == 0
+        assert needed(found, "expectations") == 0
 
 
 def test_a_gradient_in_gamma_is_computed_in_double_precision():
     plain = problem(8, 300, 200, grad=True)
     tilted = plain.replace(gamma=torch.ones(8, requires_grad=True))
-    more = memory_estimate.needed(tilted, "numba", "expectations") - memory_estimate.needed(
-        plain, "numba", "expectations"
-    )
+    needed = backend("numba").bytes_needed
+    more = needed(tilted, "expectations") - needed(plain, "expectations")
     assert more >= 3 * 8 * 8 * 300 * 200  # the cost, its gradient, and that rounded
 
 
@@ -75,23 +81,23 @@ def test_every_field_takes_its_copy_and_with_a_gradient_two_more(grad, grids):
     asked = problem(8, 300, 200, grad=grad)
     field = torch.zeros(1, 1, 1).expand(8, 300, 200)
 
-    def needed(count, backend):
-        return memory_estimate.needed(asked, backend, "expectations", fields=[field] * count)
+    def needed(count, name):
+        return backend(name).bytes_needed(asked, "expectations", fields=[field] * count)
 
     assert needed(5, "numba") - needed(3, "numba") == 2 * grids * 4 * 8 * 300 * 200
-    each = memory_estimate.PER_FIELD[grad] * 8 * 8 * 300 * (300 + 200)
+    each = GRIDS_PER_FIELD[grad] * 8 * 8 * 300 * (300 + 200)
     assert needed(5, "portable") - needed(3, "portable") == 2 * each
-    assert memory_estimate.needed(asked, "portable", "expectations", built_in=2) == needed(2, "portable")
-    assert memory_estimate.needed(asked, "portable", "expectations") == needed(0, "portable")
+    assert backend("portable").bytes_needed(asked, "expectations", built_in=2) == needed(2, "portable")
+    assert backend("portable").bytes_needed(asked, "expectations") == needed(0, "portable")
 
 
 def test_what_is_refused_is_what_is_needed(monkeypatch):
     seen = []
-    monkeypatch.setattr(memory_estimate, "_refuse", lambda needed, *_: seen.append(needed))
-    asked = problem(8, 300, 200)
+    monkeypatch.setattr(memory_estimate, "refuse", lambda needed, *_: seen.append(needed))
+    asked, portable = problem(8, 300, 200), backend("portable")
     for options in ({}, {"built_in": 2}, {"fields": [asked.cost]}):
-        memory_estimate.refuse(asked, "portable", "expectations", **options)
-        assert seen.pop() == memory_estimate.needed(asked, "portable", "expectations", **options)
+        portable._refuse_if_too_large(asked, "expectations", **options)
+        assert seen.pop() == portable.bytes_needed(asked, "expectations", **options)
 
 
 class Asked(Exception):
@@ -109,36 +115,35 @@ def test_the_estimate_of_scratch_memory_is_about_what_the_kernel_asks_for(monkey
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     asked = of_sequences(1, 16, rows, columns, requires_grad=True)
     with pytest.raises(Asked) as refused:
-        backends.loss_terms(asked, 1.0)
+        backend("numba").loss_terms(asked, 1.0)
     [numbers] = refused.value.args
-    assert 0.8 * 4 * numbers < memory_estimate.scratch(asked, "expectations", True) <= 4 * numbers
+    assert 0.8 * 4 * numbers < scratch_bytes(asked) <= 4 * numbers
 
 
 def test_scratch_memory_is_counted_for_each_thread_that_has_a_pair(monkeypatch):
     """Six tables for up to sixteen pairs at once, two diagonals longer than a pair is."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     one = 16 * 6 * (60 + 50 - 1 + 2) * 50 * 4
-    assert memory_estimate.scratch(of_sequences(1, 64, 60, 50), "coupling", False) == 8 * one
-    assert memory_estimate.scratch(of_sequences(1, 3, 60, 50), "coupling", False) == 3 * one
-    assert memory_estimate.scratch(of_sequences(1, 3, 60, 50), "expectations", True) == 3 * one
-    assert memory_estimate.scratch(of_sequences(1, 3, 60, 50), "expectations", False) == 0
+    assert scratch_bytes(of_sequences(1, 64, 60, 50)) == 8 * one
+    assert scratch_bytes(of_sequences(1, 3, 60, 50)) == 3 * one
 
 
 def test_small_grids_are_not_estimated(monkeypatch):
-    monkeypatch.setattr(memory_estimate, "needed", lambda *args: 1 / 0)
-    memory_estimate.refuse(problem(256, 20, 20), "numba", "coupling")
+    numba = backend("numba")
+    monkeypatch.setattr(numba, "bytes_needed", lambda *args: 1 / 0)
+    numba._refuse_if_too_large(problem(256, 20, 20), "coupling")
     with pytest.raises(ZeroDivisionError):
-        memory_estimate.refuse(problem(2, 300, 300), "numba", "coupling")
+        numba._refuse_if_too_large(problem(2, 300, 300), "coupling")
 
 
 @pytest.mark.parametrize("wrap", ["vmap", "fake", "meta"])
 def test_tensors_without_memory_of_their_own_are_not_looked_at(monkeypatch, wrap):
-    monkeypatch.setattr(memory_estimate, "_refuse", lambda *args: 1 / 0)
+    monkeypatch.setattr(memory_estimate, "refuse", lambda *args: 1 / 0)
 
     def look(cost):
         sizes = cost.shape if cost.ndim == 3 else (1, *cost.shape)
         one = problem(*sizes).replace(cost=cost.reshape(sizes))
-        memory_estimate.refuse(one, "numba", "coupling")
+        backend("numba")._refuse_if_too_large(one, "coupling")
         memory_estimate.refuse_cost_matrix(one)
         memory_estimate.refuse_copies(one)
         return cost.sum()

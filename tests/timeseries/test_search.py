@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udtw.series import SeriesSet, load_series
-from udtw.timeseries.bounds import bounded, lower_bounds
-from udtw.timeseries.metric import Metric
+from udtw.inputs import SeriesSet, load_series
+from udtw.metrics import get_metric
+from udtw.pairwise import distances
 from udtw.timeseries.search import nearest
 
 METRICS = [
-    Metric("dtw"),
-    Metric("dtw", band=0.2, normalize="length"),
-    Metric("udtw", gamma=0.1, beta=0.0),
-    Metric("udtw", gamma=0.1, beta=1.0),
-    Metric("udtw", gamma=1.0, beta=0.3, lam=0.5, normalize="length"),
-    Metric("udtw", gamma=1.0, beta=-0.2),
-    Metric("udtw", gamma=0.01, beta=0.1, band=3),
+    get_metric("dtw"),
+    get_metric("dtw", band=0.2, normalize="length"),
+    get_metric("udtw", gamma=0.1, beta=0.0),
+    get_metric("udtw", gamma=0.1, beta=1.0),
+    get_metric("udtw", gamma=1.0, beta=0.3, lam=0.5, normalize="length"),
+    get_metric("udtw", gamma=1.0, beta=-0.2),
+    get_metric("udtw", gamma=0.01, beta=0.1, band=3),
 ]
 
 
@@ -35,7 +35,7 @@ def test_no_distance_is_below_its_bound(metric, seed, longest, dim, noisy):
     rng = np.random.default_rng(seed)
     noisy = noisy and metric.name == "udtw"
     x, y = (random_set(rng, n, longest, dim, noisy, np.float64) for n in (3, 4))
-    assert (lower_bounds(x, y, metric) <= metric.table(x, y)).all()
+    assert (metric.bounds(x, y).quick <= distances(x, y, metric)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -57,20 +57,20 @@ def test_distances_that_cannot_matter_are_not_computed():
     rng = np.random.default_rng(0)
     centres = np.repeat(np.arange(10) * 5.0, 20)
     series = load_series("X", centres[:, None] + rng.standard_normal((200, 30)))
-    for metric in (Metric("dtw"), Metric("udtw", gamma=0.1)):
+    for metric in (get_metric("dtw"), get_metric("udtw", gamma=0.1)):
         assert nearest(series, series, 1, metric).saved > 0.8
 
 
 def test_ties_go_to_the_first():
     same = load_series("X", np.zeros((6, 5)))
-    for metric in (Metric("dtw"), Metric("udtw")):
+    for metric in (get_metric("dtw"), get_metric("udtw")):
         assert (nearest(same, same, 2, metric).indices == [0, 1]).all()
 
 
 def test_metrics_without_a_bound_are_computed_in_full():
     series = load_series("X", np.random.default_rng(0).standard_normal((5, 8)))
-    metric = Metric("soft_dtw", gamma=0.5)
-    assert not bounded(metric)
+    metric = get_metric("soft_dtw", gamma=0.5)
+    assert metric.bounds(series, series) is None
     found = nearest(series, series, 2, metric)
     assert found.saved == 0
-    assert np.array_equal(found.indices, np.argsort(metric.table(series, None), axis=1)[:, :2])
+    assert np.array_equal(found.indices, np.argsort(distances(series, None, metric), axis=1)[:, :2])

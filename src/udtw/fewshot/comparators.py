@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.align import align
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
 from udtw.memory import refuse_if_too_large
-
-ALIGNMENTS = ("soft_dtw", "soft_dtw_divergence", "udtw")
+from udtw.metrics import Metric, get_metric
+from udtw.pair_block import Batch
 
 
 @dataclass(frozen=True)
@@ -70,72 +69,93 @@ class EuclideanComparator(Comparator):
 
 
 class AlignmentComparator(Comparator):
-    """soft-DTW, soft-DTW divergence or uDTW, divided by the longer length or by the expected path length ``E[1]``.
+    """An elastic metric, divided by the longer length or by the expected path length ``E[1]``.
 
     Without the division, ``d²`` grows with the number of tokens, and a target such as δ = 1 or a temperature would mean
     something else for every data set.
 
     Parameters
     ----------
-    metric : "soft_dtw", "soft_dtw_divergence" or "udtw"
-        uDTW reads the tokens' variances, Σ = 1 where there are none; the other two ignore them.
+    metric : str or Metric
+        An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
+        others ignore them.
     gamma : float
     normalize : "length", "path" or None
     band
         As in `udtw.align`.
     """
 
-    def __init__(self, metric: str, gamma: float = 0.1, normalize: str | None = "length", band: Any = None) -> None:
+    def __init__(
+        self, metric: str | Metric, gamma: float = 0.1, normalize: str | None = "length", band: Any = None
+    ) -> None:
         super().__init__()
-        if metric not in ALIGNMENTS:
-            raise OptionError(f"metric must be one of {ALIGNMENTS}; got {metric!r}.")
-        self.metric, self.gamma, self.normalize, self.band = metric, gamma, normalize, band
+        chosen = get_metric(metric, gamma=gamma, band=band)
+        if not chosen.elastic:
+            raise OptionError(f"metric must compare sequences of different lengths; {chosen.name!r} does not.")
+        if isinstance(metric, str) and "normalize" in chosen.params:
+            chosen = chosen.with_params(normalize=normalize)
+        chosen.check()
+        self.metric = chosen
+        self.plain = chosen.without_bias or chosen
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         found = self._all_pairs(queries, supports)
-        if self.metric != "soft_dtw_divergence":
+        if self.metric.base is None:
             return found
         own = 0.5 * self._self_distance(queries)[:, None] + 0.5 * self._self_distance(supports)[None, :]
         return Comparison(found.distance - own, found.regularizer)
 
     def paired(self, x: Tokens, y: Tokens) -> Comparison:
-        found = self._align(squared_distances(x.features, y.features), x.lengths, y.lengths, x.variance, y.variance)
-        if self.metric == "soft_dtw_divergence":
+        found = self._pairs(x, y)
+        if self.metric.base is not None:
             own = 0.5 * (self._self_distance(x) + self._self_distance(y))
             return Comparison(found.distance - own, found.regularizer)
         return found
 
     def _all_pairs(self, queries: Tokens, supports: Tokens) -> Comparison:
-        """One matrix product makes the costs of all pairs, so no sequence is copied for each pair."""
         n_q, n_s = len(queries), len(supports)
-        cost = cost_of_pairs(queries, supports)
-        of_queries = None if queries.variance is None else queries.variance.repeat_interleave(n_s, 0)
-        of_supports = None if supports.variance is None else supports.variance.repeat(n_q, 1)
-        lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
-        found = self._align(cost, *lengths, of_queries, of_supports)
+        if self.plain.takes_cost:
+            # One matrix product makes the costs of all pairs, so no sequence is copied for each pair.
+            of_queries = None if queries.variance is None else queries.variance.repeat_interleave(n_s, 0)
+            of_supports = None if supports.variance is None else supports.variance.repeat(n_q, 1)
+            lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
+            found = self._of_cost(cost_of_pairs(queries, supports), lengths, (of_queries, of_supports))
+        else:
+            every = torch.arange(n_q).repeat_interleave(n_s), torch.arange(n_s).repeat(n_q)
+            found = self._pairs(queries[every[0]], supports[every[1]])
         return Comparison(found.distance.unflatten(0, (n_q, n_s)), found.regularizer.unflatten(0, (n_q, n_s)))
 
     def _self_distance(self, tokens: Tokens) -> Tensor:
-        cost = squared_distances(tokens.features, tokens.features)
-        return self._align(cost, tokens.lengths, tokens.lengths, None, None).distance
+        return self._pairs(tokens, tokens, certain=True).distance
 
-    def _align(
-        self, cost: Tensor, lengths_x: Tensor, lengths_y: Tensor, var_x: Tensor | None, var_y: Tensor | None
+    def _pairs(self, x: Tokens, y: Tokens, certain: bool = False) -> Comparison:
+        variances = (None, None) if certain else (x.variance, y.variance)
+        if self.plain.takes_cost:
+            return self._of_cost(squared_distances(x.features, y.features), (x.lengths, y.lengths), variances)
+        return _comparison(
+            self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
+        )
+
+    def _of_cost(
+        self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None]
     ) -> Comparison:
         rows, columns = cost.shape[1:]
-        options: dict[str, Any] = {}
-        if bool((lengths_x < rows).any()) or bool((lengths_y < columns).any()):
-            options = {"lengths_x": lengths_x, "lengths_y": lengths_y}
-        if self.metric == "udtw" and var_x is not None and var_y is not None:
-            options |= {"var_x": var_x, "var_y": var_y}
-        found = align(
-            None, None, cost=cost, gamma=self.gamma, normalize=self.normalize, band=self.band,
-            distance="expected" if self.metric == "udtw" else "soft_min", **options,
-        )  # fmt: skip
-        return Comparison(found.distance, found.regularizer)
+        options: dict[str, Any] = dict(self.plain.params)
+        if bool((lengths[0] < rows).any()) or bool((lengths[1] < columns).any()):
+            options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
+        if self.plain.uncertain and variances[0] is not None and variances[1] is not None:
+            options |= {"var_x": variances[0], "var_y": variances[1]}
+        return _comparison(self.plain.function(None, None, cost=cost, **options))
 
     def extra_repr(self) -> str:
-        return f"{self.metric}, gamma={self.gamma:g}, normalize={self.normalize!r}"
+        return ", ".join([self.metric.name, *(f"{name}={value!r}" for name, value in self.metric.params.items())])
+
+
+def _comparison(found: Any) -> Comparison:
+    """From the result of a metric: distances (B,), or an `Alignment`."""
+    if isinstance(found, Tensor):
+        return Comparison(found, torch.zeros_like(found))
+    return Comparison(found.distance, found.regularizer)
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:

@@ -12,10 +12,12 @@ from torch.func import functional_call
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.inputs import SeriesSet, load_series
+from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
-from udtw.series import SeriesSet, load_series
+from udtw.pair_block import Batch
+from udtw.pairwise import distances
 from udtw.timeseries.dba import dba
-from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
 
 LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
@@ -43,7 +45,7 @@ class Barycenter:
 
 def barycenter(
     X: Any,
-    metric: str = "udtw",
+    metric: str | Metric = "udtw",
     *,
     gamma: float = 1.0,
     beta: float = 1.0,
@@ -63,7 +65,8 @@ def barycenter(
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
-    metric : "euclidean", "dtw", "soft_dtw", "soft_dtw_divergence" or "udtw"
+    metric : str or Metric
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
         "euclidean" is the closed form, "dtw" is DTW barycenter averaging (DBA).
     gamma, beta, lam, band : as in `udtw.align`
         ``d = d² + βΩ + λΩ'`` for "udtw".
@@ -90,19 +93,20 @@ def barycenter(
     Barycenter
         With ``mean``, ``variance``, ``objective``, ``trace``, ``converged`` and ``n_iter``.
     """
-    chosen = Metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
+    chosen = get_metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
+    chosen.check()
     series = load_series("X", X, nan_policy=nan_policy).astype(np.dtype(np.float64))
     share = _weights(weights, len(series))
     start = _start(series, share, init, length, chosen)
-    if metric == "euclidean":
+    if chosen.name == "euclidean":
         found = _euclidean(series, share, len(start))
-    elif metric == "dtw":
-        mean, trace, converged = dba(series, share, start, band=band, max_iter=max_iter, tol=tol)
+    elif chosen.name == "dtw":
+        mean, trace, converged = dba(series, share, start, band=chosen.params["band"], max_iter=max_iter, tol=tol)
         found = Barycenter(mean, np.zeros(len(mean)), trace[-1], trace, converged, len(trace) - 1)
     else:
         if not 0 < noise < np.inf:
             raise OptionError(f"noise must be a positive variance; got {noise!r}.")
-        unit = np.sqrt(noise) if metric == "udtw" and sigma == "free" else 1.0
+        unit = np.sqrt(noise) if chosen.uncertain and sigma == "free" else 1.0
         scaled = replace(series, values=series.values / unit)
         found = _gradient_descent(scaled, share, start / unit, chosen, sigma, max_iter, tol)
         found = replace(found, mean=found.mean * unit, variance=found.variance * unit**2)
@@ -130,8 +134,7 @@ def _start(series: SeriesSet, share: np.ndarray, init: Any, length: int | None, 
         steps = length or max(1, round(float(share @ series.lengths)))
         return np.einsum("n,ntd->td", share, np.stack([resample(row, steps) for row in rows]))
     if isinstance(init, str) and init == "medoid":
-        distances = metric.table(series, None)
-        start = rows[int((distances @ share).argmin())]
+        start = rows[int((distances(series, None, metric) @ share).argmin())]
     elif isinstance(init, str):
         raise OptionError(f"init must be one of {INITS} or an array; got {init!r}.")
     else:
@@ -169,7 +172,7 @@ def _gradient_descent(
     net = None
     parts = [start.ravel()]
     bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
-    if metric.name == "udtw":
+    if metric.uncertain:
         if isinstance(sigma, SigmaNet):
             net = copy.deepcopy(sigma).double()
             parts.append(parameters_to_vector(net.parameters()).detach().numpy())
@@ -192,8 +195,8 @@ def _gradient_descent(
             # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
             ones = torch.ones(x.values.shape[:2], dtype=theta.dtype)
             pairs, centre = x.with_variances(2 * ones), Batch(mean, None, 2 * rest.exp()[None])
-        if metric.name == "soft_dtw_divergence":
-            plain = Metric("soft_dtw", gamma=metric.gamma, band=metric.band)
+        plain = metric.without_bias
+        if plain is not None:
             return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
         return weight @ metric.between(pairs, centre)
 
@@ -227,10 +230,8 @@ def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:
 
 def _self_terms(x: Batch, weight: Tensor, metric: Metric) -> float:
     """``½ Σ_i w_i sdtw(x_i, x_i)`` of the divergence, which does not depend on the mean."""
-    if metric.name != "soft_dtw_divergence":
-        return 0.0
-    plain = Metric("soft_dtw", gamma=metric.gamma, band=metric.band)
-    return float(0.5 * weight @ plain.between(x, x))
+    plain = metric.without_bias
+    return 0.0 if plain is None else float(0.5 * weight @ plain.between(x, x))
 
 
 def _minimize(

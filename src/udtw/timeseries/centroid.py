@@ -29,7 +29,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
 
     Parameters
     ----------
-    metric : "udtw", "dtw", "soft_dtw", "soft_dtw_divergence" or "euclidean"
+    metric : str or Metric
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
         For "udtw" the nearest is the one with the least ``d² + βΩ``.
     objective : "discriminative" or "frechet"
         "frechet" (the paper's): each prototype is the Fréchet mean of its class, with its own uncertainty.
@@ -98,7 +99,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         series = fit_series(self, X, self.nan_policy)
         self.classes_, codes = np.unique(checked_labels(series, y), return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        sigma = self.sigma if metric.name == "udtw" else None
+        sigma = self.sigma if metric.uncertain else None
         if sigma is not None and sigma != "free":
             sigma = seeded_sigma(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)

@@ -7,10 +7,11 @@ import numpy as np
 
 from udtw import joblib_tasks
 from udtw.errors import OptionError, ShapeError
+from udtw.metrics import Metric
 from udtw.timeseries.barycenter import Barycenter, barycenter
 
 
-def class_barycenters(X: Any, y: Any, metric: str = "udtw", **params: Any) -> dict[Any, Barycenter]:
+def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: Any) -> dict[Any, Barycenter]:
     """``{label: barycenter(series of that label, metric, **params)}``, labels sorted.
 
     Parameters
@@ -32,7 +33,9 @@ def class_barycenters(X: Any, y: Any, metric: str = "udtw", **params: Any) -> di
     return dict(zip(names.tolist(), means, strict=True))
 
 
-def barycenters_of(groups: Sequence[Sequence[np.ndarray]], metric: str, params: Mapping[str, Any]) -> list[Barycenter]:
+def barycenters_of(
+    groups: Sequence[Sequence[np.ndarray]], metric: str | Metric, params: Mapping[str, Any]
+) -> list[Barycenter]:
     """The mean of every group of series."""
     tasks = [(group, metric, params) for group in groups]
     if not joblib_tasks.chosen():
@@ -41,5 +44,5 @@ def barycenters_of(groups: Sequence[Sequence[np.ndarray]], metric: str, params: 
     return [found[number] for number in range(len(tasks))]
 
 
-def _mean(group: Sequence[np.ndarray], metric: str, params: Mapping[str, Any]) -> Barycenter:
+def _mean(group: Sequence[np.ndarray], metric: str | Metric, params: Mapping[str, Any]) -> Barycenter:
     return barycenter(group, metric, **params)

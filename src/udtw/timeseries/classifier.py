@@ -4,14 +4,19 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from udtw.timeseries.metric import Metric
+from udtw.metrics import Metric, get_metric
 
 
 class MetricClassifier(ClassifierMixin, BaseEstimator):
     """Base of classifiers with the parameters ``metric, gamma, beta, band, normalize`` and ``nan_policy``."""
 
     def _metric(self) -> Metric:
-        return Metric(self.metric, gamma=self.gamma, beta=self.beta, band=self.band, normalize=self.normalize)
+        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band}
+        if self.normalize is not None:
+            given["normalize"] = self.normalize
+        chosen = get_metric(self.metric, **given)
+        chosen.check()
+        return chosen
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

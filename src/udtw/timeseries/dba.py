@@ -7,7 +7,7 @@ import torch
 
 from udtw import likelihood
 from udtw.align import dtw
-from udtw.series import SeriesSet
+from udtw.inputs import SeriesSet
 
 
 def dba(

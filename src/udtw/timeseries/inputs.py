@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from udtw.errors import LengthError, ShapeError
-from udtw.series import SeriesSet, load_series
+from udtw.inputs import SeriesSet, load_series
 
 
 def fit_series(estimator: Any, X: Any, nan_policy: str = "raise") -> SeriesSet:

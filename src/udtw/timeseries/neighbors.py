@@ -7,12 +7,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
+from udtw.inputs import SeriesSet
+from udtw.metrics import Metric
 from udtw.nn import SigmaNet
-from udtw.series import SeriesSet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier
 from udtw.timeseries.inputs import checked_labels, fit_series, new_series
-from udtw.timeseries.metric import Metric
 from udtw.timeseries.search import Neighbours, nearest
 from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
 
@@ -29,7 +29,8 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     Parameters
     ----------
     n_neighbors : int
-    metric : "udtw", "dtw", "soft_dtw", "soft_dtw_divergence" or "euclidean"
+    metric : str or Metric
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
         For "udtw" neighbours are those with the least ``d² + βΩ``.
     gamma, beta, band, normalize : as in `udtw.align`
         The defaults of γ and β suit z-normalised series.
@@ -106,7 +107,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         return self
 
     def _fit_sigma(self, series: SeriesSet, codes: np.ndarray, metric: Metric) -> SigmaNet | None:
-        if metric.name != "udtw" or self.sigma is None:
+        if not metric.uncertain or self.sigma is None:
             return None
         if isinstance(self.sigma, NearestCentroidTimeSeriesClassifier):
             if getattr(self.sigma, "sigma_net_", None) is None:

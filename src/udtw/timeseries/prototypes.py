@@ -1,17 +1,18 @@
 """Prototypes of classes: their start, their training, and the distances to them."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from udtw.inputs import SeriesSet
+from udtw.metrics import Metric
 from udtw.nn import SigmaNet
-from udtw.series import SeriesSet
+from udtw.pair_block import Batch
 from udtw.timeseries.class_barycenters import barycenters_of
-from udtw.timeseries.metric import Batch, Metric
 from udtw.timeseries.resample import resample
 from udtw.timeseries.sigma_kinds import sigma_bounds, starting_sigma
 from udtw.timeseries.uncertainty import minimise
@@ -58,9 +59,8 @@ class Prototypes:
     def distances(self, x: Batch, metric: Metric) -> Tensor:
         """(B, C) differentiable distances of every series to every prototype."""
         centres = Batch(self.values, None, self.variances())
-        if metric.name == "soft_dtw_divergence":
-            # Its self-distances are the same for all pairs of a series, and of a prototype.
-            plain = replace(metric, name="soft_dtw")
+        plain = metric.without_bias
+        if plain is not None:  # the self-distances are the same for all pairs of a series, and of a prototype
             selves = plain.between(x, x)[:, None] + plain.between(centres, centres)[None, :]
             return self.distances(x, plain) - 0.5 * selves
         count, classes = len(x), len(self)
@@ -98,10 +98,11 @@ def frechet_means(
     """(C, L, d): the Fréchet mean of every class by `barycenter`, without uncertainty; and the last class's trace."""
     members = [series[np.flatnonzero(codes == c)].rows() for c in range(len(start))]
     params = {
-        "gamma": metric.gamma, "band": metric.band, "sigma": None, "length": start.values.shape[1],
+        "sigma": None,
+        "length": start.values.shape[1],
         "max_iter": max_iter,
-    }  # fmt: skip
-    found = barycenters_of(members, metric.name, params)
+    }
+    found = barycenters_of(members, metric.unnormalized, params)
     return torch.tensor(np.stack([one.mean for one in found]), dtype=torch.float32), found[-1].trace
 
 

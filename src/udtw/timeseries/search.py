@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from udtw import joblib_tasks
+from udtw.inputs import SeriesSet
 from udtw.memory import refuse_if_too_large
-from udtw.pairwise import backend_of, dtw_values, matched, parsed_band, positive, threads_of, udtw_values
-from udtw.pairwise_blocks import BLOCK_CELLS, Block
-from udtw.series import SeriesSet
-from udtw.timeseries.bounds import bounded, least_regularizer, lower_bounds, lowered
-from udtw.timeseries.metric import Metric
+from udtw.metrics import BLOCK_CELLS, Metric
+from udtw.pair_block import PairBlock, matched
+from udtw.pairwise import distances
 
 FIRST_ROUND = 4
 """Candidates a query in the first round beyond the k it needs; every round doubles them."""
@@ -37,38 +36,30 @@ def nearest(x: SeriesSet, train: SeriesSet, k: int, metric: Metric, n_jobs: int 
 
     With ``n_jobs`` threads, or by the workers of the joblib backend that is active (see `udtw.pairwise`).
     """
-    if not bounded(metric):
-        return _best(metric.table(x, train, n_jobs), k, 0.0)
+    if metric.lower_bound is None:
+        return _best(distances(x, train, metric, n_jobs), k, 0.0)
     if joblib_tasks.chosen():
         return _nearest_elsewhere(x, train, k, metric)
+    if not metric.uncertain:
+        x, train = x.with_variances(None), train.with_variances(None)
     x, train = matched(x, train)
-    band, threads, backend = parsed_band(metric.band), threads_of(n_jobs), backend_of("auto")
-
-    def pairs(i: np.ndarray, j: np.ndarray) -> Block:
-        return Block(x, train, i, j, band, positive(metric.gamma), threads, backend)
-
-    def exact(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        if metric.name == "dtw":
-            return dtw_values(pairs(i, j), metric.normalize)[0]
-        return udtw_values(pairs(i, j), metric.beta, metric.lam, metric.normalize, False)[0]
-
     refuse_if_too_large(
         SEARCH_TABLES * 8 * len(x) * len(train),
         f"Searching {len(train):,} series for the neighbours of {len(x):,}",
         "Search for fewer series at a time, for example search(X[:1000]).",
     )
-    quick = lower_bounds(x, train, metric)
-    bounds: list[PairValues] = []
-    if metric.name == "udtw":
-        rest = least_regularizer(x, train, metric)
+    bounds = metric.bounds(x, train)
+    if bounds is None:
+        return _best(distances(x, train, metric, n_jobs), k, 0.0)
+    n_threads = joblib_tasks.threads_of(n_jobs)
 
-        def hard(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            """d² ≥ DTW(C), at a fraction of the cost of d²."""
-            return lowered(dtw_values(pairs(i, j), metric.normalize)[0], rest[i, j])
+    def of_pairs(value: Callable[[PairBlock], np.ndarray]) -> PairValues:
+        return lambda i, j: value(PairBlock(x, train, i, j, n_threads=n_threads))
 
-        bounds.append(hard)
     cells = x.values.shape[1] * train.values.shape[1]
-    table, computed = _search(quick, k, bounds, exact, max(1, BLOCK_CELLS // cells))
+    exact = of_pairs(lambda block: metric.values(block)[0])
+    tighter = [of_pairs(bound) for bound in bounds.tighter]
+    table, computed = _search(bounds.quick, k, tighter, exact, max(1, BLOCK_CELLS // cells))
     return _best(table, k, 1 - computed / table.size)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.inputs import SeriesSet
+from udtw.metrics import Metric
 from udtw.nn import SigmaNet
-from udtw.series import SeriesSet
-from udtw.timeseries.metric import Batch, Metric
+from udtw.pair_block import Batch
+from udtw.pairwise import distances
 from udtw.timeseries.sigma_kinds import make_sigma
 from udtw.timeseries.training import threads_for
 
@@ -67,7 +69,7 @@ def train_for_neighbours(
         return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
 
     some = np.random.default_rng(seed).permutation(len(series))[:batch_size]
-    nearest = np.sort(metric.table(variances_of(net, series[some]), None), axis=1)[:, 1:6]
+    nearest = np.sort(distances(variances_of(net, series[some]), None, metric), axis=1)[:, 1:6]
     with torch.no_grad():  # the temperature starts at the spread of a series' own neighbourhood
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
     return minimise(

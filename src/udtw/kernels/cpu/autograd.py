@@ -11,21 +11,21 @@ from torch.nn import Parameter
 
 from udtw.kernels.cpu.operators import (
     common_amount,
+    grad_tensors,
     implementations,
-    loss_and_slopes,
+    loss_and_grads,
     loss_factors,
     path_coupling,
     path_expectations,
     path_gradients,
-    path_loss_and_slopes,
+    path_loss_and_grads,
     path_pullback,
     path_sums,
-    scaled_slopes,
-    slope_tensors,
+    scaled_grads,
 )
-from udtw.kernels.problem import Problem
-from udtw.kernels.reference import torch_backends
+from udtw.kernels.reference.torch_backends import PORTABLE
 from udtw.prior import Band
+from udtw.problem import Problem
 
 _WATCHED_BY_AUTOGRAD_ALONE = {Tensor, Parameter, type(None), bool, int, float, list}
 """Types of arguments for which torch's dispatcher would find the CPU implementation and nothing else."""
@@ -86,16 +86,16 @@ def _sums_backward(ctx, grad):
 sums = _differentiable(path_sums, _save_sums, _sums_backward)
 
 
-def _save_loss_and_slopes(ctx, inputs, output):
+def _save_loss_and_grads(ctx, inputs, output):
     *tensors, kind, value, mask, beta = inputs
-    slopes = output[3:]
-    ctx.mark_non_differentiable(*slopes)
+    grads = output[3:]
+    ctx.mark_non_differentiable(*grads)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*slopes, *tensors, mask)
+    ctx.save_for_backward(*grads, *tensors, mask)
     ctx.band, ctx.beta = (kind, value), beta
 
 
-def _loss_and_slopes_backward(ctx, by_loss, by_cost, by_log, *_):
+def _loss_and_grads_backward(ctx, by_loss, by_cost, by_log, *_):
     if by_loss is None and by_cost is None and by_log is None:
         return (None,) * 12
     *tensors, mask = ctx.saved_tensors
@@ -105,12 +105,12 @@ def _loss_and_slopes_backward(ctx, by_loss, by_cost, by_log, *_):
 
 
 class _Loss(torch.autograd.Function):
-    """`path_loss_and_slopes` on plain tensors. Slopes stay NumPy arrays: every tensor costs autograd its time."""
+    """`path_loss_and_grads` on plain tensors. Gradients stay NumPy arrays: every tensor costs autograd its time."""
 
     @staticmethod
     def forward(ctx, *args):
         *tensors, kind, value, mask, beta = args
-        *results, ctx.slopes = loss_and_slopes(*args)
+        *results, ctx.grads = loss_and_grads(*args)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, mask)
         ctx.band, ctx.beta = (kind, value), beta
@@ -123,16 +123,16 @@ class _Loss(torch.autograd.Function):
         amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, ctx.beta)
         if amount is None:  # higher derivatives, or another combination of the results
             *tensors, mask = ctx.saved_tensors
-            slopes = slope_tensors(ctx.slopes)
-            found = _pullback(by_loss, by_cost, by_log, *slopes, *tensors, *ctx.band, mask, ctx.beta)
+            grads = grad_tensors(ctx.grads)
+            found = _pullback(by_loss, by_cost, by_log, *grads, *tensors, *ctx.band, mask, ctx.beta)
             found = [g if need else None for g, need in zip(found, ctx.needs_input_grad, strict=False)]
         else:
-            found = scaled_slopes(ctx.slopes, amount, ctx.needs_input_grad)
+            found = scaled_grads(ctx.grads, amount, ctx.needs_input_grad)
         return *found, None, None, None, None, None, None
 
 
-loss_terms = _differentiable(path_loss_and_slopes, _save_loss_and_slopes, _loss_and_slopes_backward, _Loss)
-"""``E[C] + β E[log Σ]``, E[C] and E[log Σ]; on other than plain tensors the slopes too."""
+loss_terms = _differentiable(path_loss_and_grads, _save_loss_and_grads, _loss_and_grads_backward, _Loss)
+"""``E[C] + β E[log Σ]``, E[C] and E[log Σ]; on other than plain tensors the grads too."""
 
 
 def _field_gradients(ctx, field, cost, gamma, lengths, mask, want_gamma, want_coupling):
@@ -196,7 +196,7 @@ def _gradients_backward(ctx, *cotangents):
         def loss(gamma, *values):
             problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
             extra = [] if field is None else [field]
-            soft_min, means = torch_backends.sums_and_expectations(problem, range(4), extra, "portable")
+            soft_min, means = PORTABLE.sums_and_expectations(problem, range(4), extra)
             total = (factors * torch.stack([soft_min, *means[:4]])).sum()
             return total if field is None else total + means[4].sum()
 
@@ -206,7 +206,7 @@ def _gradients_backward(ctx, *cotangents):
             out.append(by_gamma)
         if want_coupling:
             problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
-            out.append(torch_backends.coupling(problem, "portable"))
+            out.append(PORTABLE.unchecked_coupling(problem))
         return tuple(out)
 
     keep = [*(t is not None for t in tensors), want_gamma, want_coupling]

@@ -47,10 +47,6 @@ from udtw.kernels.cpu.layout import (
     put_numbers,
 )
 from udtw.kernels.cpu.pack import (
-    BUILT_IN,
-    DEVIATION,
-    LOG_VARIANCE,
-    ONE,
     add_back,
     borrow_pairs,
     cost_row,
@@ -76,6 +72,7 @@ from udtw.kernels.cpu.rows import (
 )
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
+from udtw.problem import BUILT_IN, DEVIATION, LOG_VARIANCE, ONE
 
 
 @njit(**INNER)

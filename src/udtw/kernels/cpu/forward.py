@@ -4,7 +4,6 @@ import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu.pack import (
-    COST,
     apply_mask,
     borrow_pairs,
     cost_row,
@@ -23,6 +22,7 @@ from udtw.kernels.cpu.pack import (
 from udtw.kernels.cpu.rows import INNER, SLOT, expectation_row, factor_row, fill, range_row, soft_min_row
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
+from udtw.problem import COST
 
 
 @njit(**INNER)

@@ -77,12 +77,12 @@ def usual_gradient_row(
         inverse = one / (load(w, half_var_x + t) + load(w, half_var_y + t))
         difference = load(w, xs + t) - load(w, ys + t)
         by_base = fma(of_pairs(w, direct, t, pack), probability, total) * inverse
-        slope = by_base * difference
-        by_sigma = fnma(slope, difference, of_pairs(w, by_log, t, pack) * probability) * inverse
+        step_gradient = by_base * difference
+        by_sigma = fnma(step_gradient, difference, of_pairs(w, by_log, t, pack) * probability) * inverse
         store(w, grad_var_x + t, load(w, grad_var_x + t) + by_sigma)
         store(w, grad_var_y + t, load(w, grad_var_y + t) + by_sigma)
-        store(w, grad_x + t, load(w, grad_x + t) + slope)
-        store(w, grad_y + t, load(w, grad_y + t) - slope)
+        store(w, grad_x + t, load(w, grad_x + t) + step_gradient)
+        store(w, grad_y + t, load(w, grad_y + t) - step_gradient)
 
 
 @njit(**INNER)

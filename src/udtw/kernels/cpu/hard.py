@@ -18,9 +18,7 @@ from udtw.kernels.cpu.pack import (
 from udtw.kernels.cpu.rows import INNER, fill, hard_min_row, range_row
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
-
-CORNER, UP, LEFT = 0, 1, 2
-"""Where a cell was reached from. Ties go to the first of these."""
+from udtw.prior import CORNER, LEFT, UP
 
 
 @njit(**INNER)

@@ -123,6 +123,14 @@ def pack_for(rows: int, columns: int) -> int:
     return size
 
 
+def segment_for(pack: int, rows: int, columns: int) -> int:
+    """How many diagonals of the backward sweep have tables at a time: all, or about √(N + M) of them for long pairs."""
+    diagonals = rows + columns - 1
+    if pack * rows * columns <= TABLE_CELLS:
+        return diagonals
+    return min(diagonals, max(32, int(1.5 * diagonals**0.5)))
+
+
 def _pack_size(pairs: Pairs, n_threads: int) -> int:
     """`pack_for` the pairs, but no more than a thread's share of them."""
     count, rows, columns = _shape(pairs)
@@ -175,7 +183,7 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
             raise ValueOutOfRange
 
 
-def sums_and_slopes(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
+def sums_and_grads(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
     """(3, B) soft_min, E[C] and E[log Σ], and the gradients of ``E[C] + β E[log Σ]``, from one sweep each way."""
     dtype = pairs.x.dtype
     out = np.zeros((3, pairs.gamma.shape[0]), dtype)
@@ -247,9 +255,7 @@ def _sweep_back(
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
     def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        segment = rows + columns - 1
-        if pack * rows * columns > TABLE_CELLS:
-            segment = max(32, int(1.5 * segment**0.5))
+        segment = segment_for(pack, rows, columns)
         return backward(pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
 
     _run(pairs, n_threads, call)

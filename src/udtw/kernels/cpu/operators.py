@@ -1,6 +1,6 @@
 """The Numba kernels as torch operators, opaque to torch.compile, with their shapes for tracing.
 
-`path_sums` (soft_min and expectations of the built-in fields), `path_loss_and_slopes` (with the usual gradient too),
+`path_sums` (soft_min and expectations of the built-in fields), `path_loss_and_grads` (with the usual gradient too),
 `path_expectations` (of the user's fields), `path_coupling`, `path_least`, `path_least_mask`, and the derivatives
 `path_gradients` and `path_pullback`. Derivatives are attached in `autograd`, rules
 for vmap in `vmap`.
@@ -17,9 +17,8 @@ from torch import Tensor
 
 from udtw import inputs
 from udtw.kernels.cpu import launch
-from udtw.kernels.cpu.pack import BUILT_IN
-from udtw.kernels.problem import Problem
 from udtw.prior import MASK, Band, check_mask, intervals
+from udtw.problem import BUILT_IN, Problem
 
 OptionalTensor = Tensor | None
 BAND = "int kind, float value, Tensor? mask"
@@ -28,9 +27,7 @@ PROBLEM = (
     + BAND
 )
 """The arguments that describe a `Problem`; most operators take them, in this order."""
-SLOPES = (
-    "Tensor slope_x, Tensor slope_y, Tensor slope_cost, Tensor slope_var_x, Tensor slope_var_y, Tensor slope_variance"
-)
+GRADS = "Tensor grad_x, Tensor grad_y, Tensor grad_cost, Tensor grad_var_x, Tensor grad_var_y, Tensor grad_variance"
 
 
 implementations: dict[str, Callable] = {}
@@ -55,8 +52,24 @@ def _fake(name: str) -> Callable:
     return torch.library.register_fake(f"udtw::{name}")
 
 
-def _problem(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask) -> Problem:
-    return Problem(gamma, lengths, Band(kind, value, mask), x, y, cost, var_x, var_y, variance)
+def arguments(problem: Problem) -> tuple:
+    """The problem as the arguments `PROBLEM` of an operator."""
+    return *problem.differentiable, problem.gamma, problem.lengths, *_band(problem)
+
+
+def cost_arguments(problem: Problem) -> tuple:
+    """A problem that is described by its cost alone, as arguments of an operator."""
+    return problem.cost, problem.gamma, problem.lengths, *_band(problem)
+
+
+def _band(problem: Problem) -> tuple:
+    return problem.band.kind, problem.band.value, problem.band.mask
+
+
+def _problem(*args) -> Problem:
+    """Inverse of `arguments`."""
+    *tensors, gamma, lengths, kind, value, mask = args
+    return Problem(gamma, lengths, Band(kind, value, mask), *tensors)
 
 
 def _array(tensor: OptionalTensor) -> np.ndarray | None:
@@ -82,21 +95,23 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
         var_y=_array(problem.var_y),
         variance=_array(problem.variance),
         fields=_array(fields),
+        index=_array(problem.index),
         band=_array(intervals(band.kind, band.value, problem.lengths, rows)),
         mask=_array(band.mask),
     )
 
 
-def run(problem: Problem, fields: OptionalTensor, kernel, *args):
-    """Run a function of `cpu` on the problem; explain what was wrong where it met a value out of range."""
+def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int | None = None):
+    """The result of a function of `launch`; raises a named error where the kernel met a value out of range."""
     try:
-        return kernel(_pairs(problem, fields), *args, n_threads=torch.get_num_threads())
+        return kernel(_pairs(problem, fields), *args, n_threads=n_threads or torch.get_num_threads())
     except launch.ValueOutOfRange:
-        problem.check_values([] if fields is None else list(fields))
+        if problem.index is None:  # series that are compared by index have been checked when they were loaded
+            problem.check_values([] if fields is None else list(fields))
         raise inputs.range_error(problem.main.dtype) from None
 
 
-def slope_tensors(gradients: launch.Gradients) -> tuple[Tensor, ...]:
+def grad_tensors(gradients: launch.Gradients) -> tuple[Tensor, ...]:
     """Gradients in x, y, cost, var_x, var_y and variance; empty where absent."""
     x, y, cost, var_x, var_y, variance = (torch.from_numpy(array) for array in gradients[:6])
     return x, y, cost, var_x.squeeze(2), var_y.squeeze(2), variance
@@ -153,30 +168,30 @@ def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tenso
         field = None if field is None else field.double()
     fields = None if field is None else field[None]
     result = run(problem, fields, launch.gradients, _array(factors), want_gamma, want_coupling)
-    found = (*slope_tensors(result), torch.from_numpy(result.gamma), torch.from_numpy(result.coupling))
+    found = (*grad_tensors(result), torch.from_numpy(result.gamma), torch.from_numpy(result.coupling))
     return tuple(tensor.to(narrow) for tensor in found)
 
 
 @_operator(f"({PROBLEM}, float beta) -> ({', '.join(['Tensor'] * 9)})")
-def path_loss_and_slopes(*args) -> tuple[Tensor, ...]:
+def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
     """``E[C] + β E[log Σ]``, E[C], E[log Σ], all (B,), and the loss's gradients in x, y, cost and the variances.
 
     Whoever asks for a gradient will nearly always ask for this one, and both together cost one sweep each way.
     """
-    *results, slopes = loss_and_slopes(*args)
-    return *results, *slope_tensors(slopes)
+    *results, grads = loss_and_grads(*args)
+    return *results, *grad_tensors(grads)
 
 
-def loss_and_slopes(*args) -> tuple[Tensor, Tensor, Tensor, launch.Gradients]:
-    """`path_loss_and_slopes` with slopes as the kernel makes them."""
+def loss_and_grads(*args) -> tuple[Tensor, Tensor, Tensor, launch.Gradients]:
+    """`path_loss_and_grads` with grads as the kernel makes them."""
     *described, beta = args
-    (_, mean_cost, mean_log), slopes = run(_problem(*described), None, launch.sums_and_slopes, beta)
+    (_, mean_cost, mean_log), grads = run(_problem(*described), None, launch.sums_and_grads, beta)
     loss = mean_cost + mean_log.dtype.type(beta) * mean_log  # NumPy is quicker than torch on a handful of numbers
-    return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), slopes
+    return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), grads
 
 
 def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float) -> Tensor:
-    """(5, B): the factors of `path_gradients` from the derivatives in the results of `path_loss_and_slopes`."""
+    """(5, B): the factors of `path_gradients` from the derivatives in the results of `path_loss_and_grads`."""
     given = next(g for g in (by_loss, by_cost, by_log) if g is not None)
     none = torch.zeros_like(given)
     loss, cost, log_variance = (none if g is None else g for g in (by_loss, by_cost, by_log))
@@ -186,7 +201,7 @@ def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: Optio
 def common_amount(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float
 ) -> np.ndarray | None:
-    """What the slopes are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
+    """What the grads are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
     if by_loss is not None and by_cost is None and by_log is None:
         amount = by_loss.detach().numpy()
         if amount.strides[0] == 0 and amount.shape[0] > 0:  # the gradient of a mean or a sum
@@ -199,36 +214,36 @@ def common_amount(
     return amount if np.isfinite(amount).all() else None
 
 
-def scaled_slopes(slopes: launch.Gradients, factor: np.ndarray, wanted: Sequence[bool]) -> list[OptionalTensor]:
+def scaled_grads(grads: launch.Gradients, factor: np.ndarray, wanted: Sequence[bool]) -> list[OptionalTensor]:
     """The ``wanted`` of the gradients in x, y, cost, var_x, var_y and variance, times ``factor`` (B,) or ()."""
     factor = factor[:, None, None] if factor.ndim else factor
-    shaped = slopes._replace(var_x=slopes.var_x[:, :, 0], var_y=slopes.var_y[:, :, 0])
+    shaped = grads._replace(var_x=grads.var_x[:, :, 0], var_y=grads.var_y[:, :, 0])
     per_step = factor[:, :, 0] if factor.ndim else factor
     factors = (factor, factor, factor, per_step, per_step, factor)
     return [
-        torch.from_numpy(slope * by) if want else None for slope, by, want in zip(shaped, factors, wanted, strict=False)
+        torch.from_numpy(grad * by) if want else None for grad, by, want in zip(shaped, factors, wanted, strict=False)
     ]
 
 
 @_operator(
-    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {SLOPES}, {PROBLEM}, float beta)"
+    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {GRADS}, {PROBLEM}, float beta)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 def path_pullback(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
 ) -> tuple[Tensor, ...]:
-    """Derivative of `path_loss_and_slopes`: the slopes times a number a pair, where the loss alone was used.
+    """Derivative of `path_loss_and_grads`: the grads times a number a pair, where the loss alone was used.
 
     Where the user built another loss from the parts, the gradients are computed afresh.
     """
-    slopes, described, beta = args[:6], args[6:-1], args[-1]
+    grads, described, beta = args[:6], args[6:-1], args[-1]
     factor = common_amount(by_loss, by_cost, by_log, beta)
     if factor is None:
         factors = loss_factors(by_loss, by_cost, by_log, beta)
         return path_gradients(factors, None, *described, False, False)[:6]
     amount = torch.from_numpy(factor)
     shaped = {2: amount, 3: amount} if amount.ndim == 0 else {2: amount[:, None], 3: amount[:, None, None]}
-    return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in slopes)
+    return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in grads)
 
 
 @_fake("path_sums")
@@ -254,7 +269,7 @@ def _(cost, gamma, lengths, kind, value, mask):
     return torch.empty_like(cost, memory_format=torch.contiguous_format)
 
 
-def _fake_slopes(x, y, cost, var_x, var_y, variance) -> tuple[Tensor, ...]:
+def _fake_grads(x, y, cost, var_x, var_y, variance) -> tuple[Tensor, ...]:
     main = x if x is not None else cost
     absent = ((0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0), (0, 0), (0, 0, 0))
     tensors = (x, y, cost, var_x, var_y, variance)
@@ -266,19 +281,19 @@ def _(factors, field, x, y, cost, var_x, var_y, variance, gamma, lengths, kind, 
     main = x if x is not None else cost
     shape = (x.shape[0], x.shape[1], y.shape[1]) if x is not None else cost.shape
     return (
-        *_fake_slopes(x, y, cost, var_x, var_y, variance),
+        *_fake_grads(x, y, cost, var_x, var_y, variance),
         gamma.new_empty((gamma.shape[0] if want_gamma else 0,)),
         main.new_empty(shape if want_coupling else (0, 0, 0)),
     )
 
 
-@_fake("path_loss_and_slopes")
+@_fake("path_loss_and_grads")
 def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, beta):
     main = x if x is not None else cost
     sums = (main.new_empty(main.shape[:1]) for _ in range(3))
-    return *sums, *_fake_slopes(x, y, cost, var_x, var_y, variance)
+    return *sums, *_fake_grads(x, y, cost, var_x, var_y, variance)
 
 
 @_fake("path_pullback")
 def _(by_loss, by_cost, by_log, *args):
-    return _fake_slopes(*args[6:12])
+    return _fake_grads(*args[6:12])

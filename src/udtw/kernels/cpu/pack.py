@@ -18,6 +18,7 @@ from udtw.kernels.cpu.rows import (
     weighted_cost_row,
 )
 from udtw.kernels.cpu.simd import borrow, get, lanes, put
+from udtw.problem import BUILT_IN, DEVIATION, LOG_VARIANCE, ONE
 
 Pairs = namedtuple(
     "Pairs",
@@ -46,10 +47,6 @@ def borrow_pairs(pairs):
         borrow(pairs.band), borrow(pairs.mask),
     )  # fmt: skip
 
-
-COST, LOG_VARIANCE, DEVIATION, ONE = 0, 1, 2, 3
-BUILT_IN = 4
-"""Fields 0 to 3 are C, log Σ, (Σ − 1)² and 1; the user's follow."""
 
 Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
 """Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).

@@ -13,6 +13,8 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from udtw.joblib_tasks import available_cores
+
 LINE = 64
 """Bytes of a cache line."""
 LOOKS = 2**20
@@ -54,13 +56,6 @@ _scratch = threading.local()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def scratch(name: str, size: int, dtype: np.dtype) -> np.ndarray:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from udtw.errors import BackendError
+from udtw.prior import STEPS
 
 MAX_CELLS = 49
 """A 7 × 7 grid has 8,989 paths."""
-STEPS = ((1, 1), (1, 0), (0, 1))
 
 
 @lru_cache(maxsize=64)

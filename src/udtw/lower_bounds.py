@@ -1,37 +1,65 @@
-"""Cheap numbers that no uDTW or DTW distance can be below, so that most of a search need not be computed."""
+"""Numbers below every DTW or uDTW distance, much cheaper than it, so that a search leaves most distances out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from udtw.series import SeriesSet
-from udtw.timeseries.metric import Metric
+from udtw.inputs import SeriesSet
+from udtw.pair_block import PairBlock
 
 SLACK = 1e-4
 """Share by which bounds are lowered, so that the rounding of float32 distances cannot exclude a true neighbour."""
 
 
-def bounded(metric: Metric) -> bool:
-    """Whether `lower_bounds` knows a bound for this metric."""
-    return metric.name in ("dtw", "udtw") and metric.normalize in (None, "length") and metric.lam >= 0
+@dataclass(frozen=True)
+class Bounds:
+    """``quick`` (n, m) for all pairs; ``tighter``: (pairs,) for blocks of pairs, each at a higher cost."""
+
+    quick: np.ndarray
+    tighter: list[Callable[[PairBlock], np.ndarray]] = field(default_factory=list)
 
 
-def lower_bounds(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
-    """(n, m) with ``lower_bounds ≤ DTW(C) + (least βΩ) ≤ d² + βΩ (+ λΩ')``, in O(T) a pair.
+def dtw_bounds(x: SeriesSet, y: SeriesSet, *, normalize: str | None, **_: object) -> Bounds:
+    """Lower bounds of DTW, in O(T) per pair."""
+    cost = cost_bounds(x, y, normalize)
+    return Bounds(_lowered(cost, np.zeros_like(cost)))
+
+
+def udtw_bounds(
+    x: SeriesSet, y: SeriesSet, *, beta: float, lam: float, normalize: str | None, band: object, **_: object
+) -> Bounds | None:
+    """Lower bounds of ``d² + βΩ + λΩ'``; None if there are none for these parameters."""
+    if normalize == "path" or lam < 0:
+        return None
+    rest = regularizer_bounds(x, y, beta, normalize)
+
+    def hard(block: PairBlock) -> np.ndarray:
+        """d² ≥ DTW(C), at a fraction of the cost of d²."""
+        cost = block.least_costs(band)
+        size = block.lengths.max(0) if normalize == "length" else 1
+        return _lowered(cost / size, rest[block.i, block.j])
+
+    return Bounds(_lowered(cost_bounds(x, y, normalize), rest), [hard])
+
+
+def cost_bounds(x: SeriesSet, y: SeriesSet, normalize: str | None) -> np.ndarray:
+    """(n, m) with ``cost_bounds ≤ DTW(C) ≤ d²``.
 
     Every path pays for its two corner cells, and in every row between them for a match at best as near as the range of
     the other series: ``D_mn ≥ dist(x_m, [min y, max y])²``, ``Σ_mn ≤ ½[σ²(x_m) + max σ²(y)]``. The same from the
     columns; the larger counts.
     """
-    cost = np.maximum(_from_rows(x, y), _from_rows(y, x).T)
-    return lowered(cost / _size(x, y, metric), least_regularizer(x, y, metric))
+    return np.maximum(_from_rows(x, y), _from_rows(y, x).T) / _size(x, y, normalize)
 
 
-def lowered(cost: np.ndarray, regularizer: np.ndarray) -> np.ndarray:
+def _lowered(cost: np.ndarray, regularizer: np.ndarray) -> np.ndarray:
     """Their sum, less what rounding may have added."""
     return cost + regularizer - SLACK * (np.abs(cost) + np.abs(regularizer))
 
 
-def _size(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray | float:
-    return np.maximum(x.lengths[:, None], y.lengths[None, :]) if metric.normalize == "length" else 1.0
+def _size(x: SeriesSet, y: SeriesSet, normalize: str | None) -> np.ndarray | float:
+    return np.maximum(x.lengths[:, None], y.lengths[None, :]) if normalize == "length" else 1.0
 
 
 def _from_rows(x: SeriesSet, y: SeriesSet) -> np.ndarray:
@@ -58,9 +86,9 @@ def _from_rows(x: SeriesSet, y: SeriesSet) -> np.ndarray:
     return out
 
 
-def least_regularizer(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
-    """(n, m): what βΩ cannot be below, from the extremes of variance and path length; normalised as the distance is."""
-    if metric.name != "udtw" or x.variances is None or y.variances is None:
+def regularizer_bounds(x: SeriesSet, y: SeriesSet, beta: float, normalize: str | None) -> np.ndarray:
+    """(n, m): lower bounds of βΩ from the extremes of variance and path length; normalised like the distance."""
+    if x.variances is None or y.variances is None:
         return np.zeros((len(x), len(y)))
 
     def extreme(series: SeriesSet, largest: bool) -> np.ndarray:
@@ -69,9 +97,9 @@ def least_regularizer(x: SeriesSet, y: SeriesSet, metric: Metric) -> np.ndarray:
         filled = np.where(inside, series.variances, 0 if largest else np.inf)
         return filled.max(1) if largest else filled.min(1)
 
-    largest = metric.beta < 0
+    largest = beta < 0
     log = np.log(0.5 * (extreme(x, largest)[:, None] + extreme(y, largest)[None, :]))
     shortest = np.maximum(x.lengths[:, None], y.lengths[None, :])
     longest = x.lengths[:, None] + y.lengths[None, :] - 1
-    each = metric.beta * log
-    return np.where(each < 0, each * longest, each * shortest) / _size(x, y, metric)
+    each = beta * log
+    return np.where(each < 0, each * longest, each * shortest) / _size(x, y, normalize)

@@ -1,0 +1,93 @@
+"""`Backend`: one method per question that can be asked about a `Problem`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from udtw.kernels import memory_estimate
+from udtw.problem import Problem
+
+
+class Backend(ABC):
+    """Answers every question about a batch of pairs. A new backend is a subclass and a line in `udtw.kernels.backends`.
+
+    Results have the dtype and device of the problem. Unless said otherwise they are differentiable in everything that
+    the problem holds. Each method raises `SizeError` before memory runs out and a named error for unusable values.
+    """
+
+    name: str
+    all_pairs = True
+    """Whether `udtw.pairwise` may use it."""
+
+    def misfit(self, main: Tensor) -> str | None:
+        """Why it cannot compute on tensors like ``main`` (dtype, device); None if it can."""
+        return None
+
+    @abstractmethod
+    def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
+        """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `udtw.problem`)."""
+
+    def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
+        """``E[C] + β E[log Σ]``, E[C] and E[log Σ], (B,) each, with the gradient of the first already computed.
+
+        Any other gradient is as exact, but is computed when it is asked for. None if this backend gains nothing from
+        computing values and gradient together, or if no gradient is to be expected.
+        """
+        return None
+
+    @abstractmethod
+    def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
+        """(B, K): expectations of K fields (B, N, M) under the paths of ``problem.cost``."""
+
+    @abstractmethod
+    def coupling(self, problem: Problem) -> Tensor:
+        """(B, N, M): π* of ``problem.cost``."""
+
+    @abstractmethod
+    def transitions(self, problem: Problem) -> Tensor:
+        """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left.
+
+        Not differentiable.
+        """
+
+    @abstractmethod
+    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor]:
+        """(B,) least path costs; (B, N, M) uint8 0 corner, 1 up, 2 left if asked for. Not differentiable."""
+
+    @abstractmethod
+    def dtw(self, problem: Problem) -> Tensor:
+        """(B,) least path costs, differentiable: the cost summed over the least path, which is held fixed."""
+
+    def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
+        """`sums` of a problem with an index, in bounded memory. Not differentiable."""
+        return self._in_slices(problem, lambda part: self.sums(part, wanted), n_threads)
+
+    def indexed_least_cost(self, problem: Problem, n_threads: int) -> Tensor:
+        """(B,) `least_cost` of a problem with an index, in bounded memory. Not differentiable."""
+        return self._in_slices(problem, lambda part: self.least_cost(part)[0], n_threads)
+
+    @abstractmethod
+    def bytes_needed(self, problem: Problem, question: str, built_in: int = 0, fields: Sequence[Tensor] = ()) -> int:
+        """Bytes at the peak of answering, and of the gradient if one is to be expected.
+
+        ``question`` is "expectations" (of so many ``built_in`` fields and of ``fields``), "coupling", "transitions",
+        "choices" or "least_cost".
+        """
+
+    def _refuse_if_too_large(
+        self, problem: Problem, question: str, built_in: int = 0, fields: Sequence[Tensor] = ()
+    ) -> None:
+        if memory_estimate.worth_estimating(problem):
+            memory_estimate.refuse(self.bytes_needed(problem, question, built_in, fields), problem, question)
+
+    @staticmethod
+    def _in_slices(problem: Problem, solve, n_threads: int) -> Tensor:
+        before = torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        try:
+            with torch.no_grad():
+                return torch.cat([solve(part) for part in problem.slices()])
+        finally:
+            torch.set_num_threads(before)

@@ -1,0 +1,114 @@
+"""Series in batches of tensors, and blocks of pairs by index: what a metric is evaluated on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw import prior
+from udtw.errors import OptionError, ShapeError
+from udtw.inputs import SeriesSet
+from udtw.kernels.backends import choose
+from udtw.problem import Problem
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Series as tensors: ``values`` (B, T, d), ``lengths`` (B,) or None if full, ``variances`` (B, T) or None."""
+
+    values: Tensor
+    lengths: Tensor | None = None
+    variances: Tensor | None = None
+
+    @classmethod
+    def of(cls, series: SeriesSet, dtype: torch.dtype = torch.float32) -> "Batch":
+        """The series of a `SeriesSet`."""
+        full = bool((series.lengths == series.values.shape[1]).all())
+        return cls(
+            torch.as_tensor(series.values, dtype=dtype),
+            None if full else torch.as_tensor(series.lengths),
+            None if series.variances is None else torch.as_tensor(series.variances, dtype=dtype),
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Tensor) -> "Batch":
+        return Batch(*(None if t is None else t[index] for t in (self.values, self.lengths, self.variances)))  # type: ignore[arg-type]
+
+    def with_variances(self, variances: Tensor | None) -> "Batch":
+        """The same series with other variances."""
+        return Batch(self.values, self.lengths, variances)
+
+
+@dataclass(frozen=True)
+class PairBlock:
+    """Pairs (left[i], right[j]) for the index arrays ``i`` and ``j``, evaluated by ``n_threads`` of a backend."""
+
+    left: SeriesSet
+    right: SeriesSet
+    i: np.ndarray
+    j: np.ndarray
+    backend: str = "auto"
+    n_threads: int = 1
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(2, pairs)."""
+        return np.stack([self.left.lengths[self.i], self.right.lengths[self.j]])
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the series have variances."""
+        return self.left.variances is not None
+
+    def path_sums(self, wanted: Sequence[int], gamma: float, band: Any) -> np.ndarray:
+        """(1 + len(wanted), pairs): soft_min and the expectations of built-in fields (`udtw.problem`)."""
+        problem = self._problem(gamma, band)
+        return choose(self.backend, problem.main).indexed_sums(problem, wanted, self.n_threads).numpy().T
+
+    def least_costs(self, band: Any) -> np.ndarray:
+        """(pairs,): classical DTW."""
+        problem = self._problem(1.0, band)
+        return choose(self.backend, problem.main).indexed_least_cost(problem, self.n_threads).numpy()
+
+    def _problem(self, gamma: float, band: Any) -> Problem:
+        def tensor(array: np.ndarray | None) -> Tensor | None:
+            return None if array is None else torch.from_numpy(array)
+
+        return Problem(
+            gamma=torch.full((len(self),), gamma, dtype=torch.float64),
+            lengths=torch.from_numpy(self.lengths),
+            band=parsed_band(band),
+            x=tensor(self.left.values),
+            y=tensor(self.right.values),
+            var_x=tensor(self.left.variances),
+            var_y=tensor(self.right.variances),
+            index=torch.from_numpy(np.stack([self.i, self.j])),
+        )
+
+
+def matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:
+    """Both with the same dtype, and with variances on both sides or on neither; their features must agree."""
+    if left.values.shape[2] != right.values.shape[2]:
+        raise ShapeError(
+            f"X and Y must have the same number of features; got {left.values.shape[2]} and {right.values.shape[2]}."
+        )
+    dtype = np.result_type(left.values, right.values)
+    left, right = left.astype(dtype), right.astype(dtype)
+    if left.variances is not None or right.variances is not None:
+        left, right = left.with_unit_variances(), right.with_unit_variances()
+    return left, right
+
+
+def parsed_band(band: Any) -> prior.Band:
+    """A band that applies to pairs of any size: a radius, a fraction or "itakura"."""
+    if band is not None and not isinstance(band, int | float | str | np.number):
+        raise OptionError("pairwise takes a radius, a fraction or 'itakura' as band; a mask belongs to udtw.align.")
+    return prior.parse(band, 1, 1, 1, torch.device("cpu"))
