@@ -142,7 +142,7 @@ def test_models_without_uncertainty_or_alignment(tokens):
         show_uncertainty(plain, tokens, IMAGES, [0])
     with pytest.raises(OptionError, match="'soft_dtw', which has no uncertainty"):
         measure_reverse_attention(plain, tokens)
-    with pytest.raises(OptionError, match="does not align"):
+    with pytest.raises(OptionError, match="gives no coupling"):
         show_match(recognizer(tokens, metric="protonet"), tokens, IMAGES, 0, 1, 6)
 
 

@@ -12,12 +12,12 @@ SIGN = {True: "same class", False: "other class"}
 
 
 def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
-    """The comparator of a model, or an error if its metric does not align."""
+    """The comparator of a model, or an error if its metric gives no coupling."""
     comparator = recognizer.model.comparator
-    if not isinstance(comparator, AlignmentComparator):
+    if not isinstance(comparator, AlignmentComparator) or "gamma" not in comparator.metric.params:
         raise OptionError(
-            f"The model compares by {recognizer.recipe.metric!r}, which does not align; a coupling needs a model with "
-            "a metric that aligns."
+            f"The model compares by {recognizer.recipe.metric!r}, which gives no coupling; use a model whose metric "
+            "aligns at a temperature gamma."
         )
     return comparator
 
@@ -25,10 +25,9 @@ def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
 @torch.no_grad()
 def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Alignment:
     """The alignment of x and y, (1, τ, d) each, under the model's temperature, band and variances."""
-    return align(
-        None, None, x.variance, y.variance, cost=squared_distances(x.features, y.features), gamma=comparator.gamma,
-        band=comparator.band,
-    )  # fmt: skip
+    params = {name: value for name, value in comparator.metric.params.items() if name in ("gamma", "band")}
+    cost = squared_distances(x.features, y.features)
+    return align(None, None, x.variance, y.variance, cost=cost, **params)
 
 
 def numbers(found: Comparison, uncertain: bool) -> str:
