@@ -43,8 +43,8 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     loss : str
-        A metric of `udtw.metrics.METRICS`: distance between forecast and true future. "udtw" is ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet that is
-        trained with the forecaster.
+        Distance between forecast and true future, a metric of `udtw.metrics.METRICS`. "udtw" is
+        ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet that is trained with the forecaster.
     gamma : float
         Temperature of the paths, in units of a standardised squared difference.
     beta : float

@@ -66,6 +66,16 @@ def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
     return series.with_variances(variances)
 
 
+@dataclass(frozen=True)
+class Descent:
+    """Steps of Adam, series per step, learning rate (it falls to zero as a cosine) and seed of a training."""
+
+    max_iter: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+
+
 def train_for_neighbours(
     net: SigmaNet, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent
 ) -> list[float]:
@@ -96,16 +106,6 @@ def train_for_neighbours(
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
     cells = descent.batch_size**2 // 2 * series.values.shape[1] ** 2
     return minimise([*net.parameters(), scale], loss, len(series), cells=cells, descent=descent)
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Steps of Adam, series per step, learning rate (it falls to zero as a cosine) and seed of a training."""
-
-    max_iter: int
-    batch_size: int
-    learning_rate: float
-    seed: int
 
 
 def minimise(

@@ -1,4 +1,4 @@
-"""The downloaded script makes the page's numbers and its picture."""
+"""The downloaded script computes the numbers of the page and draws its picture."""
 
 import base64
 import io
@@ -14,27 +14,26 @@ from PIL import Image
 
 from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, data_url
 from udtw.explorer.image_tab import ImageTab
+from udtw.explorer.scripts import preview
 from udtw.explorer.series_tab import SeriesTab
 from udtw.explorer.skeleton_tab import SkeletonTab
-from udtw.explorer.snippet import preview
-from udtw.explorer.sources import UPLOAD, Sources
+from udtw.explorer.uploads import UPLOAD
 
 
 @pytest.fixture(autouse=True)
 def small_pictures(monkeypatch):
-    """Drawing is most of the time."""
-    for place in ("snippet", "pictures"):
-        monkeypatch.setattr(f"udtw.explorer.{place}.DPI", 40)
+    """Drawing takes most of the time."""
+    monkeypatch.setattr("udtw.explorer.scripts.DPI", 40)
 
 
-def run(tab, said, folder, monkeypatch, capsys):
-    """Run the script of what is shown; its names, and the picture that the page offers beside that of the script."""
-    script = tab.script(said)
+def run(tab, values, folder, monkeypatch, capsys):
+    """Run the script: its alignment, what it prints, and its picture beside the one that the page offers."""
+    script = tab.script(values)
     monkeypatch.chdir(folder)
     names = {}
     exec(compile(script["content"], script["filename"], "exec"), names)
     printed = capsys.readouterr().out
-    offered = tab.picture(said)
+    offered = tab.picture(values)
     pictures = [
         np.asarray(Image.open(source))
         for source in (folder / offered["filename"], io.BytesIO(base64.b64decode(offered["content"])))
@@ -42,9 +41,9 @@ def run(tab, said, folder, monkeypatch, capsys):
     return names["a"], printed, pictures
 
 
-def check(tab, said, folder, monkeypatch, capsys):
-    a, printed, (drawn, offered) = run(tab, said, folder, monkeypatch, capsys)
-    *_, result = tab.found(said)
+def check(tab, values, folder, monkeypatch, capsys):
+    a, printed, (drawn, offered) = run(tab, values, folder, monkeypatch, capsys)
+    *_, result = tab.found(values)
     assert float(a.distance) == float(result.alignment.distance)
     assert float(a.regularizer) == float(result.alignment.regularizer)
     assert float(a.loss) == float(result.alignment.loss)
@@ -62,11 +61,11 @@ def check(tab, said, folder, monkeypatch, capsys):
     ids=str,
 )
 def test_series(change, tmp_path, monkeypatch, capsys):
-    check(SeriesTab(Sources()), SERIES | change, tmp_path, monkeypatch, capsys)
+    check(SeriesTab(), SERIES | change, tmp_path, monkeypatch, capsys)
 
 
 def test_an_uploaded_series_is_in_the_script_to_the_last_digit(tmp_path, monkeypatch, capsys):
-    tab = SeriesTab(Sources())
+    tab = SeriesTab()
     rows = "\n".join(repr(float(v)) for v in np.random.default_rng(0).standard_normal(40))
     key, _, _ = tab.take(data_url(rows.encode()), 'evil"""\nraise SystemExit  # .csv')
     check(tab, SERIES | {"x-set": UPLOAD, "x-key": key}, tmp_path, monkeypatch, capsys)
@@ -78,8 +77,8 @@ def test_a_series_of_the_archive_is_found_by_the_environment(tmp_path, monkeypat
         rows = ["\t".join(["1", *map(repr, rng.standard_normal(30).tolist())]) for _ in range(3)]
         (tmp_path / f"Waves_{split}.tsv").write_text("\n".join(rows))
     monkeypatch.setenv("UDTW_DATA", str(tmp_path))
-    said = SERIES | {"x-set": "ucr-Waves", "y-set": "ucr-Waves", "y-item": 2}
-    check(SeriesTab(Sources(tmp_path)), said, tmp_path, monkeypatch, capsys)
+    values = SERIES | {"x-set": "ucr-Waves", "y-set": "ucr-Waves", "y-item": 2}
+    check(SeriesTab(tmp_path), values, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("change", [{}, {"variance": "none", "order": "hilbert", "y-set": "star dotted"}], ids=str)

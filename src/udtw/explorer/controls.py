@@ -1,4 +1,4 @@
-"""Controls of the page: each with a label that screen readers say, and keyboard use as the browser gives it."""
+"""Parts of the page: controls with labels for screen readers and use by keyboard, numbers, figures and downloads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,44 +17,34 @@ PERCENT = {0: "0 %", 50: "50 %", 100: "none"}
 BETAS = {0: "0", 1: "1", 3: "3", 5: "5"}
 
 
-def _labelled(by: str) -> dict[str, Any]:
-    return {"aria-labelledby": by}
+def _captioned(id_: str, label: str, control: Any) -> html.Div:
+    """A slider with its label; `assets/explorer.js` writes its value beside the label."""
+    caption = html.Div([html.Span(label, id=f"{id_}-label"), html.Output("", id=f"{id_}-shown")], className="caption")
+    return _group(id_, caption, control)
 
 
-def _named(name: str) -> dict[str, Any]:
-    return {"aria-label": name}
+def _group(id_: str, caption: html.Div, control: Any) -> html.Div:
+    labelled: dict[str, Any] = {"aria-labelledby": f"{id_}-label"}
+    return html.Div([caption, control], className="control", role="group", **labelled)
 
 
 def slider(
-    id_: str, label: str, low: float, high: float, step: float, value: float, marks: Mapping[Any, str]
+    id_: str, label: str, limits: tuple[float, float], step: float, value: float, marks: Mapping[Any, str]
 ) -> html.Div:
-    """A slider that answers while it is dragged. Its value is shown beside its label by `assets/explorer.js`."""
-    return html.Div(
-        [
-            html.Div([html.Span(label, id=f"{id_}-label"), html.Output("", id=f"{id_}-shown")], className="caption"),
-            dcc.Slider(
-                low, high, step, value=value, id=id_, updatemode="drag", allow_direct_input=False, dots=False,
-                marks={float(at) if at % 1 else int(at): text for at, text in marks.items()},
-            ),
-        ],
-        className="control",
-        role="group",
-        **_labelled(f"{id_}-label"),
-    )  # fmt: skip
+    """A slider that sends its value while it is dragged."""
+    marked = {float(at) if at % 1 else int(at): text for at, text in marks.items()}
+    control = dcc.Slider(
+        *limits, step, value=value, id=id_, updatemode="drag", allow_direct_input=False, dots=False, marks=marked
+    )
+    return _captioned(id_, label, control)
 
 
 def range_slider(id_: str, label: str, value: list[float], marks: Mapping[int, str]) -> html.Div:
-    return html.Div(
-        [
-            html.Div([html.Span(label, id=f"{id_}-label"), html.Output("", id=f"{id_}-shown")], className="caption"),
-            dcc.RangeSlider(
-                0, 100, 1, value=value, id=id_, updatemode="drag", allow_direct_input=False, marks=dict(marks)
-            ),
-        ],
-        className="control",
-        role="group",
-        **_labelled(f"{id_}-label"),
+    """A slider with two ends, from 0 to 100."""
+    control = dcc.RangeSlider(
+        0, 100, 1, value=value, id=id_, updatemode="drag", allow_direct_input=False, marks=dict(marks)
     )
+    return _captioned(id_, label, control)
 
 
 def dropdown(id_: str, label: str, options: Mapping[Any, str], value: Any, **more: Any) -> html.Div:
@@ -70,21 +60,13 @@ def dropdown(id_: str, label: str, options: Mapping[Any, str], value: Any, **mor
 
 
 def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inline: bool = False) -> html.Div:
-    return html.Div(
-        [
-            html.Div(label, id=f"{id_}-label", className="caption"),
-            dcc.RadioItems(
-                [{"value": key, "label": text} for key, text in options.items()], value, id=id_, inline=inline
-            ),
-        ],
-        className="control",
-        role="group",
-        **_labelled(f"{id_}-label"),
-    )
+    caption = html.Div(label, id=f"{id_}-label", className="caption")
+    choices = [{"value": key, "label": text} for key, text in options.items()]
+    return _group(id_, caption, dcc.RadioItems(choices, value, id=id_, inline=inline))
 
 
 def upload(id_: str, text: str, accept: str) -> html.Div:
-    """A place to drop a file. What arrives goes into the store ID-file if it is small enough, see explorer.js."""
+    """A button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large."""
     return html.Div(
         [
             dcc.Upload(html.Button(text, className="plain"), id=id_, accept=accept, className="upload"),
@@ -97,7 +79,7 @@ def upload(id_: str, text: str, accept: str) -> html.Div:
 
 
 def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
-    """A number with its name; ``title`` explains it when pointed at."""
+    """A number with its name; ``title`` is the explanation shown on hovering."""
     return html.Div(
         [
             html.Div([html.Span(symbol, className="symbol"), html.Span(name)], className="card-name"),
@@ -113,17 +95,18 @@ def section(title: str, *children: Any) -> html.Div:
 
 
 def graph(id_: str, height: int, description: str) -> html.Div:
-    """A figure of ``height`` pixels."""
+    """A figure of ``height`` pixels; screen readers read its ``description``."""
+    named: dict[str, Any] = {"aria-label": description}
     return html.Div(
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
         className="figure",
         role="img",
-        **_named(description),
+        **named,
     )
 
 
 def downloads(tab: str) -> html.Div:
-    """Picture, script, and a look at the script."""
+    """Buttons to download the picture and the script, and a preview of the script."""
     return html.Div(
         [
             html.Div(
@@ -146,8 +129,8 @@ def message(tab: str) -> html.Div:
     return html.Div("", id=f"{tab}-message", className="message", role="alert")
 
 
-def number(value: float | None, digits: int = 5) -> str:
-    """A number as it is read: a proper minus, no trailing noise."""
+def shown_number(value: float | None, digits: int = 5) -> str:
+    """A number as text with a few digits and a typographic minus; a dash for None."""
     if value is None:
         return "–"
     return f"{value:.{digits}g}".replace("-", "−")

@@ -1,31 +1,34 @@
-"""The Python that makes what the page shows: a script of its own, to the last digit the same numbers."""
+"""The Python scripts that the page offers: each computes the same numbers as its tab, to the last digit."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from udtw.explorer.series_settings import SeriesSettings
-from udtw.explorer.series_work import WINDOW
-from udtw.explorer.sources import Chosen
-
-if TYPE_CHECKING:
-    from udtw.explorer.image_work import Eye, ImageSettings, Picked
-    from udtw.explorer.skeleton_work import Performed, SkeletonSettings
+from udtw.explorer.image_alignment import LUMA, N_IMAGES, PATCH, SIDE, ChosenImage, ImageSettings, TokenEncoder
+from udtw.explorer.series_alignment import WINDOW, ChosenSeries, SeriesSettings
+from udtw.explorer.skeleton_alignment import (
+    BOUNDS,
+    BURST_VARIANCE,
+    GRAPH,
+    N_CLASSES,
+    N_CLIPS,
+    ChosenClip,
+    SkeletonSettings,
+)
 
 DPI = 150
 PREVIEW = 3000
-"""Letters that the page shows; the file has all."""
+"""How many characters the page shows; the file has all of them."""
 
 NUMBERS = 'print(f"distance {float(a.distance)!r}, regularizer {float(a.regularizer)!r}, loss {float(a.loss)!r}")'
 
 
 def preview(code: str) -> str:
-    """The script, without the middle of long lists of numbers."""
+    """The script without the middle of long lists of numbers, cut after `PREVIEW` characters."""
     short = "\n".join(line if len(line) <= 160 else f"{line[:110]} … {line[-30:]}" for line in code.splitlines())
     return short if len(short) <= PREVIEW else f"{short[:PREVIEW]}\n…"
 
 
-def series_snippet(x: Chosen, y: Chosen, settings: SeriesSettings) -> str:
-    """A script that aligns the two series as the first tab does, prints its numbers and draws its picture."""
+def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> str:
+    """A script that aligns two series as the first tab does, prints its numbers and draws its picture."""
     s = settings
     steps = {"x": len(x.values), "y": len(y.values)}
     code = [
@@ -47,7 +50,8 @@ def series_snippet(x: Chosen, y: Chosen, settings: SeriesSettings) -> str:
     if s.variance == "known":
         code.append("var_x, var_y = np.ones(len(x)), np.ones(len(y))")
     if s.noise:
-        code += ["", f"# noise of deviation {s.noise:g} in a stretch", f"rng = np.random.default_rng({s.seed})"]
+        comment = f"# noise of standard deviation {s.noise:g} in a part of the series"
+        code += ["", comment, f"rng = np.random.default_rng({s.seed})"]
         for name in steps if s.side == "both" else [s.side]:
             begin, end = (round(share / 100 * steps[name]) for share in s.stretch)
             code += [
@@ -57,7 +61,7 @@ def series_snippet(x: Chosen, y: Chosen, settings: SeriesSettings) -> str:
             if s.variance == "known":
                 code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
     if s.variance == "rough":
-        code += ["", *_roughness(WINDOW), "", "var_x, var_y = 1 + roughness(x), 1 + roughness(y)"]
+        code += ["", *_roughness(), "", "var_x, var_y = 1 + roughness(x), 1 + roughness(y)"]
     given = "" if s.variance == "none" else ", var_x, var_y"
     code += [
         "",
@@ -69,11 +73,9 @@ def series_snippet(x: Chosen, y: Chosen, settings: SeriesSettings) -> str:
     return _joined(code)
 
 
-def image_snippet(x: "Picked", y: "Picked", settings: "ImageSettings", eye: "Eye") -> str:
+def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encoder: TokenEncoder) -> str:
     """A script that aligns two images as the second tab does, prints its numbers and draws its picture."""
-    from udtw.explorer.image_work import LUMA, N_IMAGES, PATCH, SIDE
-
-    s, trained = settings, eye.model_name is not None
+    s, trained = settings, encoder.model_name is not None
     uploaded = any(one.code.startswith("PIL") for one in (x, y))
     code = [
         '"""Made by `udtw explore`. Files are looked for in the working folder."""',
@@ -92,7 +94,7 @@ def image_snippet(x: "Picked", y: "Picked", settings: "ImageSettings", eye: "Eye
         f"second = {y.code}  # {y.label}",
     ]
     if trained:
-        code.append(f"backbone = load_backbone({eye.backbone_name!r})")
+        code.append(f"backbone = load_backbone({encoder.backbone_name!r})")
     else:
         code.append(f"backbone = PatchBackbone({SIDE}, {PATCH}, position={s.position!r})")
     code += [
@@ -103,14 +105,14 @@ def image_snippet(x: "Picked", y: "Picked", settings: "ImageSettings", eye: "Eye
     ]
     if trained:
         code += [
-            f"encoded = ImageRecognizer.load({eye.model_name!r}).encode(tokens)",
+            f"encoded = ImageRecognizer.load({encoder.model_name!r}).encode(tokens)",
             "tokens = encoded.features",
             "var_x, var_y = (None, None) if encoded.variance is None else encoded.variance",
         ]
     elif s.variance == "contrast":
         code += [
             "",
-            "# σ by the contrast of a patch: ½ + 1.5 exp(−c / mean c), with c the deviation of its grey values",
+            "# σ from the contrast of a patch: ½ + 1.5 exp(−c / mean c), with c the deviation of its grey values",
             f"grey = torch.einsum('c,bchw->bhw', torch.tensor({LUMA}), pixels)",
             "patches = grey.unflatten(1, (grid[0], -1)).unflatten(3, (grid[1], -1)).transpose(2, 3)",
             "contrast = patches.flatten(3).std(3, correction=0).flatten(1)",
@@ -132,10 +134,8 @@ def image_snippet(x: "Picked", y: "Picked", settings: "ImageSettings", eye: "Eye
     return _joined(code)
 
 
-def skeleton_snippet(x: "Performed", y: "Performed", settings: "SkeletonSettings") -> str:
+def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> str:
     """A script that aligns two clips as the third tab does, prints its numbers and draws its picture."""
-    from udtw.explorer.skeleton_work import BOUNDS, BURST_VARIANCE, N_CLASSES, N_CLIPS
-
     s = settings
     code = [
         '"""Made by `udtw explore`."""',
@@ -151,14 +151,14 @@ def skeleton_snippet(x: "Performed", y: "Performed", settings: "SkeletonSettings
         "",
         "",
         "def features(clip):",
-        '    """(T, 60) joints about the torso in units of the body; squared distances are means over coordinates."""',
-        '    frames = normalize(clip.frames, graph("kinect20").centre)[:, 0].astype(np.float64)',
+        '    """(T, 60) joints relative to the torso in units of the body; D is a mean over coordinates."""',
+        f'    frames = normalize(clip.frames, graph("{GRAPH}").centre)[:, 0].astype(np.float64)',
         "    return frames.reshape(len(frames), -1) / np.sqrt(frames.shape[1] * frames.shape[2])",
         "",
         "",
     ]
     if s.variance == "rough":
-        code += [*_roughness(WINDOW), "", ""]
+        code += [*_roughness(), "", ""]
     code += [
         f"x = features(clips[{x.number}])  # {x.label}",
         f"y = features(clips[{y.number}])  # {y.label}",
@@ -186,14 +186,14 @@ def skeleton_snippet(x: "Performed", y: "Performed", settings: "SkeletonSettings
     return _joined(code)
 
 
-def _roughness(window: int) -> list[str]:
-    """The lines of `udtw.explorer.series_work.roughness`."""
+def _roughness() -> list[str]:
+    """The lines of `udtw.explorer.series_alignment.roughness`."""
     return [
         "def roughness(series):",
         '    """Variance of white noise on a smooth series: ⅙(x_{t−1} − 2x_t + x_{t+1})², averaged over a window."""',
         "    bend = (np.diff(series, 2, axis=0) ** 2).mean(1) / 6",
-        f"    padded = np.pad(bend, {1 + window // 2}, mode='edge')",
-        f"    return np.convolve(padded, np.full({window}, 1 / {window}), mode='valid')",
+        f"    padded = np.pad(bend, {1 + WINDOW // 2}, mode='edge')",
+        f"    return np.convolve(padded, np.full({WINDOW}, 1 / {WINDOW}), mode='valid')",
     ]
 
 

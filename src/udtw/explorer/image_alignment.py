@@ -1,7 +1,6 @@
-"""Two images and settings in, everything that the second tab shows out."""
+"""Images to choose from, settings, and the alignment of two images: what the second tab computes."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,11 +12,13 @@ from torch import Tensor
 
 from udtw.align import Alignment, align
 from udtw.errors import DataError, OptionError
-from udtw.explorer.checks import alignment_settings, choice, number, whole
-from udtw.explorer.uploads import MAX_IMAGE_BYTES, Shelf, decode_contents, file_name, read_image
+from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, number, whole
+from udtw.explorer.uploads import MAX_IMAGE_BYTES, UPLOAD, UploadCache, decode_contents, file_name, read_image
 from udtw.images import Backbone, ImageRecognizer, PatchBackbone, load_backbone
 from udtw.images.datasets import make_images
 from udtw.images.order import ORDERS, token_order
+from udtw.plots import ImageMatch
+from udtw.plots.image_maps import LUMA
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,18 +27,14 @@ N_IMAGES = 6
 SIDE, PATCH = 112, 8
 LOG_GAMMA = (-3.0, 0.0)
 MAX_MATCHES, MAX_POSITION = 30, 1.0
-UPLOAD = "upload"
 VARIANCES = {"none": "None: σ = 1 everywhere", "contrast": "Estimated: patches without contrast are uncertain"}
-LUMA = (0.299, 0.587, 0.114)
 
 
 @dataclass(frozen=True)
-class ImageSettings:
-    """``band``: a fraction of the tokens, or None. ``patch``: share of the left image's tokens, in reading order."""
+class ImageSettings(AlignmentSettings):
+    """What the controls say; ``patch`` is a position in the reading order of the left image, in percent."""
 
     gamma: float = 0.03
-    beta: float = 1.0
-    band: float | None = None
     order: str = "raster"
     position: float = 0.2
     variance: str = "contrast"
@@ -45,20 +42,20 @@ class ImageSettings:
     patch: float = 53.5
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "ImageSettings":
+    def of(cls, values: ControlValues) -> "ImageSettings":
         return cls(
-            **alignment_settings(said, LOG_GAMMA),
-            order=choice("The reading order", said["order"], ORDERS),
-            position=number("The weight of the position", said["position"], 0, MAX_POSITION),
-            variance=choice("The variance", said["variance"], VARIANCES),
-            matches=whole("The number of matches", said["matches"], 0, MAX_MATCHES),
-            patch=number("The patch", said["patch"], 0, 100),
+            **cls.checked(values, LOG_GAMMA),
+            order=choice("The reading order", values["order"], ORDERS),
+            position=number("The weight of the position", values["position"], 0, MAX_POSITION),
+            variance=choice("The variance", values["variance"], VARIANCES),
+            matches=whole("The number of matches", values["matches"], 0, MAX_MATCHES),
+            patch=number("The patch", values["patch"], 0, 100),
         )
 
 
 @dataclass(frozen=True)
-class Picked:
-    """An image, what it is called, and the Python that makes it."""
+class ChosenImage:
+    """An image, its label, and the Python code that makes it."""
 
     image: "Image"
     label: str
@@ -67,25 +64,34 @@ class Picked:
 
 @dataclass(frozen=True)
 class ImageResult:
-    """``pixels`` (3, H, W) of both as the backbone saw them, σ of their tokens in reading order, and the alignment."""
+    """Both images as the backbone saw them, σ² of their tokens in reading order, and the alignment.
+
+    ``pixels`` are (H, W, 3) in [0, 1], ``positions`` the places of the tokens on the grid, row by row, and ``patch``
+    the number of the token of the left image that is shown.
+    """
 
     pixels: tuple[np.ndarray, np.ndarray]
     grid: tuple[int, int]
-    order: np.ndarray
+    order: str
+    positions: np.ndarray
     var_x: Tensor | None
     var_y: Tensor | None
     alignment: Alignment
     coupling: np.ndarray
-    entropy: float
     patch: int
 
+    @property
+    def match(self) -> ImageMatch:
+        """The same for the figures of `udtw.plots`."""
+        return ImageMatch(*self.pixels, self.coupling, self.grid, self.grid, self.var_x, self.var_y, self.order)
 
-class Gallery:
+
+class ImageChoices:
     """The images of a server: generated ones, and uploads."""
 
     def __init__(self) -> None:
         self._images = make_images(N_IMAGES)
-        self.uploads: Shelf[Image] = Shelf()
+        self.uploads: UploadCache[Image] = UploadCache()
 
     @property
     def sets(self) -> dict[str, str]:
@@ -95,17 +101,18 @@ class Gallery:
         name = choice("The class", name, self.sets)
         return [] if name == UPLOAD else [f"No. {i + 1}" for i in range(N_IMAGES)]
 
-    def pick(self, name: Any, item: Any, upload: Any = None) -> Picked:
+    def pick(self, name: Any, item: Any, upload: Any = None) -> ChosenImage:
+        """Image number ``item`` of class ``name``, or the upload with the key ``upload``."""
         name = choice("The class", name, self.sets)
         if name == UPLOAD:
             if upload is None:
-                raise DataError("Choose a picture: a PNG or JPEG file.")
+                raise DataError("Choose an image: a PNG or JPEG file.")
             label, image = self.uploads.get(upload)
-            return Picked(image, label, f"PIL.Image.open({label!r})")
+            return ChosenImage(image, label, f"PIL.Image.open({label!r})")
         number = self._images.classes.index(name) * N_IMAGES + whole("The image", item, 0, N_IMAGES - 1)
-        return Picked(self._image(number), self._images.names[number], f"images.image({number})")
+        return ChosenImage(self._image(number), self._images.names[number], f"images.image({number})")
 
-    @lru_cache(maxsize=64)  # noqa: B019 (one gallery a server)
+    @lru_cache(maxsize=64)  # noqa: B019 (there is one object per server)
     def _image(self, number: int) -> "Image":
         return self._images.image(number)
 
@@ -116,16 +123,16 @@ class Gallery:
         image = read_image(content, shown)
         width, height = image.size
         if max(image.size) > 4 * SIDE:
-            image.thumbnail((4 * SIDE, 4 * SIDE))  # the backbone sees less, and the shelf stays light
+            image.thumbnail((4 * SIDE, 4 * SIDE))  # the backbone sees less anyway, and the cache stays small
         return self.uploads.put(shown, content, image), f"{shown}: {width} × {height} pixels"
 
 
-class Eye:
-    """Tokens and variances of images: patches of pixels, or a trained model of the user's."""
+class TokenEncoder:
+    """Tokens and variances of images: from patches of pixels, or from a model that the user has trained."""
 
     def __init__(self, model: str | os.PathLike | None = None, backbone: str | None = None) -> None:
         if (model is None) != (backbone is None):
-            raise OptionError("A model and its backbone are needed both, or none of them.")
+            raise OptionError("A model and its backbone are needed both, or neither of them.")
         self.model_name = None if model is None else Path(model).name
         self.backbone_name = backbone
         self._recognizer: ImageRecognizer | None = None
@@ -137,39 +144,39 @@ class Eye:
                     f"{self.model_name} was trained on tokens of {self._recognizer.backbone}, not of {backbone}."
                 )
 
-    def look(self, x: Picked, y: Picked, settings: ImageSettings) -> ImageResult:
-        """Align the tokens of two images."""
-        s = settings
-        backbone = self._backbone or PatchBackbone(SIDE, PATCH, position=s.position)
+    def align(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings) -> ImageResult:
+        """The alignment of the tokens of two images."""
+        backbone = self._backbone or PatchBackbone(SIDE, PATCH, position=settings.position)
         pixels = [backbone.prepare(one.image) for one in (x, y)]
         seen = [backbone(one[None]) for one in pixels]
         grid = seen[0].grid
-        order = token_order(s.order, grid)
-        tokens = [one.tokens[0][order] for one in seen]
+        positions = token_order(settings.order, grid)
+        tokens = [one.tokens[0][positions] for one in seen]
         variances: list[Tensor | None] = [None, None]
         if self._recognizer is not None:
             encoded = self._recognizer.encode(torch.stack(tokens))
             tokens = list(encoded.features)
             if encoded.variance is not None:
                 variances = list(encoded.variance)
-        elif s.variance == "contrast":
-            variances = list(contrast_variance(pixels, grid)[:, order])
-        found = align(tokens[0], tokens[1], *variances, gamma=s.gamma, beta=s.beta, band=s.band)
+        elif settings.variance == "contrast":
+            variances = list(contrast_variance(pixels, grid)[:, positions])
+        found = align(tokens[0], tokens[1], *variances, **settings.options)
+        left, right = (one.permute(1, 2, 0).numpy() for one in pixels)
         return ImageResult(
-            pixels=(pixels[0].numpy(), pixels[1].numpy()),
+            pixels=(left, right),
             grid=grid,
-            order=order,
+            order=settings.order,
+            positions=positions,
             var_x=variances[0],
             var_y=variances[1],
             alignment=found,
             coupling=found.coupling.numpy(),
-            entropy=max(float(found.paths.entropy), 0.0),
-            patch=round(s.patch / 100 * (len(order) - 1)),
+            patch=round(settings.patch / 100 * (len(positions) - 1)),
         )
 
 
 def contrast_variance(pixels: list[Tensor], grid: tuple[int, int]) -> Tensor:
-    """σ² (2, h·w) by patch: σ = ½ + 1.5·exp(−c / mean c), with c the deviation of the grey values of a patch."""
+    """(2, h·w) σ² of each patch: σ = ½ + 1.5·exp(−c / mean c), with c the standard deviation of its grey values."""
     rows, columns = grid
     grey = torch.einsum("c,bchw->bhw", torch.tensor(LUMA), torch.stack(pixels))
     patches = grey.unflatten(1, (rows, -1)).unflatten(3, (columns, -1)).transpose(2, 3)

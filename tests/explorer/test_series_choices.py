@@ -1,16 +1,17 @@
-"""Series to choose from: the browser's names lead to what the server lists, and nowhere else."""
+"""Series to choose from: names that the browser sends are only looked up in the server's list."""
 
 import numpy as np
 import pytest
 
 from tests.explorer.helpers import data_url
 from udtw.errors import DataError, OptionError, UdtwError
-from udtw.explorer.sources import GENERATED, UPLOAD, Sources
+from udtw.explorer.series_alignment import GENERATED, SeriesChoices
+from udtw.explorer.uploads import UPLOAD
 
 
 @pytest.fixture
 def archive(tmp_path):
-    """Two small sets of the UCR archive, one of them with missing values, and a file that is none of its business."""
+    """Two small sets of the UCR archive, one of them with missing values, and a file that belongs to neither."""
     folder = tmp_path / "ucr"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -25,14 +26,14 @@ def archive(tmp_path):
 
 
 def test_without_a_folder_there_are_generated_sets_and_uploads():
-    assert list(Sources().sets) == [*GENERATED, UPLOAD]
+    assert list(SeriesChoices().sets) == [*GENERATED, UPLOAD]
 
 
 def test_sets_of_the_archive_are_listed_and_read(archive):
-    sources = Sources(archive)
-    assert [name for name in sources.sets if name.startswith("ucr-")] == ["ucr-Gaps", "ucr-Waves"]
-    assert sources.items("ucr-Waves") == ["No. 1: class 1", "No. 2: class 2", "No. 3: class 1"]
-    chosen = sources.series("ucr-Waves", 1)
+    choices = SeriesChoices(archive)
+    assert [name for name in choices.sets if name.startswith("ucr-")] == ["ucr-Gaps", "ucr-Waves"]
+    assert choices.items("ucr-Waves") == ["No. 1: class 1", "No. 2: class 2", "No. 3: class 1"]
+    chosen = choices.pick("ucr-Waves", 1)
     assert chosen.values.shape == (12, 1)
     assert chosen.code == "udtw.data.load_ucr('Waves').train.X[1]"
     assert str(archive) not in chosen.code + chosen.label
@@ -40,14 +41,14 @@ def test_sets_of_the_archive_are_listed_and_read(archive):
 
 def test_a_series_with_missing_values_is_named(archive):
     with pytest.raises(DataError, match=r"Gaps.*missing values"):
-        Sources(archive).series("ucr-Gaps", 0)
+        SeriesChoices(archive).pick("ucr-Gaps", 0)
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_generated_series_have_names_and_the_length_they_say(name):
-    sources = Sources()
-    assert len(sources.series(name, 0).values) == int(name.rpartition("-")[2])
-    assert any(word in sources.items(name)[0] for word in GENERATED[name].classes)
+def test_generated_series_have_the_right_names_and_lengths(name):
+    choices = SeriesChoices()
+    assert len(choices.pick(name, 0).values) == int(name.rpartition("-")[2])
+    assert any(word in choices.items(name)[0] for word in GENERATED[name].classes)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,8 @@ def test_generated_series_have_names_and_the_length_they_say(name):
      ["cbf-128"], "ucr-Waves\0", "ucr-Waves/../Waves"],
 )  # fmt: skip
 def test_names_that_are_not_on_the_list_are_refused(archive, name):
-    sources = Sources(archive)
-    for ask in (sources.items, lambda one: sources.series(one, 0)):
+    choices = SeriesChoices(archive)
+    for ask in (choices.items, lambda one: choices.pick(one, 0)):
         with pytest.raises(OptionError, match="must be one of"):
             ask(name)
 
@@ -65,16 +66,16 @@ def test_names_that_are_not_on_the_list_are_refused(archive, name):
 @pytest.mark.parametrize("item", [-1, 12, 1.5, None, "0", True, [0], float("nan"), 1e99])
 def test_numbers_that_are_not_on_the_list_are_refused(item):
     with pytest.raises(OptionError, match="The series must"):
-        Sources().series("cbf-128", item)
+        SeriesChoices().pick("cbf-128", item)
 
 
 def test_an_upload_is_chosen_by_its_key():
-    sources = Sources()
+    choices = SeriesChoices()
     with pytest.raises(DataError, match="Choose a CSV"):
-        sources.series(UPLOAD, None)
-    key, described = sources.upload(data_url(b"1\n2\n4\n"), "../mine.csv")
+        choices.pick(UPLOAD, None)
+    key, described = choices.upload(data_url(b"1\n2\n4\n"), "../mine.csv")
     assert described == "mine.csv: 3 steps"
-    chosen = sources.series(UPLOAD, None, key)
+    chosen = choices.pick(UPLOAD, None, key)
     np.testing.assert_array_equal(chosen.values, [[1], [2], [4]])
     with pytest.raises(UdtwError, match="Upload it again"):
-        sources.series(UPLOAD, None, "../mine.csv")
+        choices.pick(UPLOAD, None, "../mine.csv")

@@ -1,44 +1,53 @@
-"""How controls reach the server, alike in all tabs.
+"""How the controls of a tab reach the server, and how the server answers; the same for all tabs.
 
-While a slider is dragged the browser would send more than can be answered, and Dash drops answers that newer requests
-have overtaken. So `assets/explorer.js` gathers all controls of a tab into one store, TAB-request, and fills it again
-only when the answer to the last request is there (TAB-done).
+While a slider is dragged, the browser would send more requests than can be answered, and Dash drops answers that newer
+requests have overtaken. Therefore `assets/explorer.js` collects the controls of a tab in one store, TAB-request, and
+fills it again only after the answer to the previous request has arrived (TAB-done).
 """
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, no_update
 
-from udtw.errors import OptionError
-from udtw.explorer.answers import guarded
+from udtw.errors import UdtwError
+from udtw.explorer.control_values import ControlValues, Property, read_values
 
-Said = Mapping[str, Any]
-"""Values of the controls by their short names."""
+log = logging.getLogger("udtw.explorer")
 
-Where = tuple[str, str]
-"""A component and its property."""
+Answer = Callable[[ControlValues], dict[str, Any]]
+"""From the values of the controls to the outputs of a callback by name."""
 
-Work = Callable[[Said], dict[str, Any]]
+
+def guarded(work: Callable[[], dict[str, Any]], outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``work`` returns, with an empty "message"; after an error only the message, and no other output changes.
+
+    "took", if it is an output, is the time that the work needed.
+    """
+    begin = time.perf_counter()
+    unchanged = dict.fromkeys(outputs, no_update)
+    try:
+        found = unchanged | work() | {"message": ""}
+    except UdtwError as error:
+        return unchanged | {"message": str(error)}
+    except Exception as error:
+        log.exception("unexpected error")
+        return unchanged | {"message": f"Unexpected error ({type(error).__name__}); see the terminal for details."}
+    if "took" in outputs:
+        found["took"] = f"computed in {1e3 * (time.perf_counter() - begin):.0f} ms"
+    return found
 
 
 def stores(tab: str) -> list[dcc.Store]:
-    return [dcc.Store(id=f"{tab}-request"), dcc.Store(id=f"{tab}-done"), dcc.Store(id=f"{tab}-idle")]
+    return [dcc.Store(id=f"{tab}-{name}") for name in ("request", "done", "idle")]
 
 
-def said_by(request: Any, controls: Mapping[str, Where]) -> dict[str, Any]:
-    """Short names and values from what the browser put into the store."""
-    values = request.get("values") if isinstance(request, dict) else None
-    if not isinstance(values, dict):
-        raise OptionError("The page sent no settings. Load it again.")
-    missing = [name for name, (component, prop) in controls.items() if f"{component}.{prop}" not in values]
-    if missing:
-        raise OptionError(f"The page did not send {', '.join(missing)}. Load it again.")
-    return {name: values[f"{component}.{prop}"] for name, (component, prop) in controls.items()}
-
-
-def register_update(app: Dash, tab: str, controls: Mapping[str, Where], shown: Mapping[str, Where], work: Work) -> None:
-    """``work`` fills ``shown`` (components and properties by short names) whenever a control changes."""
+def register_update(
+    app: Dash, tab: str, controls: Mapping[str, Property], shown: Mapping[str, Property], work: Answer
+) -> None:
+    """Call ``work`` when a control changes; it returns the values of ``shown``."""
     app.clientside_callback(
         ClientsideFunction("explorer", "request"),
         Output(f"{tab}-request", "data"),
@@ -57,13 +66,13 @@ def register_update(app: Dash, tab: str, controls: Mapping[str, Where], shown: M
 
     @app.callback(output=outputs, inputs={"request": Input(f"{tab}-request", "data")}, prevent_initial_call=True)
     def update(request: Any) -> dict[str, Any]:
-        answer = guarded(lambda: work(said_by(request, controls)), outputs)
-        # Always, or the page would wait for it.
+        answer = guarded(lambda: work(read_values(request, controls)), outputs)
+        # Sent after errors too, because the page waits for it.
         return answer | {"done": {"number": request.get("number") if isinstance(request, dict) else None}}
 
 
-def register_download(app: Dash, tab: str, button: str, controls: Mapping[str, Where], work: Work) -> None:
-    """``work`` makes the file that is downloaded when ``button`` is pressed."""
+def register_download(app: Dash, tab: str, button: str, controls: Mapping[str, Property], work: Answer) -> None:
+    """Call ``work`` when ``button`` is pressed; it returns the file to download."""
     outputs = {"file": Output(f"{tab}-{button}-file", "data"), "message": _message(tab)}
 
     @app.callback(
@@ -77,7 +86,7 @@ def register_download(app: Dash, tab: str, button: str, controls: Mapping[str, W
 
 
 def register_items(app: Dash, tab: str, source: str, target: str, work: Callable[[Any], dict[str, Any]]) -> None:
-    """``work`` gives the options and the value of dropdown ``target`` for what is chosen in ``source``."""
+    """Call ``work`` when dropdown ``source`` changes; it returns the options and the value of dropdown ``target``."""
     outputs = {name: Output(target, name) for name in ("options", "value", "disabled")} | {"message": _message(tab)}
 
     @app.callback(output=outputs, inputs={"chosen": Input(source, "value")}, prevent_initial_call=True)
@@ -86,8 +95,10 @@ def register_items(app: Dash, tab: str, source: str, target: str, work: Callable
 
 
 def register_upload(app: Dash, tab: str, upload: str, target: str, limit: int, work: Callable[..., tuple]) -> None:
-    """A file of at most ``limit`` bytes is read by ``work(contents, name)``, which gives its key, its description, and
-    what dropdown ``target`` is set to."""
+    """Call ``work(contents, name)`` for an uploaded file of at most ``limit`` bytes.
+
+    It returns the key of the file, its description, and the new value of dropdown ``target``.
+    """
     app.clientside_callback(
         f"function(contents, name) {{ return dash_clientside.explorer.take(contents, name, {limit}, '{tab}'); }}",
         Output(f"{upload}-file", "data"),
@@ -110,7 +121,7 @@ def register_upload(app: Dash, tab: str, upload: str, target: str, limit: int, w
 
 
 def register_shown(app: Dash, slider: str, kind: str) -> None:
-    """The value of a slider beside its label; ``kind`` is a function of explorer.js: plain, power, percent or range."""
+    """Write the value of a slider beside its label; ``kind`` is a function of explorer.js, such as plain or power."""
     app.clientside_callback(
         ClientsideFunction("explorer", kind), Output(f"{slider}-shown", "children"), Input(slider, "value")
     )
