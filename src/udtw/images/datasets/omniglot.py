@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from udtw.data.folder import data_root
 from udtw.errors import DataError
 from udtw.images.datasets.class_splits import Split, by_alphabet, expanded, shipped_split
+from udtw.images.datasets.folders import Folder, Mounted, places
 from udtw.images.datasets.image_set import ImageSet
-from udtw.images.datasets.listing import Listing
+from udtw.images.datasets.layouts import Listing
 from udtw.images.datasets.safe_images import decode, is_image
-from udtw.images.datasets.trees import Mounted, Tree
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+NAMES = ("omniglot", "Omniglot")  # of its folder or archive
 BACKGROUND, EVALUATION = "images_background", "images_evaluation"
 SMALL = ("images_background_small1", "images_background_small2")
 RUNS, N_RUNS, N_ITEMS = "all_runs", 20, 20
@@ -24,23 +25,23 @@ N_CHARACTERS = 1623
 LINE = re.compile(r"(?:.*/)?test/item(\d\d)\.png\s+(?:.*/)?training/class(\d\d)\.png")
 
 
-def find_omniglot(tree: Tree) -> Listing:
+def find_omniglot(folder: Folder) -> Listing:
     """images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
 
     A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
     once. The small sets are parts of images_background and are not looked at if that is there.
     """
-    root = tree.part("python") or tree
-    trees = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
+    root = folder.part("python") or folder
+    folders = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
     images, seen = [], set()
-    for mount, part in trees.items():
+    for mount, part in folders.items():
         for name in part.files():
             if name.count("/") == 2 and is_image(name) and name not in seen:
                 seen.add(name)
                 images.append((f"{mount}/{name}", name.rpartition("/")[0]))
     classes = tuple(sorted({label for _, label in images}))
     notes = () if len(classes) == N_CHARACTERS else (f"{len(classes)} of the {N_CHARACTERS} characters are here",)
-    return Listing(Mounted(root.where, trees), tuple(images), classes, notes)
+    return Listing(Mounted(root.where, folders), tuple(images), classes, notes)
 
 
 def split_omniglot(classes: tuple[str, ...]) -> Split:
@@ -70,11 +71,9 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
 
     ``data_dir``: the folder that holds it, one above that holds it as omniglot, or all_runs.zip itself.
     """
-    from udtw.images.datasets.loading import places
-
     reasons = [f"{data_root(data_dir)} holds no {RUNS}.zip"]
-    for tree in places("omniglot", data_dir):
-        root = tree.part("python") or tree
+    for folder in places(NAMES, data_dir):
+        root = folder.part("python") or folder
         root = root.part("one-shot-classification") or root
         runs = root.part(RUNS) or root
         if runs.has("run01"):
@@ -112,32 +111,32 @@ class _InMemory:
         return f"{RUNS}/{name}"
 
 
-def _run(tree: Tree, name: str) -> Run:
+def _run(folder: Folder, name: str) -> Run:
     listed = f"{name}/class_labels.txt"
     answers: dict[int, int] = {}
-    for line in tree.read_text(listed).splitlines():
+    for line in folder.read_text(listed).splitlines():
         if not line.strip():
             continue
         match = LINE.fullmatch(line.strip())
         item, answer = (int(number) - 1 for number in match.groups()) if match else (-1, -1)
         if not (0 <= item < N_ITEMS and 0 <= answer < N_ITEMS and item not in answers):
             raise DataError(
-                f"{tree.place(listed)}: expected one line RUN/test/itemNN.png RUN/training/classNN.png for each item "
+                f"{folder.place(listed)}: expected one line RUN/test/itemNN.png RUN/training/classNN.png for each item "
                 f"from 01 to {N_ITEMS}, got {line.strip()!r}."
             )
         answers[item] = answer
     if sorted(answers) != list(range(N_ITEMS)) or sorted(answers.values()) != list(range(N_ITEMS)):
-        raise DataError(f"{tree.place(listed)} must pair {N_ITEMS} items with {N_ITEMS} classes, each once.")
+        raise DataError(f"{folder.place(listed)} must pair {N_ITEMS} items with {N_ITEMS} classes, each once.")
     training, test = (
-        tuple(_picture(tree, f"{name}/{stem}{number:02d}.png") for number in range(1, N_ITEMS + 1))
+        tuple(_picture(folder, f"{name}/{stem}{number:02d}.png") for number in range(1, N_ITEMS + 1))
         for stem in ("training/class", "test/item")
     )
     return Run(name, training, test, tuple(answers[item] for item in range(N_ITEMS)))
 
 
-def _picture(tree: Tree, name: str) -> "Image":
-    return decode(tree.read(name), tree.place(name))
+def _picture(folder: Folder, name: str) -> "Image":
+    return decode(folder.read(name), folder.place(name))
 
 
-def _parts(tree: Tree, stems: tuple[str, ...]) -> dict[str, Tree]:
-    return {stem: part for stem in stems if (part := tree.part(stem)) is not None}
+def _parts(folder: Folder, stems: tuple[str, ...]) -> dict[str, Folder]:
+    return {stem: part for stem in stems if (part := folder.part(stem)) is not None}
