@@ -252,7 +252,7 @@ def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _processing(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.images.backbones.processing import read_processing
+    from udtw.images.backbones.checkpoint import read_processing
 
     one = {
         "image_processor_type": "ViTImageProcessor", "do_resize": True, "size": {"height": 224, "width": 224},

@@ -21,8 +21,8 @@ from udtw.errors import DataError, UdtwError
 from udtw.experiments import Store, Unit
 from udtw.fewshot import checkpoint
 from udtw.images import ImageRecognizer, open_tokens
+from udtw.images.backbones.checkpoint import read_processing
 from udtw.images.backbones.onnx import OnnxBackbone
-from udtw.images.backbones.processing import read_processing
 from udtw.images.datasets.class_splits import read_split_file
 from udtw.images.datasets.folders import open_folder
 from udtw.images.tokens.shards import TokenShard

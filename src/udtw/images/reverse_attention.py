@@ -9,7 +9,7 @@ from torch import Tensor
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
 from udtw.fewshot.accuracy import NORMAL_975
-from udtw.images.backbones.packages import needed
+from udtw.images.backbones.base import needed
 
 if TYPE_CHECKING:
     from udtw.images.recognizer import ImageRecognizer
