@@ -77,6 +77,22 @@ class DataSet:
         Mode to settings, where they differ from 5-way with 1 and 5 shots and 15 queries per class.
     paper : mapping
         Mode, then method, to the paper's accuracies, one per setting.
+    generate : callable, optional
+        Returns the `ImageSet` of a data set that needs no files.
+
+    Examples
+    --------
+    A data set of your own in class folders, which `load_images`, `udtw images embed` and the others then know by name:
+
+    >>> from udtw.images.datasets import DATASETS, DataSet, settings_of
+    >>> from udtw.images.datasets.class_splits import by_shares
+    >>> from udtw.images.datasets.layouts import Layout
+    >>> DATASETS["moths"] = DataSet(
+    ...     "moths of our garden", "a folder for each species", Layout(), lambda listing: by_shares(listing.classes)
+    ... )
+    >>> settings_of("moths", "supervised")[0]
+    Setting(n_way=5, n_shot=1, n_query=15)
+    >>> del DATASETS["moths"]
     """
 
     title: str

@@ -29,7 +29,7 @@ def find_omniglot(folder: Folder) -> Listing:
     """images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
 
     A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
-    once. The small sets are parts of images_background and are not looked at if that is there.
+    once. The small sets are parts of images_background and are ignored where that is there.
     """
     root = folder.part("python") or folder
     folders = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
@@ -47,7 +47,7 @@ def find_omniglot(folder: Folder) -> Listing:
 def split_omniglot(classes: tuple[str, ...]) -> Split:
     """The published split (Vinyals et al. 2016) if all 1623 characters are there, else `by_alphabet`.
 
-    The published one has 1028, 172 and 423 characters of whole alphabets, but for Gurmukhi: 41 of its characters train
+    The published one has 1028, 172 and 423 characters of whole alphabets, except Gurmukhi: 41 of its characters train
     and 4 are novel.
     """
     published = expanded(shipped_split("omniglot"), classes)
@@ -58,7 +58,15 @@ def split_omniglot(classes: tuple[str, ...]) -> Split:
 
 @dataclass(frozen=True)
 class Run:
-    """One 20-way run: ``test[i]`` shows the same character as ``training[answers[i]]``, drawn by somebody else."""
+    """One 20-way run: ``test[i]`` shows the same character as ``training[answers[i]]``, drawn by another person.
+
+    >>> from PIL import Image
+    >>> from udtw.images.datasets import Run
+    >>> a, b = Image.new("1", (105, 105), 0), Image.new("1", (105, 105), 1)
+    >>> run = Run("run01", training=(a, b), test=(b, a), answers=(1, 0))
+    >>> run.training[run.answers[0]] is run.test[0]
+    True
+    """
 
     name: str
     training: tuple["Image", ...]
@@ -70,6 +78,11 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
     """The 20 official one-shot runs, from all_runs.zip or the folder all_runs.
 
     ``data_dir``: the folder that holds it, one above that holds it as omniglot, or all_runs.zip itself.
+
+    >>> from udtw.images.datasets import omniglot_runs
+    >>> runs = omniglot_runs("~/data/omniglot")     # doctest: +SKIP
+    >>> len(runs), len(runs[0].training)            # doctest: +SKIP
+    (20, 20)
     """
     reasons = [f"{data_root(data_dir)} holds no {RUNS}.zip"]
     for folder in places(NAMES, data_dir):
@@ -83,8 +96,16 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
 
 
 def runs_as_images(runs: list[Run]) -> ImageSet:
-    """The drawings of all runs as one set, so that their tokens can be extracted: for each run its ``training`` images,
-    then its ``test`` images, each labelled with its character "RUN/classNN".
+    """The drawings of all runs as one set, so that their tokens can be extracted.
+
+    For each run its ``training`` images, then its ``test`` images, each labelled with its character "RUN/classNN".
+
+    >>> from PIL import Image
+    >>> from udtw.images.datasets import Run, runs_as_images
+    >>> a, b = Image.new("1", (105, 105), 0), Image.new("1", (105, 105), 1)
+    >>> images = runs_as_images([Run("run01", training=(a, b), test=(b, a), answers=(1, 0))])
+    >>> images.labels.tolist()
+    [0, 1, 1, 0]
     """
     classes = [f"{run.name}/class{number + 1:02d}" for run in runs for number in range(len(run.training))]
     files: dict[str, bytes] = {}

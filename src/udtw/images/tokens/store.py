@@ -15,7 +15,7 @@ from udtw.data.skipping import Skipped
 from udtw.data.versioned_json import read_described
 from udtw.errors import DataError, FileFormatError
 from udtw.images.tokens.shards import Contents, Layout, TokenShard
-from udtw.images.tokens.token_set import TokenSet
+from udtw.images.tokens.token_set import TokenSet, TokenSetInfo
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -100,18 +100,16 @@ def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> Toke
     folder = Path(folder)
     manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a folder of tokens")
     try:
-        tokens = TokenSet(
+        info = TokenSetInfo(
             manifest["name"],
             manifest["classes"],
-            manifest["labels"],
-            manifest["names"],
             manifest["splits"],
-            digests=manifest["sha256"],
             identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
             layout=Layout.from_json(manifest["layout"]),
-            shards=Shards(folder, manifest["shards"], len(manifest["names"]), TokenShard),
             skipped=[Skipped(**one) for one in manifest["skipped"]],
         )
+        shards = Shards(folder, manifest["shards"], len(manifest["names"]), TokenShard)
+        tokens = TokenSet(info, manifest["labels"], manifest["names"], manifest["sha256"], shards)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise FileFormatError(f"{folder / MANIFEST} does not describe a set of tokens: {error!r}.") from error
     if images is not None:
