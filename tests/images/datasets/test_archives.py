@@ -87,6 +87,17 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, cache, monkeypatch):
     assert contents(unpack(path)) == MEMBERS
 
 
+def test_what_a_killed_run_has_left_is_removed_later(tmp_path, cache):
+    new, old = cache / ".1.tmp", cache / ".2.tmp"
+    for folder in (new, old):
+        folder.mkdir(parents=True)
+        (folder / "a.png").write_bytes(PNG)
+    os.utime(old, (0, 0))
+    unpack(write_zip(tmp_path / "x.zip", MEMBERS))
+    assert (new.exists(), old.exists()) == (True, False)
+    shutil.rmtree(new)
+
+
 def test_a_cache_that_cannot_be_written_to(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("UDTW_CACHE", str(tmp_path / "file"))

@@ -15,6 +15,7 @@ import shutil
 import stat
 import struct
 import tarfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from udtw.data.atomic import TEMPORARY
+from udtw.data.atomic import TEMPORARY, leftovers
 from udtw.data.folder import CACHE_VARIABLE, cache_root
 from udtw.errors import DataError
 from udtw.images.datasets.safe_images import MAX_FILE, is_image
@@ -42,6 +43,7 @@ MAX_MEMBERS = 4_000_000  # three times ImageNet
 MAX_RATIO, RATIO_FROM, STREAM_RATIO_FROM = 200, 2**20, 64 * 2**20
 SHOWN_FROM = 2**28  # bytes of an archive that takes long enough for a progress bar
 CHUNK, MEGABYTE = 2**18, 2**20
+LEFTOVER_SECONDS = 2 * 86400
 APPLE_FOLDER = "__MACOSX"
 
 
@@ -72,6 +74,7 @@ def unpack(path: Path) -> Path:
     temporary = cache / f".{secrets.token_hex(8)}{TEMPORARY}"
     try:
         temporary.mkdir(parents=True)
+        _remove_leftovers(cache)
     except OSError as error:
         raise DataError(
             f"{path} cannot be unpacked into {cache}: {error.strerror}. Set the environment variable {CACHE_VARIABLE} "
@@ -106,6 +109,13 @@ def _stamp(path: Path) -> str:
     return checksum.hexdigest()[:24]
 
 
+def _remove_leftovers(cache: Path) -> None:
+    """Delete what a run that was killed has left, once it is so old that no run can still be writing to it."""
+    for path in leftovers(cache):
+        if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _rename(temporary: Path, folder: Path) -> None:
     try:
         os.rename(temporary, folder)
@@ -120,7 +130,7 @@ def _unpack_into(folder: Path, path: Path) -> None:
     title = f"unpacking {path.name}, {packed / 1e9:.1f} GB, once into {folder.parent}"
     with opened(path) as (members, total):
         _check_room(path, folder, total, free)
-        with progress_bar(title, total // MEGABYTE, shown=packed >= SHOWN_FROM) as advance:
+        with progress_bar(title, total // MEGABYTE or None, shown=packed >= SHOWN_FROM) as advance:
             written = 0
             for member in members:
                 _check_room(path, folder, written + member.size, free)

@@ -82,7 +82,7 @@ class DataSet:
 
     Examples
     --------
-    A data set of your own in class folders, which `load_images`, `udtw images embed` and the others then know by name:
+    A data set of your own in class folders, which `load_images` and `settings_of` then know by name:
 
     >>> from udtw.images.datasets import DATASETS, DataSet, settings_of
     >>> from udtw.images.datasets.class_splits import by_shares
