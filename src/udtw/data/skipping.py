@@ -1,4 +1,4 @@
-"""What is done with a file of a data set that cannot be read: stop at it, or leave it out and list it."""
+"""Files of a data set that cannot be read: stop at the first one, or leave them out and list them."""
 
 from dataclasses import dataclass
 
@@ -23,5 +23,6 @@ class Skipped:
 
 
 def check_on_error(on_error: str) -> None:
+    """Raise unless ``on_error`` is "raise" or "skip"."""
     if on_error not in ON_ERROR:
         raise OptionError(f"on_error must be one of {ON_ERROR}; got {on_error!r}.")

@@ -5,10 +5,11 @@ The settings were chosen on the 16 validation classes; β and the gain of the Si
 
 from udtw.errors import OptionError
 from udtw.experiments.document import Document
-from udtw.experiments.image_report import Paper, Results, report_accuracies
+from udtw.experiments.image_report import Results, report_accuracies
 from udtw.experiments.image_runs import Settings, changed, make_units, prepare, work
 from udtw.experiments.image_tables import MODES
 from udtw.experiments.units import Unit
+from udtw.images.datasets import data_set
 
 __all__ = ["BACKBONES", "KEEPS_FILES", "TITLE", "prepare", "report", "units", "work"]
 
@@ -16,9 +17,7 @@ TITLE = "CIFAR-FS: few-shot image classification"
 NAME = "cifar-fs"
 BACKBONES = ["dinov3"]
 KEEPS_FILES = True
-PAPER: Paper = {
-    "supervised": {"protonet": (74.01, 85.45), "soft_dtw": (79.96, 90.24), "udtw": (80.32, 91.15)},
-}
+PAPER = data_set(NAME).paper
 CHANGES: dict[str, Settings] = {
     "snake order": {"order": "snake"},
     "Hilbert order": {"order": "hilbert"},

@@ -6,6 +6,7 @@ from udtw.experiments.image_report import Results, report_accuracies
 from udtw.experiments.image_runs import make_units, prepare, work
 from udtw.experiments.image_tables import UNSUPERVISED
 from udtw.experiments.units import Unit
+from udtw.images.datasets import DATASETS
 
 __all__ = ["BACKBONES", "KEEPS_FILES", "TITLE", "prepare", "report", "units", "work"]
 
@@ -13,12 +14,7 @@ TITLE = "Cross-domain: trained on miniImageNet without labels"
 NAME, SOURCE = "cross-domain", "miniimagenet"
 BACKBONES = ["dinov3"]
 KEEPS_FILES = True
-PAPER = {
-    "cub": {"protonet": (69.20, 76.94), "soft_dtw": (78.73, 87.25), "udtw": (79.20, 89.12)},
-    "cars": {"protonet": (57.55, 68.70), "soft_dtw": (65.31, 79.79), "udtw": (69.56, 79.96)},
-    "cotton80": {"protonet": (58.18, 67.43), "soft_dtw": (58.17, 67.57), "udtw": (58.27, 68.47)},
-    "soylocal": {"protonet": (55.08, 62.30), "soft_dtw": (55.05, 62.10), "udtw": (55.70, 62.37)},
-}
+PAPER = {name: row.paper["cross-domain"] for name, row in DATASETS.items() if "cross-domain" in row.paper}
 
 
 def units(

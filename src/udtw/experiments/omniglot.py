@@ -10,25 +10,19 @@ import numpy as np
 from udtw.errors import OptionError
 from udtw.experiments import image_runs
 from udtw.experiments.document import Document
-from udtw.experiments.image_report import Paper, Results, report_accuracies, short
+from udtw.experiments.image_report import Results, report_accuracies, short
 from udtw.experiments.image_runs import METHODS, Settings, make_units, tokens_folder
 from udtw.experiments.intervals import over_seeds
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
-from udtw.images.datasets import omniglot_runs, runs_as_images
+from udtw.images.datasets import data_set, omniglot_runs, runs_as_images
 
 TITLE = "Omniglot: few-shot classification of characters without labels"
 NAME, RUNS = "omniglot", "omniglot-runs"
 BACKBONES = ["patches-grey"]
 KEEPS_FILES = True
 MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
-PAPER: Paper = {
-    "unsupervised": {
-        "protonet": (82.20, 93.09, 62.61, 81.32),
-        "soft_dtw": (83.13, 94.55, 67.69, 87.30),
-        "udtw": (83.84, 94.88, 68.21, 87.48),
-    }
-}
+PAPER = data_set(NAME).paper
 
 
 def units(

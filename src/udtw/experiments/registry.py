@@ -9,18 +9,10 @@ from typing import Any, Protocol
 from udtw.errors import OptionError
 from udtw.experiments.document import Document
 from udtw.experiments.units import Unit
+from udtw.images.datasets import DATASETS
 
-PHOTOGRAPHS = (
-    "miniimagenet",
-    "tieredimagenet",
-    "cub",
-    "dogs",
-    "cars",
-    "aircraft",
-    "nabirds",
-    "cotton80",
-    "soylocal",
-)
+OF_THEIR_OWN = ("omniglot", "cifar-fs")
+PHOTOGRAPHS = tuple(name for name, data_set in DATASETS.items() if data_set.paper and name not in OF_THEIR_OWN)
 EXPERIMENTS: dict[str, str] = {
     "ucr": "udtw.experiments.ucr",
     "ecg5000": "udtw.experiments.ecg5000",
@@ -31,10 +23,13 @@ EXPERIMENTS: dict[str, str] = {
     "kinetics": "udtw.experiments.kinetics",
     "omniglot": "udtw.experiments.omniglot",
     "cifar-fs": "udtw.experiments.cifar_fs",
-    **{name: f"udtw.experiments.image_tables:{name.upper()}" for name in PHOTOGRAPHS},
+    **{name: f"udtw.experiments.image_tables:{name}" for name in PHOTOGRAPHS},
     "cross-domain": "udtw.experiments.cross_domain",
 }
-"""Name to module, or to "module:attribute". Units carry the experiment's name, alone or followed by "-" and a part."""
+"""Name to module, or to "module:key of its TABLES".
+
+Units carry the experiment's name, alone or followed by "-" and a part.
+"""
 
 SEEDS = [0, 1, 2]
 """For experiments that do not say which seeds they want."""
@@ -66,9 +61,9 @@ def experiment(name: str) -> Experiment:
     """The module of that name."""
     if name not in EXPERIMENTS:
         raise OptionError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
-    module, _, attribute = EXPERIMENTS[name].partition(":")
+    module, _, key = EXPERIMENTS[name].partition(":")
     found: Any = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    return found.TABLES[key] if key else found
 
 
 def units_of(module: Experiment, *, backbones: list[str] | None, per_class: int | None, **options: Any) -> list[Unit]:

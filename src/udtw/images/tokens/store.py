@@ -12,7 +12,7 @@ from udtw.data.choosing import some
 from udtw.data.shard_store import Contents, Shards, ShardStore
 from udtw.errors import DataError, FileFormatError
 from udtw.images.tokens.shards import Layout, TokenShard
-from udtw.images.tokens.token_set import TokenSet
+from udtw.images.tokens.token_set import TokenSet, TokenSetInfo
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -112,18 +112,15 @@ def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> Toke
 
 
 def _set(manifest: dict[str, Any], shards: Shards[TokenShard]) -> TokenSet:
-    return TokenSet(
+    info = TokenSetInfo(
         manifest["name"],
         manifest["classes"],
-        manifest["labels"],
-        manifest["names"],
         manifest["splits"],
-        digests=manifest["sha256"],
         identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
         layout=Layout.from_json(manifest["layout"]),
-        shards=shards,
         skipped=manifest["skipped"],
     )
+    return TokenSet(info, manifest["labels"], manifest["names"], manifest["sha256"], shards)
 
 
 def check_against(tokens: TokenSet, images: Images) -> None:

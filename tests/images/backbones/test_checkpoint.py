@@ -15,14 +15,14 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 from tests.images.backbones.checkpoints import PROCESSORS
 from tests.images.backbones.pictures import noise
 from udtw.errors import DataError, FileFormatError
+from udtw.images.backbones.checkpoint import PROCESSOR_FILE, read_processing
 from udtw.images.backbones.pixels import normalise
-from udtw.images.backbones.processing import FILE, read_processing
 
 REFERENCES = {"dinov2": BitImageProcessorPil, "deit": DeiTImageProcessorPil, "vit": ViTImageProcessorPil}
 
 
 def written(folder, values):
-    (folder / FILE).write_text(json.dumps(values))
+    (folder / PROCESSOR_FILE).write_text(json.dumps(values))
     return folder
 
 
@@ -95,14 +95,14 @@ def test_steps_that_are_switched_off(tmp_path):
     ],
 )
 def test_what_cannot_be_understood_is_named(change, said, tmp_path):
-    with pytest.raises(FileFormatError, match=rf"{FILE}.*{said}"):
+    with pytest.raises(FileFormatError, match=rf"{PROCESSOR_FILE}.*{said}"):
         read_processing(written(tmp_path, PROCESSORS["vit"] | change))
 
 
 def test_missing_values_and_a_missing_file_are_named(tmp_path):
     with pytest.raises(FileFormatError, match="'image_mean' is missing"):
         read_processing(written(tmp_path, {"size": 32}))
-    (tmp_path / FILE).unlink()
+    (tmp_path / PROCESSOR_FILE).unlink()
     with pytest.raises(DataError, match="save_pretrained"):
         read_processing(tmp_path)
 
