@@ -1,4 +1,4 @@
-"""Nearest centroid: one prototype a class, with its uncertainty."""
+"""Nearest centroid: one prototype per class, with its uncertainty."""
 
 import math
 from typing import Any, Self
@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
-from udtw.timeseries.classifier import MetricClassifier
-from udtw.timeseries.inputs import checked_labels, fit_series, new_series
+from udtw.metrics import Metric
+from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.prototypes import (
     all_distances,
     fit_temperature,
@@ -47,7 +47,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     length : int, optional
         Steps of the prototypes; the average length of the series by default.
     max_iter, batch_size, learning_rate
-        Of the training: steps of Adam (of L-BFGS for Fréchet means without uncertainty), series a step, and rate.
+        Of the training: steps of Adam (of L-BFGS for Fréchet means without uncertainty), series per step, and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
@@ -56,11 +56,19 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     ----------
     classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
     sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
+
+    Examples
+    --------
+    >>> from udtw.timeseries import NearestCentroidTimeSeriesClassifier
+    >>> X, y = [[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], [0.0, 2.0, 3.0, 4.0]], [0, 0, 1, 1]
+    >>> model = NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=20, random_state=0).fit(X, y)
+    >>> model.predict([[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 2.0, 4.0]]).tolist(), model.prototypes_.shape
+    ([0, 1], (2, 4, 1))
     """
 
     def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
-        metric: str = "udtw",
+        metric: str | Metric = "udtw",
         *,
         objective: str = "discriminative",
         gamma: float = 0.1,

@@ -11,8 +11,7 @@ from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.classifier import MetricClassifier
-from udtw.timeseries.inputs import checked_labels, fit_series, new_series
+from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
 from udtw.timeseries.uncertainty import Descent, seeded_sigma, train_for_neighbours, variances_of
 
@@ -45,19 +44,27 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     sigma_range : (low, high)
         Range of σ.
     sigma_iter, batch_size, learning_rate
-        Of that training: steps of Adam, series a step (a step compares all pairs of them), and rate.
+        Of that training: steps of Adam, series per step (a step compares all pairs of them), and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     n_jobs : int, optional
         Threads of the search.
     random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from udtw.timeseries import KNeighborsTimeSeriesClassifier
+    >>> X, y = [[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], [0.0, 2.0, 3.0, 4.0]], [0, 0, 1, 1]
+    >>> model = KNeighborsTimeSeriesClassifier(metric="dtw").fit(X, y)
+    >>> model.predict([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 2.0, 4.0]]).tolist()
+    [0, 1]
     """
 
     def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         n_neighbors: int = 1,
         *,
-        metric: str = "udtw",
+        metric: str | Metric = "udtw",
         gamma: float = 0.1,
         beta: float = 0.1,
         band: Any = None,
@@ -159,7 +166,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         return votes / votes.sum(1, keepdims=True)
 
     def _weights(self, distances: np.ndarray) -> np.ndarray:
-        """Larger for nearer neighbours; the nearest gets a hair more, so that it decides ties."""
+        """Larger for nearer neighbours; slightly larger again for the nearest, so that it decides ties."""
         weights = np.ones(distances.shape)
         if self.vote == "soft":
             # Relative to the nearest, since d² + βΩ can be negative; in units of the neighbourhood's own scale.

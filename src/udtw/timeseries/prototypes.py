@@ -12,7 +12,7 @@ from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
-from udtw.timeseries.class_barycenters import barycenters_of
+from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
 from udtw.timeseries.uncertainty import Descent, minimise, sigma_bounds, starting_sigma
 
