@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardening.containers import safetensors_seeds
-from hardening.parsers import Parser, Read, Seed, demand, put, reader
+from hardening.parsers import Parser, Read, Seed, demand, put, reader, safetensors_seeds
 
 
 def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
@@ -124,10 +123,38 @@ def _results(folder: Path) -> tuple[list[Seed], Read]:
     return [Seed(content, kind, f"{unit.key}.json") for kind in ("json", "json", "text")], read
 
 
+def _forecaster_training(folder: Path) -> tuple[list[Seed], Read]:
+    import torch
+
+    from udtw.timeseries.training import Training
+    from udtw.timeseries.training_file import Progress, TrainingFile
+
+    generator = torch.Generator().manual_seed(0)
+    training = Training(
+        torch.nn.Linear(4, 2), torch.nn.MSELoss(), learning_rate=0.1, weight_decay=0.0, batch_size=3, max_epochs=1,
+        patience=None, generator=generator,
+    )  # fmt: skip
+    series = torch.randn(6, 4, generator=generator)
+    training.run((series, series[:, :2]), None)
+    file = TrainingFile(folder / "training.safetensors", {"gamma": 0.1, "data": "00"})
+    file.write(Progress({"udtw": vars(training.history)}, training.tensors()))
+
+    def read(name: str, content: bytes) -> None:
+        put(file.path, content)
+        found = file.read()
+        for phase in found.numbers:
+            file.restore(training, found, phase)
+            demand(all(torch.isfinite(weight).all() for weight in training.parameters), "finite weights")
+
+    seeds = safetensors_seeds(file.path.read_bytes(), file.path.name, ["numbers", "settings"])
+    return [*seeds, *seeds[-2:]], read
+
+
 PARSERS = [
     Parser("checkpoint", "resume of a training, .safetensors", _checkpoint),
     Parser("action-model", "`ActionRecognizer.load`", _recognizer("skeleton")),
     Parser("image-model", "`ImageRecognizer.load`", _recognizer("image")),
     Parser("forecaster", "`SequenceForecaster.load`: config.json and weights", _forecaster),
     Parser("results", "`Store.results`: results of experiments", _results),
+    Parser("forecaster-training", "`SequenceForecaster.fit(checkpoint_path=)`", _forecaster_training),
 ]
