@@ -129,14 +129,40 @@ def workplace() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class Shared:
+    """Memory that outlives the fuzzing process: how many inputs were accepted and refused, and the last input."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.memory = mmap.mmap(-1, 24 + max_bytes)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        accepted, refused = struct.unpack_from("qq", self.memory)
+        return accepted, refused
+
+    @property
+    def last_input(self) -> bytes:
+        (size,) = struct.unpack_from("q", self.memory, 16)
+        return self.memory[24 : 24 + size]
+
+    def begin(self, data: bytes) -> None:
+        struct.pack_into("q", self.memory, 16, len(data))
+        self.memory[24 : 24 + len(data)] = data
+
+    def count(self, was_accepted: bool) -> None:
+        accepted, refused = self.counts
+        struct.pack_into("qq", self.memory, 0, accepted + was_accepted, refused + (not was_accepted))
+
+
 @dataclass(frozen=True)
 class Target:
     """What libFuzzer calls. The first byte of an input chooses the seed whose file the others stand for."""
 
     seeds: list[Seed]
     read: Read
-    counts: mmap.mmap
     limits: Limits
+    max_bytes: int
+    shared: Shared
 
     def seed_of(self, data: bytes) -> Seed:
         return self.seeds[data[0] % len(self.seeds)]
@@ -144,14 +170,14 @@ class Target:
     def one_input(self, data: bytes) -> None:
         if not data:
             return
+        self.shared.begin(data)
         seed, before = self.seed_of(data), _peak_memory()
-        place = 0
+        was_accepted = True
         try:
             self.read(seed.file, seed.pack(data[1:]))
         except UdtwError:
-            place = 8
-        (count,) = struct.unpack_from("q", self.counts, place)
-        struct.pack_into("q", self.counts, place, count + 1)
+            was_accepted = False
+        self.shared.count(was_accepted)
         if _peak_memory() - before > self.limits.memory:
             raise Wrong(f"more than {self.limits.memory} bytes")
 
@@ -175,7 +201,7 @@ class Target:
         logging.disable(logging.CRITICAL)  # libraries warn of damaged files
         warnings.simplefilter("ignore")
         rss = _peak_memory() + 2 * self.limits.memory  # a backstop; `one_input` compares with the input before
-        limits = [f"-timeout={self.limits.seconds}", f"-rss_limit_mb={rss >> 20}"]
+        limits = [f"-timeout={self.limits.seconds}", f"-rss_limit_mb={rss >> 20}", f"-max_len={self.max_bytes}"]
         atheris.Setup(["fuzz", *limits, *options], self.one_input, custom_mutator=self.mutate)
         atheris.Fuzz()
 
@@ -197,7 +223,8 @@ def prepared(parser: Parser, limits: Limits) -> Iterator[Target]:
             seeds, read = parser.prepare(folder)
             for seed in seeds:
                 read(seed.file, seed.pack(seed.content))
-        yield Target(seeds, read, mmap.mmap(-1, 16), limits)
+        max_bytes = max(4096, *(2 * len(seed.content) for seed in seeds))
+        yield Target(seeds, read, limits, max_bytes, Shared(max_bytes))
 
 
 def fuzz(parser: Parser, count: int, seed: int, out: Path, limits: Limits | None = None, shown: bool = True) -> Tally:
@@ -207,40 +234,40 @@ def fuzz(parser: Parser, count: int, seed: int, out: Path, limits: Limits | None
     with prepared(parser, limits or Limits()) as target:
         for index, valid in enumerate(target.seeds):
             (corpus / f"seed-{index}").write_bytes(bytes([index]) + valid.content)
-        longest = max(len(valid.content) for valid in target.seeds)
-        options = [f"-runs={count}", f"-seed={seed + 1}", f"-max_len={max(4096, 2 * longest)}", "-len_control=0"]
+        kept = out / f"{parser.name}-finding"
+        # A seed of 0 means a random one to libFuzzer.
+        options = [f"-runs={count}", f"-seed={seed + 1}", f"-exact_artifact_path={kept}", str(corpus)]
         child = os.fork()
         if child == 0:
-            target.run([*options, f"-artifact_prefix={out / parser.name}-", str(corpus)], log)
+            target.run(options, log)
         try:
-            status = _wait(child, target.counts, parser.name, count, shown)
+            status = _wait(child, target.shared, parser.name, count, shown)
         except BaseException:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             raise
-        accepted, refused = struct.unpack("qq", target.counts)
-        return Tally(accepted, refused, _finding(log) if status else "")
+        if not status:
+            return Tally(*target.shared.counts, "")
+        kept.write_bytes(target.shared.last_input)  # libFuzzer writes none for a Python exception
+        return Tally(*target.shared.counts, f"{_reason(log)}, see {log.name} and {kept.name}")
 
 
-def _wait(child: int, counts: mmap.mmap, name: str, total: int, shown: bool) -> int:
+def _wait(child: int, shared: Shared, name: str, total: int, shown: bool) -> int:
     """The child's exit status; the bar follows its counts. The bar starts after the fork, since it has a thread."""
     done = 0
     with progress_bar(f"{name:20}", total, shown) as advance:
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-            now = sum(struct.unpack("qq", counts))
+            now = sum(shared.counts)
             advance(now - done)
             done = now
             time.sleep(0.05)
     return ended[1]
 
 
-def _finding(log: Path) -> str:
-    """What libFuzzer says of the last input, and the file that holds it."""
+def _reason(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     uncaught = [lines[at + 1] for at, line in enumerate(lines[:-1]) if "Uncaught Python exception" in line]
-    errors = [line for line in lines if "ERROR: libFuzzer" in line]
-    files = [line for line in lines if "Test unit written to" in line]
-    return "; ".join([*uncaught, *errors, *files]) or f"the process ended, see {log}"
+    return (uncaught or [line for line in lines if "ERROR: libFuzzer" in line] or ["the process ended"])[-1]
 
 
 def main() -> int:
@@ -248,7 +275,7 @@ def main() -> int:
     parser.add_argument("--parser", nargs="+", default=["all"], metavar="NAME", help="names, or all")
     parser.add_argument("--count", type=int, default=100_000, help="inputs for each parser")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for corpora, logs and findings")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for corpora, logs and inputs of findings")
     parser.add_argument("--input", type=Path, help="read this file of a finding once more, to see its traceback")
     parser.add_argument("--list", action="store_true", help="names of the parsers")
     options = parser.parse_args()
@@ -263,7 +290,9 @@ def main() -> int:
         return 2
     if options.input:
         with prepared(known[wanted[0]], Limits()) as target:
-            target.one_input(options.input.read_bytes())
+            data = options.input.read_bytes()
+            seed = target.seed_of(data)
+            target.read(seed.file, seed.pack(data[1:]))  # without catching a named error
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the child is ended too
     findings = 0
