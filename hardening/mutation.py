@@ -179,8 +179,8 @@ def _checksum(name: str) -> str:
     return hashlib.sha256((Path("src/udtw") / name).read_bytes()).hexdigest()[:12]
 
 
-def run(names: list[str], sample: int | None, seed: int, out: Path) -> dict[str, list[WorkResult]]:
-    """Results by file. Those already in a session in ``out`` are not run again, unless the file has changed since."""
+def run(names: list[str], sample: int | None, seed: int, out: Path, again: bool) -> dict[str, list[WorkResult]]:
+    """Results by file. Those in a session in ``out`` are used again, but survivors are run once more if ``again``."""
     out.mkdir(parents=True, exist_ok=True)
     sessions = {name: str(out / f"{name.replace('/', '.')}-{_checksum(name)}.sqlite") for name in names}
     chosen: list[tuple[str, WorkItem]] = []
@@ -195,7 +195,7 @@ def run(names: list[str], sample: int | None, seed: int, out: Path) -> dict[str,
         for name, item in chosen:
             with use_db(sessions[name]) as db:
                 known = dict(db.results)
-                if item.job_id not in known:
+                if item.job_id not in known or (again and known[item.job_id].test_outcome == TestOutcome.SURVIVED):
                     known[item.job_id] = mutate_and_test(item.mutations, TESTS[name].command(), SECONDS)
                     db.set_result(item.job_id, known[item.job_id])
             results.setdefault(name, []).append(known[item.job_id])
@@ -239,6 +239,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="this many mutants, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the sessions; continued if they exist")
+    parser.add_argument("--again", action="store_true", help="run survivors of earlier sessions once more")
     parser.add_argument("--check", action="store_true", help="only run the tests on unchanged code")
     parser.add_argument("--least", type=float, default=0.8, help="share to be killed for exit status 0")
     options = parser.parse_args()
@@ -251,7 +252,7 @@ def main() -> int:
         os.chdir(copy)
         if options.check:
             return check(options.file)
-        return int(report(run(options.file, options.sample, options.seed, out)) < options.least)
+        return int(report(run(options.file, options.sample, options.seed, out, options.again)) < options.least)
 
 
 if __name__ == "__main__":

@@ -137,8 +137,7 @@ def pytest_collection_modifyitems(items):
     from hypothesis import Phase, settings
 
     for item in items:
-        function = getattr(item, "obj", None)
-        given = getattr(function, "_hypothesis_internal_use_settings", None)
+        given = getattr(item.obj, "_hypothesis_internal_use_settings", None)
         if given is not None:
             few, phases = min(given.max_examples, EXAMPLES), (Phase.explicit, Phase.generate)  # no shrinking
-            function._hypothesis_internal_use_settings = settings(given, max_examples=few, phases=phases)
+            item.obj._hypothesis_internal_use_settings = settings(given, max_examples=few, phases=phases)
