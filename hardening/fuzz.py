@@ -184,13 +184,16 @@ class Target:
     def mutate(self, data: bytes, max_size: int, seed: int) -> bytes:
         if not data:
             return b"\x00"
-        rng, chosen = random.Random(seed), self.seed_of(data)
-        # libFuzzer also keeps inputs that are refused early; every second one starts from the valid file instead.
-        new = chosen.content if rng.random() < 0.5 else data[1:]
+        rng, index, new = random.Random(seed), data[0] % len(self.seeds), data[1:]
+        # libFuzzer drops seeds that reach no new code and keeps inputs that are refused early. So every second input
+        # starts from a valid file instead.
+        if rng.random() < 0.5:
+            index = rng.randrange(len(self.seeds))
+            new = self.seeds[index].content
         for _ in range(rng.choice((1, 1, 1, 2, 4))):
-            before, new = new, mutated(new, chosen.kind, rng)
+            before, new = new, mutated(new, self.seeds[index].kind, rng)
             new = (atheris.Mutate(new, max_size - 1) if new == before else new)[: max_size - 1]
-        return data[:1] + new
+        return bytes([index]) + new
 
     def run(self, options: list[str], log: Path) -> None:
         """Fuzz in this process, and end it."""

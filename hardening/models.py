@@ -93,7 +93,8 @@ def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
         try:
             plain("config.json", config.replace(name.encode(), renamed.encode()))
         finally:
-            (folder / renamed).unlink()
+            if renamed != name:  # the unchanged weights, which config.json needs
+                (folder / renamed).unlink()
 
     seeds = [Seed(config, kind, "config.json") for kind in ("json", "json", "text")]
     return [*seeds, *safetensors_seeds(weights, name)], read

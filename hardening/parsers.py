@@ -1,6 +1,6 @@
-"""Every parser of udtw that reads files of others, and how to feed it: one `Parser` each, in the registry `PARSERS`.
+"""Every parser of udtw that reads files of other origin, and how to feed it: one `Parser` each.
 
-To add one: write a function as those in the modules of `MODULES`, and add it to the module's list.
+To add one, write a function like those in the modules of `MODULES` and an entry in the list ``PARSERS`` of its module.
 """
 
 import importlib
@@ -18,7 +18,7 @@ Read = Callable[[str, bytes], None]
 
 @dataclass(frozen=True)
 class Seed:
-    """Valid content to be damaged. ``kind``: "binary", "text" or "json"; ``file``: which of the parser's files it is.
+    """Valid content to be mutated. ``kind``: "binary", "text" or "json"; ``file``: which of the parser's files it is.
 
     ``pack`` puts the damaged content into its container (a zip file, a checksum, a length before it), so that damage
     reaches what is read after the container.
@@ -29,15 +29,11 @@ class Seed:
     file: str = "file"
     pack: Callable[[bytes], bytes] = bytes
 
-    @property
-    def whole(self) -> bytes:
-        return self.pack(self.content)
-
 
 @dataclass(frozen=True)
 class Parser:
-    """``prepare(folder)`` writes what belongs to a valid set of files into an empty folder, and gives the seeds and a
-    function ``read(file, content)``, which parses as users do and raises `Wrong` if what comes back is not valid.
+    """``prepare(folder)`` writes a valid set of files into an empty folder and returns the seeds and a function
+    ``read(file, content)``, which parses as users do and raises `Wrong` if the value is not valid.
     """
 
     name: str
@@ -46,7 +42,7 @@ class Parser:
 
 
 class Wrong(AssertionError):
-    """A parser returned what it does not promise: infinity, another type, another shape."""
+    """A parser returned a value that breaks its promise: infinity, another type, another shape."""
 
 
 def demand(condition: Any, what: str) -> None:
@@ -55,14 +51,14 @@ def demand(condition: Any, what: str) -> None:
 
 
 def put(path: Path, content: bytes) -> None:
-    """A new file, never the old one overwritten: that may still be mapped into memory, where cutting it is fatal."""
+    """Write a new file instead of overwriting: the old one may be mapped into memory, where truncating it is fatal."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
 
 def reader(folder: Path, load: Callable[[], Any], check: Callable[[Any], None]) -> Read:
-    """Replaces ``folder/file`` by the content and calls ``check(load())``; other files are valid at that time."""
+    """A function that replaces ``folder/file`` and calls ``check(load())``; all other files are valid at that time."""
     damaged: dict[Path, bytes | None] = {}  # what was there before
 
     def read(file: str, content: bytes) -> None:
@@ -96,9 +92,9 @@ def zip_seeds(members: dict[str, bytes], file: str, damaged: Sequence[str]) -> l
 
 
 def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> list[Seed]:
-    """The whole file; its header, with the length before it kept right; its values; and JSON texts of its metadata.
+    """The whole file; its header, behind the right length; its values; and JSON texts of its metadata.
 
-    The parts are those of a file without checksum, which would otherwise answer for everything behind it.
+    The parts are those of a file without checksum, which would otherwise refuse all damage behind it.
     """
     size = int.from_bytes(content[:8], "little")
     described, data = json.loads(content[8 : 8 + size]), content[8 + size :]
@@ -123,7 +119,7 @@ def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> l
 
 
 def mat_seeds(content: bytes, file: str) -> list[Seed]:
-    """An uncompressed MATLAB file, and the same with its elements compressed after the damage was done."""
+    """An uncompressed MATLAB file, and the same with its elements compressed after the mutation."""
 
     def compressed(new: bytes) -> bytes:
         body = zlib.compress(new[128:])
