@@ -75,6 +75,7 @@ def test_variances_must_be_positive(backend, bad):
     [
         (lambda: udtw.align(X, Y, gamma=0), GammaError, "use udtw.dtw"),
         (lambda: udtw.align(X, Y, gamma=-1), GammaError, "positive"),
+        (lambda: udtw.align(X, Y, gamma=torch.tensor([0.5, -2.0, -3.0])), GammaError, "got -2.0"),
         (lambda: udtw.align(X, Y[:2]), ShapeError, "Batch sizes"),
         (lambda: udtw.align(X, Y[..., :1]), ShapeError, "number of features"),
         (lambda: udtw.align(torch.ones(3), torch.ones(3, device="meta")), ShapeError, "must be on one device"),
@@ -87,6 +88,7 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X, Y, cost=np.ones((3, 9, 7))), OptionError, "not both"),
         (lambda: udtw.align(X, None), ShapeError, "x and y are needed"),
         (lambda: udtw.align(X, Y, lengths_x=10), LengthError, r"lengths_x\[0\] is 10"),
+        (lambda: udtw.align(X, Y, lengths_x=[True, True, True]), LengthError, "whole numbers; got dtype torch.bool"),
         (lambda: udtw.align(X, Y, lengths_y=[1, 2]), LengthError, "one for each of 3 pairs"),
         (lambda: udtw.align(X, Y, distance="mean"), OptionError, "one of \\('expected', 'soft_min'\\)"),
         (lambda: udtw.align(X, Y, normalize="max"), OptionError, "normalize"),
