@@ -4,6 +4,8 @@ The recurrences are those of README.md in the log domain. Matrices are skewed on
 loop over k then works on whole diagonals of the batch. Everything is differentiable by torch itself.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -46,21 +48,38 @@ def _predecessors(previous: list[Tensor], outside: float, start: float) -> Tenso
     return torch.stack([_below(before, start), _below(last, outside), last])
 
 
+def _recurse(
+    field: Tensor, admissible: Tensor, join: Callable[[int, Tensor], Tensor], outside: float, start: float
+) -> list[Tensor]:
+    """``V_k = F_k + join(V of the predecessors of k)``: one row (B, N) per diagonal.
+
+    What differs between questions is ``join`` (the soft minimum of the partition function, the minimum of DTW, the mean
+    of an expectation), the value ``outside`` of cells that no path may use, and that of the virtual ``start`` cell.
+    """
+    rows = skew(torch.where(admissible, field, 0)).unbind(2)
+    allowed = skew(admissible).unbind(2)
+    nowhere = torch.full_like(rows[0], outside)
+    previous, found = [nowhere, nowhere], []
+    for k, (here, inside) in enumerate(zip(rows, allowed, strict=True)):
+        before = _predecessors(previous, outside, start if k == 0 else outside)
+        value = torch.where(inside, here + join(k, before), outside)
+        found.append(value)
+        previous = [previous[1], value]
+    return found
+
+
 def _sweep(cost: Tensor, gamma: Tensor, admissible: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     """Per diagonal: prefix soft-min over γ, (B, N), and transition probabilities, (3, B, N)."""
     huge = torch.finfo(cost.dtype).max / 16
-    scaled = skew(torch.where(admissible, cost, 0) / gamma[:, None, None]).unbind(2)
-    allowed = skew(admissible).unbind(2)
-    nowhere = torch.full_like(scaled[0], huge)
-    previous = [nowhere, nowhere]
-    values, transition = [], []
-    for k, (here, inside) in enumerate(zip(scaled, allowed, strict=True)):
-        before = -_predecessors(previous, huge, 0.0 if k == 0 else huge)
-        value = torch.where(inside, here - torch.logsumexp(before, 0), huge)
-        values.append(value)
-        transition.append(torch.softmax(before, 0))
-        previous = [previous[1], value]
-    return values, transition
+    transition: list[Tensor] = []
+
+    def soft_min(_: int, before: Tensor) -> Tensor:
+        log_weight = -before
+        transition.append(torch.softmax(log_weight, 0))
+        return -torch.logsumexp(log_weight, 0)
+
+    scaled = torch.where(admissible, cost, 0) / gamma[:, None, None]
+    return _recurse(scaled, admissible, soft_min, huge, 0.0), transition
 
 
 def expectations(
@@ -68,16 +87,14 @@ def expectations(
 ) -> tuple[Tensor, list[Tensor]]:
     """soft_min (B,) and the expectation (B,) of each field (B, N, M): ``A_k = F_k + Σ_p q_p A_p``."""
     values, transition = _sweep(cost, gamma, admissible)
-    means = []
-    for field in fields:
-        previous = [0 * values[-1]] * 2  # of the graph, so that even a 1 × 1 expectation has a (zero) gradient
-        rows = []
-        for here, probability in zip(skew(torch.where(admissible, field, 0)).unbind(2), transition, strict=True):
-            row = here + (probability * _predecessors(previous, 0.0, 0.0)).sum(0)
-            rows.append(row)
-            previous = [previous[1], row]
-        means.append(_at_end(rows, lengths))
-    return gamma * _at_end(values, lengths), means
+
+    def mean(k: int, before: Tensor) -> Tensor:
+        return (transition[k] * before).sum(0)
+
+    # Added to the graph, so that even a 1 × 1 expectation has a (zero) gradient.
+    soft_min = gamma * _at_end(values, lengths)
+    means = [_at_end(_recurse(field, admissible, mean, 0.0, 0.0), lengths) + 0 * soft_min for field in fields]
+    return soft_min, means
 
 
 def coupling(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor) -> Tensor:
@@ -85,7 +102,7 @@ def coupling(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor) -
     values, transition = _sweep(cost, gamma, admissible)
     rows, diagonals = cost.shape[1], len(transition)
     row = torch.arange(rows, device=cost.device)
-    zero = 0 * torch.stack([values[-1]] * 3)  # as in `expectations`
+    zero = 0 * torch.stack([values[-1]] * 3)  # of the graph, so that even a 1 × 1 coupling has a (zero) gradient
     after, beyond = (zero, zero[0]), (zero, zero[0])
     out: list[Tensor] = []
     for k in range(diagonals - 1, -1, -1):
@@ -106,16 +123,12 @@ def transitions(cost: Tensor, gamma: Tensor, admissible: Tensor, lengths: Tensor
 
 def least_cost(cost: Tensor, admissible: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """(B,) least path costs, and (B, N, M) choices 0 corner, 1 up, 2 left."""
-    huge = torch.finfo(cost.dtype).max / 16
-    base = skew(torch.where(admissible, cost, 0)).unbind(2)
-    allowed = skew(admissible).unbind(2)
-    nowhere = torch.full_like(base[0], huge)
-    previous = [nowhere, nowhere]
-    values, choices = [], []
-    for k, (here, inside) in enumerate(zip(base, allowed, strict=True)):
-        least, choice = _predecessors(previous, huge, 0.0 if k == 0 else huge).min(0)
-        value = torch.where(inside, here + least, huge)
-        values.append(value)
+    choices: list[Tensor] = []
+
+    def least(_: int, before: Tensor) -> Tensor:
+        value, choice = before.min(0)
         choices.append(choice)
-        previous = [previous[1], value]
+        return value
+
+    values = _recurse(cost, admissible, least, torch.finfo(cost.dtype).max / 16, 0.0)
     return _at_end(values, lengths), unskew(torch.stack(choices, 2), cost.shape[2]).to(torch.uint8)
