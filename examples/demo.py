@@ -1,9 +1,9 @@
-"""uDTW in one minute: learn where a disturbed sensor cannot be trusted, and align better for it.
+"""uDTW in one minute: learn at which steps a sensor is unreliable, and get a better alignment.
 
-A smooth shape is recorded twice: by x at an even pace, and by y at a pace that differs from recording to recording. In
-every recording the sensor of x is disturbed during the same stretch of steps: it jumps up or down and jitters. From
-recordings alone (no labels, no known noise) the variance of every step of x and of y is learned by minimising the uDTW
-objective d² + βΩ. Everything printed is measured on recordings that were not used for learning.
+A smooth shape is recorded twice: by x at a constant pace, and by y at a pace that differs between recordings. In every
+recording the sensor of x is disturbed during the same steps: it jumps up or down and jitters. From the recordings alone
+(no labels, no known noise) the variance of every step of x and of y is learned by minimising the uDTW objective
+d² + βΩ. All printed numbers are measured on recordings that were not used for learning.
 
     python examples/demo.py --out out
 """
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from torch import Tensor
 
 import udtw
 from udtw.data.atomic import write_atomically
 from udtw.plots import plot_alignment
+from udtw.progress import progress_bar
 
 STEPS_X, STEPS_Y = 90, 100
 DISTURBED = slice(25, 36)
@@ -40,11 +40,11 @@ TRAIN_PAIRS, TEST_PAIRS, UPDATES, LEARNING_RATE = 32, 64, 250, 0.1
 
 @dataclass(frozen=True)
 class Recordings:
-    """B pairs and the truth about them."""
+    """B pairs and their true warps."""
 
     x: Tensor  # (B, N, 1)
     y: Tensor  # (B, M, 1)
-    warp: Tensor  # (B, N): the (fractional) step of y at which y shows what x shows at each step
+    warp: Tensor  # (B, N): the (fractional) step of y that corresponds to each step of x
 
 
 def shape(time: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def shape(time: Tensor) -> Tensor:
 
 
 def record(pairs: int, generator: torch.Generator) -> Recordings:
-    """Generate noisy pairs; x is disturbed during DISTURBED, y has a pace of its own in every pair."""
+    """Noisy pairs; x is disturbed during DISTURBED, and y has a different pace in every pair."""
 
     def noise(*size: int) -> Tensor:
         return torch.randn(*size, generator=generator)
@@ -75,7 +75,7 @@ def bounded_sigma(raw: Tensor) -> Tensor:
 
 
 def learn(data: Recordings, console: Console, *, per_step: bool) -> tuple[Tensor, Tensor]:
-    """σ of x (N,) and of y (M,) that minimise the mean of d² + βΩ: one for each step, or one for the whole series."""
+    """σ of x (N,) and of y (M,) that minimise the mean of d² + βΩ: one per step, or one per series."""
     low, high = SIGMA_RANGE
     start = math.log((1 - low) / (high - 1))  # σ = 1
     raw = [torch.full((n if per_step else 1,), start, requires_grad=True) for n in (STEPS_X, STEPS_Y)]
@@ -84,28 +84,26 @@ def learn(data: Recordings, console: Console, *, per_step: bool) -> tuple[Tensor
     def sigmas() -> tuple[Tensor, Tensor]:
         return bounded_sigma(raw[0]).expand(STEPS_X), bounded_sigma(raw[1]).expand(STEPS_Y)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("loss {task.fields[loss]:.2f}"), console=console) as progress:
-        task = progress.add_task("σ for each step" if per_step else "one σ a series ", total=UPDATES, loss=math.nan)
+    with progress_bar("one σ per step  " if per_step else "one σ per series", UPDATES, console=console) as advance:
         for _ in range(UPDATES):
             sigma_x, sigma_y = sigmas()
             loss = udtw.align(data.x, data.y, sigma_x**2, sigma_y**2, gamma=GAMMA, beta=BETA).loss.mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            progress.update(task, advance=1, loss=loss.item())
+            advance(note=f"loss {loss.item():.2f}")
     sigma_x, sigma_y = sigmas()
     return sigma_x.detach(), sigma_y.detach()
 
 
 def warp_error(coupling: Tensor, truth: Tensor) -> Tensor:
-    """|E[n | m] − true n| of every step m of x, (B, N), with ``E[n | m] = Σ_n π*_mn n / Σ_n π*_mn``."""
+    """(B, N): |E[n | m] − true n| for every step m of x, with ``E[n | m] = Σ_n π*_mn n / Σ_n π*_mn``."""
     steps = torch.arange(coupling.shape[2], dtype=coupling.dtype)
     return (coupling @ steps / coupling.sum(2) - truth).abs()
 
 
 def measure(alignment: udtw.Alignment, truth: Tensor) -> dict[str, float]:
-    """What the table shows of an alignment: means over the pairs."""
+    """The numbers of the table: means over the pairs."""
     error = warp_error(alignment.coupling, truth)
     return {
         "distance d² = E[C]": alignment.distance.mean().item(),
@@ -125,7 +123,7 @@ def disturbed_mask() -> Tensor:
 
 
 def comparison(columns: dict[str, dict[str, float]]) -> Table:
-    """One row per quantity, one column per way to set σ."""
+    """A table with one row per quantity and one column per way to set σ."""
     table = Table(title=f"{TEST_PAIRS} unseen pairs, γ = {GAMMA}, β = {BETA:g} (means; warp error in steps of y)")
     table.add_column("")
     for name in columns:
@@ -149,7 +147,7 @@ def report_sigma(console: Console, sigma_x: Tensor, sigma_y: Tensor) -> None:
 
 
 def save_picture(data: Recordings, alignment: udtw.Alignment, folder: Path) -> Path:
-    """Write the picture of the first pair; a reader never sees half a file."""
+    """The path of the picture of the first pair, written atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "demo_alignment.png"
     buffer = io.BytesIO()
@@ -169,8 +167,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(f"Learning from {TRAIN_PAIRS} generated pairs of {STEPS_X} and {STEPS_Y} steps.")
     sigmas = {
         "σ = 1": (torch.ones(STEPS_X), torch.ones(STEPS_Y)),
-        "one σ a series": learn(train, console, per_step=False),
-        "σ for each step": learn(train, console, per_step=True),
+        "one σ per series": learn(train, console, per_step=False),
+        "one σ per step": learn(train, console, per_step=True),
     }
     alignments = {
         name: udtw.align(test.x, test.y, sigma_x**2, sigma_y**2, gamma=GAMMA, beta=BETA)
@@ -179,8 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(comparison({name: measure(alignment, test.warp) for name, alignment in alignments.items()}))
     dtw, soft = udtw.dtw(test.x, test.y).mean().item(), udtw.soft_dtw(test.x, test.y, gamma=GAMMA).mean().item()
     console.print(f"For comparison, without variances: DTW {dtw:.2f}, soft-DTW {soft:.2f}.")
-    report_sigma(console, *sigmas["σ for each step"])
-    picture = save_picture(test, alignments["σ for each step"], options.out)
+    report_sigma(console, *sigmas["one σ per step"])
+    picture = save_picture(test, alignments["one σ per step"], options.out)
     console.print(f"Open {picture} for the first pair: series, coupling, paths and uncertainty.")
     return 0
 

@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from functools import partial
@@ -48,17 +50,29 @@ def _tar_of(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()[: 512 * (2 * len(members) + 1)]  # without most of the zeros at the end
 
 
+def _with_empty_cache(folder: Path, load: Callable[[], Any]) -> Callable[[], Any]:
+    """``load`` with a cache of its own, so that thousands of unpacked archives do not pile up."""
+
+    def run() -> Any:
+        os.environ["UDTW_CACHE"] = str(folder / "cache")
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        return load()
+
+    return run
+
+
 def _archive(suffix: str) -> Callable[[Path], tuple[list[Seed], Read]]:
     def prepare(folder: Path) -> tuple[list[Seed], Read]:
-        from udtw.images.datasets.trees import open_tree
+        from udtw.images.datasets.folders import open_folder
 
         members = {"cat/a.png": _encoded("PNG", (2, 2)), "dog/b.png": _encoded("PNG", (2, 1)), "dog/c.txt": b"text"}
         path = folder / f"x{suffix}"
 
         def load() -> list[bytes]:
-            tree = open_tree(path)
-            return [tree.read(name) for name in tree.files()]
+            found = open_folder(path)
+            return [found.read(name) for name in found.files()]
 
+        load = _with_empty_cache(folder, load)
         read = reader(folder, load, lambda found: demand(all(isinstance(one, bytes) for one in found), "bytes"))
         if suffix == ".zip":
             return [Seed(zip_of(members), file=path.name)], read
@@ -82,7 +96,9 @@ def _image_zip(folder: Path) -> tuple[list[Seed], Read]:
             demand(0 <= images.labels[index] < len(images.classes), "a label that is no class")
             demand(images.image(index).width > 0, "an image with pixels")
 
-    return zip_seeds(members, path.name, ["cat/1.png"]), reader(folder, lambda: load_images("folder", path), check)
+    return zip_seeds(members, path.name, ["cat/1.png"]), reader(
+        folder, _with_empty_cache(folder, lambda: load_images("folder", path)), check
+    )
 
 
 def _split(suffix: str, kind: str, content: bytes) -> Callable[[Path], tuple[list[Seed], Read]]:
@@ -100,23 +116,23 @@ def _split(suffix: str, kind: str, content: bytes) -> Callable[[Path], tuple[lis
 
 
 def _check_listing(listing: Any) -> None:
-    there = set(listing.tree.files())
+    there = set(listing.files.files())
     for name, label in listing.images:
         demand(name in there and label in listing.classes, f"{name!r} of {label!r} is not there")
-        listing.tree.read(name)
+        listing.files.read(name)
 
 
 LISTS = {
-    "find_cub": {"images.txt": b"1 001.Crow/a.jpg\n2 002.Owl/b.jpg\n"},
-    "find_aircraft": {
+    "cub": {"images.txt": b"1 001.Crow/a.jpg\n2 002.Owl/b.jpg\n"},
+    "aircraft": {
         "images_variant_trainval.txt": b"0034309 707-320\n0034958 A310\n", "images_variant_test.txt": b"1 A310\n",
     },
-    "find_nabirds": {
+    "nabirds": {
         "images.txt": b"x1 0817/a.jpg\nx2 0900/b.jpg\n", "image_class_labels.txt": b"x1 817\nx2 900\n",
         "classes.txt": b"817 Owl (Adult)\n900 Crow\n",
     },
-    "find_ultra_fine": {"anno/train.txt": b"a.jpg 1\n", "anno/test.txt": b"b.jpg 2\n"},
-    "find_miniimagenet": {
+    "cotton80": {"anno/train.txt": b"a.jpg 1\n", "anno/test.txt": b"b.jpg 2\n"},
+    "miniimagenet": {
         "train.csv": b"filename,label\nn0153282900000005.jpg,n01532829\n",
         "val.csv": b"filename,label\nn0185567200000003.jpg,n01855672\n", "test.csv": b"filename,label\n",
     },
@@ -128,25 +144,24 @@ PICTURES = (
 
 
 def _lists(folder: Path) -> tuple[list[Seed], Read]:
-    """Each list lies in a folder with the name of the function that reads it."""
-    from udtw.images.datasets import fine_grained, general, ultra_fine
-    from udtw.images.datasets.trees import Folder
+    """Each list lies in a folder with the name of its data set."""
+    from udtw.images.datasets import data_set
+    from udtw.images.datasets.folders import Folder
 
     seeds, readers = [], {}
-    for find, files in LISTS.items():
-        module = next(one for one in (fine_grained, general, ultra_fine) if hasattr(one, find))
-        function = getattr(module, find)
-        root = folder / find
+    for name_of_set, files in LISTS.items():
+        root, layout = folder / name_of_set, data_set(name_of_set).find
+        assert layout is not None, "found in files"
         for name in PICTURES:
             put(root / "images" / name, b"picture")
         for name, content in files.items():
             put(root / name, content)
-            seeds.append(Seed(content, "text", f"{find}/{name}"))
-        readers[find] = reader(root, partial(function, Folder(root)), _check_listing)
+            seeds.append(Seed(content, "text", f"{name_of_set}/{name}"))
+        readers[name_of_set] = reader(root, partial(layout, Folder(root)), _check_listing)
 
     def read(file: str, content: bytes) -> None:
-        find, _, name = file.partition("/")
-        readers[find](name, content)
+        name_of_set, _, name = file.partition("/")
+        readers[name_of_set](name, content)
 
     return seeds, read
 
@@ -154,8 +169,8 @@ def _lists(folder: Path) -> tuple[list[Seed], Read]:
 def _cars(folder: Path) -> tuple[list[Seed], Read]:
     from scipy.io import savemat
 
-    from udtw.images.datasets.cars import find_cars
-    from udtw.images.datasets.trees import Folder
+    from udtw.images.datasets.folders import Folder
+    from udtw.images.datasets.layouts import find_cars
 
     rows = np.zeros((1, 2), dtype=[("bbox_x1", object), ("class", object), ("fname", object)])
     for at in range(2):
@@ -175,8 +190,8 @@ def _cars(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _omniglot(folder: Path) -> tuple[list[Seed], Read]:
+    from udtw.images.datasets.folders import Folder
     from udtw.images.datasets.omniglot import _run  # of one run, since the others would be read again every time
-    from udtw.images.datasets.trees import Folder
 
     lines = [f"run01/test/item{i:02d}.png run01/training/class{21 - i:02d}.png\n" for i in range(1, 21)]
     text = "".join(lines).encode()
@@ -229,7 +244,7 @@ def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
 
     def load() -> None:
         _check_tokens(open_tokens(folder))
-        contents = TokenShard(next(folder.glob("shard-00000-*"))).contents()
+        contents = TokenShard(next(folder.glob("shard-00000-*"))).contents
         demand(isinstance(contents.plan, str), "a plan")
 
     (folder / shard).unlink()
@@ -237,7 +252,7 @@ def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _processing(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.images.backbones.processing import read_processing
+    from udtw.images.backbones.checkpoint import read_processing
 
     one = {
         "image_processor_type": "ViTImageProcessor", "do_resize": True, "size": {"height": 224, "width": 224},

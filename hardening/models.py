@@ -15,34 +15,42 @@ from hardening.parsers import Parser, Read, Seed, demand, put, reader
 def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
     import torch
 
-    from udtw.fewshot import checkpoint
+    from udtw.checkpoint import Checkpoint
+    from udtw.training import Task, Training
 
-    def fresh() -> tuple[dict, dict]:
-        model = torch.nn.Linear(2, 1)
-        return {"model": model}, {"main": torch.optim.AdamW(model.parameters())}
+    class Fit(Task):
+        def __init__(self) -> None:
+            self.model = torch.nn.Linear(2, 1)
+            self.modules = {"model": self.model}
+            self.optimizers = {"main": torch.optim.AdamW(self.model.parameters())}
+            self.generator = torch.Generator()
 
-    modules, optimizers = fresh()
-    modules["model"](torch.ones(1, 2)).sum().backward()
-    optimizers["main"].step()
+        def step(self, number: int) -> float:
+            loss = self.model(torch.rand(1, 2, generator=self.generator)).sum()
+            loss.backward()
+            self.optimizers["main"].step()
+            return loss.item()
+
     path, config = folder / "c.safetensors", {"recipe": {"seed": 0, "gamma": 0.1}}
-    checkpoint.save(path, modules, optimizers, config, [0.5, 0.25])
 
-    def load() -> list[float]:
-        again, optimizers = fresh()
-        losses = checkpoint.restore(path, again, optimizers, config)
-        again["model"](torch.ones(1, 2)).sum().backward()
-        optimizers["main"].step()  # the next step of a training that goes on
-        return losses
+    def train(n_steps: int) -> Training:
+        training = Training(Fit(), n_steps, keep_best=True, checkpoint=Checkpoint(path, config, writes=n_steps == 2))
+        training.run()
+        return training
 
-    def check(losses: list[float]) -> None:
+    train(2)
+
+    def check(training: Training) -> None:
+        losses = training.history.train
         demand(isinstance(losses, list) and all(isinstance(loss, float) for loss in losses), "a list of losses")
 
-    return safetensors_seeds(path.read_bytes(), path.name, ["config"]), reader(folder, load, check)
+    seeds = safetensors_seeds(path.read_bytes(), path.name, ["settings", "phases"])
+    return seeds, reader(folder, lambda: train(3), check)  # a training that goes on reads the file and makes a step
 
 
 def _recognizer(kind: str) -> Any:
     def prepare(folder: Path) -> tuple[list[Seed], Read]:
-        from udtw.fewshot import checkpoint
+        from udtw.checkpoint import History, module_tensors, write_checkpoint
         from udtw.images import ImageRecipe, ImageRecognizer
         from udtw.skeleton import ActionRecognizer, Recipe
 
@@ -53,11 +61,11 @@ def _recognizer(kind: str) -> Any:
             found = ActionRecognizer(Recipe.from_dict({**small, "mode": "unsupervised", "n_nearest": 1}), "upperbody8")
         else:
             found = ImageRecognizer(ImageRecipe.from_dict({"dim": 2}), inputs=3)
-        checkpoint.save(path, found._modules, {}, found.config, [0.5])
+        write_checkpoint(path, found.config, {"training": History([0.5])}, module_tensors(found._modules))
         read = reader(
             folder, lambda: type(found).load(path), lambda again: demand(isinstance(again.losses, list), "losses")
         )
-        seeds = safetensors_seeds(path.read_bytes(), path.name, ["config"])
+        seeds = safetensors_seeds(path.read_bytes(), path.name, ["settings"])
         return [*seeds, seeds[-1], seeds[-1]], read  # most of it is in the configuration
 
     return prepare

@@ -90,19 +90,19 @@ class _Training(ABC):
         self.fit(folder / "model.safetensors")
 
     def finished(self, folder: Path) -> list[float]:
-        from udtw.fewshot import checkpoint
+        from udtw.checkpoint import read_checkpoint
 
         path = folder / "model.safetensors"
-        return checkpoint.read(path)[0]["losses"].tolist() if path.exists() else []
+        return read_checkpoint(path).history["training"].train if path.exists() else []
 
     def lost(self, before: list[float], after: list[float]) -> str | None:
         return None if after[: len(before)] == before else "steps that a checkpoint had are lost or other ones"
 
     def result(self, folder: Path) -> Any:
-        from udtw.fewshot import checkpoint
+        from udtw.checkpoint import read_checkpoint
 
-        tensors, config = checkpoint.read(folder / "model.safetensors")
-        return {name: bits(tensor) for name, tensor in tensors.items()}, config
+        saved = read_checkpoint(folder / "model.safetensors")
+        return {name: bits(tensor) for name, tensor in saved.tensors.items()}, saved.history, saved.settings
 
 
 class SkeletonTraining(_Training):
@@ -152,7 +152,7 @@ class _Shards(ABC):
     warm = True
 
     def finished(self, folder: Path) -> dict[str, bytes]:
-        from udtw.data.checked_shards import check_file
+        from udtw.data.shard_store import check_file
 
         found = {path.name: path.read_bytes() for path in folder.glob("shard-*")}
         for name in found:
@@ -191,8 +191,7 @@ class Preparation(_Shards):
     name, share = "preparation of clips", 8
 
     def run(self, folder: Path) -> None:
-        from udtw.skeleton.datasets import prepare
-        from udtw.skeleton.datasets.source import Entry, Source
+        from udtw.skeleton.datasets import Entry, Source, prepare
 
         entries = tuple(Entry(f"clip {i}", i % 2) for i in range(120))
         source = Source("utd-mhad", "kinect20", ("a", "b"), entries, _clip)

@@ -138,8 +138,7 @@ def _natops(folder: Path) -> tuple[list[Seed], Read]:
 
 def prepared_folder(folder: Path) -> tuple[bytes, str]:
     """A prepared data set of three clips; its manifest, and the name of its only shard."""
-    from udtw.skeleton.datasets import prepare
-    from udtw.skeleton.datasets.source import Entry, Source
+    from udtw.skeleton.datasets import Entry, Source, prepare
 
     clips = [np.random.default_rng(i).normal(size=(2, 1 + i % 2, 20, 3)).astype(np.float32) for i in range(3)]
     entries = tuple(Entry(f"clip {i}", i % 2, subject=i) for i in range(3))
@@ -169,7 +168,7 @@ def shard_reader(folder: Path, manifest: bytes, shard: str, load: Callable[[], N
 
 
 def _shard(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.skeleton.datasets.shards import Shard
+    from udtw.skeleton.datasets.store import ClipShard
 
     manifest, shard = prepared_folder(folder)
     content = (folder / shard).read_bytes()
@@ -177,8 +176,8 @@ def _shard(folder: Path) -> tuple[list[Seed], Read]:
 
     def load() -> None:
         _check_set(load_set())
-        contents = Shard(next(folder.glob("shard-00000-*"))).contents()  # what `prepare` asks a finished shard
-        demand(len(contents.names) == len(contents.labels), "a label for each name")
+        contents = ClipShard(next(folder.glob("shard-00000-*"))).contents  # what `prepare` reads of a finished shard
+        demand(len(contents.names) == len(contents.columns["labels"]), "a label for each name")
 
     (folder / shard).unlink()
     return safetensors_seeds(content, shard, ["clips"]), shard_reader(folder, manifest, shard, load)

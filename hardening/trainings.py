@@ -9,27 +9,29 @@ from hardening.parsers import Parser, Read, Seed, demand, put
 def _forecaster_training(folder: Path) -> tuple[list[Seed], Read]:
     import torch
 
-    from udtw.timeseries.training import Training
-    from udtw.timeseries.training_file import Progress, TrainingFile
+    from udtw.checkpoint import Checkpoint
+    from udtw.timeseries.forecaster_model import ForecastTask
+    from udtw.training import Training
 
+    path, settings = folder / "training.safetensors", {"gamma": 0.1, "data": "00"}
     generator = torch.Generator().manual_seed(0)
-    training = Training(
-        torch.nn.Linear(4, 2), torch.nn.MSELoss(), learning_rate=0.1, weight_decay=0.0, batch_size=3, max_epochs=1,
-        patience=None, generator=generator,
-    )  # fmt: skip
     series = torch.randn(6, 4, generator=generator)
-    training.run((series, series[:, :2]), None)
-    file = TrainingFile(folder / "training.safetensors", {"gamma": 0.1, "data": "00"})
-    file.write(Progress({"udtw": vars(training.history)}, training.tensors()))
+
+    def resumed() -> Training:
+        data = (series, series[:, :2])
+        task = ForecastTask(
+            torch.nn.Linear(4, 2), torch.nn.MSELoss(), data, None, generator, rates=(0.1, 0.0), batch_size=3
+        )
+        return Training(task, 1, keep_best=True, checkpoint=Checkpoint(path, settings), phase="udtw")
+
+    resumed().run()
 
     def read(name: str, content: bytes) -> None:
-        put(file.path, content)
-        found = file.read()
-        for phase in found.numbers:
-            file.restore(training, found, phase)
-            demand(all(torch.isfinite(weight).all() for weight in training.parameters), "finite weights")
+        put(path, content)
+        weights = resumed().task.modules["model"].parameters()
+        demand(all(torch.isfinite(weight).all() for weight in weights), "finite weights")
 
-    seeds = safetensors_seeds(file.path.read_bytes(), file.path.name, ["numbers", "settings"])
+    seeds = safetensors_seeds(path.read_bytes(), path.name, ["phases", "settings"])
     return [*seeds, *seeds[-2:]], read
 
 

@@ -20,6 +20,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba-cache" / _kernel_fingerprint()))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory):
+    """Archives are unpacked here, and not into the cache of the user who runs the tests."""
+    os.environ["UDTW_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
 def one_thread():
     """For models so small that a second torch thread would only wait for the first."""

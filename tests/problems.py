@@ -44,7 +44,7 @@ def random_mask(rng: np.random.Generator, rows: int, columns: int, n: int, m: in
     return mask
 
 
-def make_case(
+def make_case(  # noqa: PLR0913 (every option of a random problem)
     *,
     seed: int,
     count: int,

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
+from udtw.checkpoint import Checkpoint, read_checkpoint
 from udtw.distributed import Processes, join_torchrun
-from udtw.fewshot import ContrastiveTask, Dictionary, DictionaryTask, FewShotModel, checkpoint, loop
+from udtw.fewshot import ContrastiveTask, Dictionary, DictionaryTask, FewShotModel
 from udtw.timeseries import SequenceForecaster
+from udtw.training import Training
 
 STEPS = 6
 BATCH = 7  # not a multiple of two
@@ -30,7 +32,7 @@ class WaveViews(Waves):
 def contrastive(fabric=None) -> ContrastiveTask:
     torch.manual_seed(0)
     model = FewShotModel(LinearEncoder(), "udtw", "cross_entropy", beta=0.1)
-    return ContrastiveTask(model, WaveViews(), n_steps=STEPS, batch_size=BATCH, learning_rate=1e-2, fabric=fabric)
+    return ContrastiveTask(model, WaveViews(), batch_size=BATCH, learning_rate=1e-2, fabric=fabric)
 
 
 def dictionary(fabric=None) -> DictionaryTask:
@@ -67,7 +69,8 @@ def body(folder: Path) -> None:
 
     for name, make in TASKS.items():
         path = folder / f"{name}.safetensors"
-        loop.run(make(fabric), STEPS, checkpoint_path=path, checkpoint_every=1, tick=tick, writes=fabric.is_global_zero)
+        checkpoint = Checkpoint(path, writes=fabric.is_global_zero)
+        Training(make(fabric), STEPS, checkpoint=checkpoint).run(tick)
     model = forecaster(folder / "forecaster.safetensors", fabric)
     if fabric.is_global_zero:
         model.save(folder / "forecaster")
@@ -97,12 +100,12 @@ def test_the_killed_process_was_replaced(trained):
 @pytest.mark.parametrize("name", TASKS)
 def test_two_processes_train_as_one(trained, name):
     alone = TASKS[name]()
-    losses = loop.run(alone, STEPS)
-    tensors, _ = checkpoint.read(trained / f"{name}.safetensors")
-    np.testing.assert_allclose(tensors["losses"].numpy(), losses, rtol=1e-4)
+    losses = Training(alone, STEPS).run().train
+    saved = read_checkpoint(trained / f"{name}.safetensors")
+    np.testing.assert_allclose(saved.history["training"].train, losses, rtol=1e-4)
     for part, module in alone.modules.items():
         for key, tensor in module.state_dict().items():
-            torch.testing.assert_close(tensors[f"module.{part}.{key}"], tensor, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(saved.tensors[f"module.{part}.{key}"], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_two_processes_train_a_forecaster_as_one(trained):

@@ -1,11 +1,12 @@
 """All pairs against one pair at a time, for every metric, ragged or not, in parallel or not."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 import udtw
-from udtw import pairwise_blocks
 from udtw.errors import (
     BackendError,
     GammaError,
@@ -91,14 +92,14 @@ def test_a_variance_on_one_side_is_one_on_the_other():
 def test_small_blocks_give_the_same_bits(metric, monkeypatch):
     X, Y = RNG.standard_normal((9, 14)), RNG.standard_normal((7, 12))
     expected = udtw.pairwise(X, Y, metric, n_jobs=2)
-    monkeypatch.setattr(pairwise_blocks, "BLOCK_CELLS", 500)
+    monkeypatch.setattr(sys.modules["udtw.pairwise"], "BLOCK_CELLS", 500)  # the module, not the function
     assert np.array_equal(udtw.pairwise(X, Y, metric), expected)
 
 
 def test_matrix_slices_give_the_same_result(monkeypatch):
     X = RNG.standard_normal((5, 8, 30))
     expected = udtw.pairwise(X, metric="udtw")
-    monkeypatch.setattr(pairwise_blocks, "MATRIX_BYTES", 1000)
+    monkeypatch.setattr("udtw.problem.MATRIX_BYTES", 1000)
     assert np.allclose(udtw.pairwise(X, metric="udtw"), expected, rtol=1e-12)
 
 

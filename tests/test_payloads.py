@@ -1,6 +1,6 @@
 """Files made to do harm: nothing in them is run, nothing is written because of them, and each is refused by name.
 
-Archives are in `tests/images/datasets/test_trees.py`; what is common to all readers is here.
+Archives are in `tests/images/datasets/test_archives.py`; what is common to all readers is here.
 """
 
 import hashlib
@@ -15,22 +15,21 @@ import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import read_checkpoint
 from udtw.cli.files import read_series
 from udtw.data import load_ucr
 from udtw.errors import DataError, UdtwError
 from udtw.experiments import Store, Unit
-from udtw.fewshot import checkpoint
 from udtw.images import ImageRecognizer, open_tokens
+from udtw.images.backbones.checkpoint import read_processing
 from udtw.images.backbones.onnx import OnnxBackbone
-from udtw.images.backbones.processing import read_processing
 from udtw.images.datasets.class_splits import read_split_file
-from udtw.images.datasets.trees import open_tree
+from udtw.images.datasets.folders import open_folder
 from udtw.images.tokens.shards import TokenShard
 from udtw.skeleton import ActionRecognizer
 from udtw.skeleton.datasets import load_skeletons, open_prepared
-from udtw.skeleton.datasets.kinetics import read_clip
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
-from udtw.skeleton.datasets.shards import Shard
+from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
+from udtw.skeleton.datasets.store import ClipShard
 from udtw.skeleton.datasets.utd_mhad import read_mat
 from udtw.timeseries import SequenceForecaster
 
@@ -93,11 +92,11 @@ READERS = {
     "cache": in_file("Toy.npz", lambda path: load_ucr("Toy", path.parent)),
     "lifted skeletons": lambda folder, content: read_lifted(content, "x.npz"),
     "MATLAB": lambda folder, content: read_mat(content, "x.mat"),
-    "checkpoint": in_file("a.safetensors", checkpoint.read),
+    "checkpoint": in_file("a.safetensors", read_checkpoint),
     "action recogniser": in_file("a.safetensors", ActionRecognizer.load),
     "image recogniser": in_file("a.pt", ImageRecognizer.load),
     "forecaster": forecaster,
-    "shard of skeletons": shard(Shard),
+    "shard of skeletons": shard(ClipShard),
     "shard of tokens": shard(TokenShard),
     "ONNX": in_file("a.onnx", OnnxBackbone),
     "result": in_file("a.json", lambda path: Store(path.parent).results()),
@@ -169,14 +168,18 @@ def zip_file(path, *members):
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
 def test_links_devices_and_pipes_in_zip_files_are_refused(tmp_path, kind):
     with pytest.raises(DataError, match="is a link or a device"):
-        open_tree(zip_file(tmp_path / "x.zip", ("a.png", kind | 0o777))).files()
+        open_folder(zip_file(tmp_path / "x.zip", ("a.png", kind | 0o777))).files()
 
 
-def test_archives_are_read_without_writing_even_under_names_of_devices(tmp_path, monkeypatch):
+def test_archives_write_only_into_the_cache(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tree = open_tree(zip_file(tmp_path / "x.zip", ("cat/NUL.png", 0), ("cat/con.png", 0), ("aux/COM1.png", 0)))
-    assert [tree.read(name) for name in tree.files()] == [b"content"] * 3
-    assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
+    monkeypatch.setenv("UDTW_CACHE", str(tmp_path / "cache"))
+    members = zip_file(tmp_path / "x.zip", ("cat/NUL.png", 0), ("cat/con.png", 0o4777), ("aux/COM1.png", 0))
+    folder = open_folder(members)
+    assert [folder.read(name) for name in folder.files()] == [b"content"] * 3
+    assert {path.name for path in tmp_path.iterdir()} == {"x.zip", "cache"}
+    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert not any(path.stat().st_mode & 0o7111 for path in files)  # plain files, which cannot be executed
 
 
 def test_clips_in_a_zip_file_are_taken_by_their_own_names_and_once(tmp_path):

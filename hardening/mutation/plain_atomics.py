@@ -5,7 +5,7 @@ import threading
 _one_at_a_time = threading.Lock()
 
 
-def look(array, index):
+def read(array, index):
     return array[index]
 
 

@@ -1,4 +1,4 @@
-"""Several processes that do the steps of one training together: each takes a share of the rows of every step."""
+"""Training by several processes: each computes its share of the rows of every step."""
 
 import os
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from torch import Tensor
 
 
 class Processes:
-    """The processes of a launched lightning-fabric object; a single one without it.
+    """The processes of a launched lightning-fabric object; a single process without one.
 
-    All hold the same weights and draw the same random numbers. Each compares its own rows of a batch, and the gradients
-    are summed: the step of one process, up to rounding.
+    All hold the same weights and draw the same random numbers. Each compares its own rows of a batch, and gradients are
+    summed: the result is the step of one process, up to rounding.
     """
 
     def __init__(self, fabric: Any = None) -> None:
@@ -26,12 +26,12 @@ class Processes:
         return self.rank == 0
 
     def rows(self, count: int) -> Tensor:
-        """This process's share of ``range(count)``: the same number for all, so the last may be given repeatedly."""
+        """This process's share of ``range(count)``, of the same size in all processes: the last row may be repeated."""
         each = -(-count // self.world)
         return torch.arange(self.rank * each, (self.rank + 1) * each).clamp(max=count - 1)
 
     def share(self, count: int) -> Tensor:
-        """This process's share of ``range(count)``, each row given to one process; it may be empty."""
+        """This process's share of ``range(count)`` if every row belongs to one process; it may be empty."""
         each = -(-count // self.world)
         return torch.arange(min(self.rank * each, count), min((self.rank + 1) * each, count))
 
@@ -40,13 +40,13 @@ class Processes:
         return value if self.world == 1 else self.fabric.all_reduce(value, reduce_op="sum").to(value)
 
     def gather(self, mine: Tensor, count: int) -> Tensor:
-        """(count, …) from the `rows` (each, …) of all processes. No gradient passes."""
+        """(count, …) from the `rows` (each, …) of all processes, detached from the graph."""
         if self.world == 1:
             return mine.detach()
         return self.fabric.all_gather(mine.detach().contiguous()).flatten(0, 1)[:count]
 
     def own(self, every: Tensor) -> Tensor:
-        """The `rows` of ``every`` (count, …), zero where a row was given repeatedly."""
+        """The `rows` of ``every`` (count, …); repeated rows are zero."""
         if self.world == 1:
             return every
         rows = self.rows(len(every))
@@ -54,7 +54,7 @@ class Processes:
         return every[rows.to(every.device)] * first.to(every.device).view(-1, *[1] * (every.ndim - 1))
 
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Replace every gradient by its sum over the processes, in one exchange."""
+        """Replace every gradient by its sum over the processes, in one all-reduce."""
         if self.world == 1:
             return
         kept = [p for p in parameters if p.requires_grad]
@@ -67,10 +67,10 @@ class Processes:
 
 
 def join_torchrun(accelerator: str) -> tuple[int, int] | None:
-    """Join the other processes that ``torchrun`` has started: (processes a machine, machines); None if it has not.
+    """Join the other processes that ``torchrun`` started: (processes per machine, machines); None without torchrun.
 
-    The processes find each other in the store of torchrun. After a restart it still has the addresses of the dead ones,
-    so each attempt writes under a name of its own.
+    The processes find each other in the store of torchrun. After a restart it still has the addresses of the previous
+    attempt, so each attempt writes under its own prefix.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return None

@@ -34,6 +34,16 @@ class PathDistribution:
     band : None, int, float, "itakura" or boolean mask
         Which cells a path may use, see `udtw.prior`.
     backend : "auto", "numba", "portable" or "enumeration"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw import PathDistribution
+    >>> paths = PathDistribution(torch.zeros(3, 3))  # all 13 paths are equally likely
+    >>> round(paths.entropy.exp().item(), 3), round(paths.coupling[1, 1].item(), 3)
+    (13.0, 0.692)
+    >>> paths.mode()[0].tolist()
+    [[0, 0], [1, 1], [2, 2]]
     """
 
     def __init__(

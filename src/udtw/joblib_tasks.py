@@ -11,15 +11,15 @@ from typing import Any
 from udtw.errors import OptionError, WorkerError
 
 ROUNDS = 3
-"""How often tasks that got lost with their worker are handed out again."""
+"""How often tasks whose worker died are submitted."""
 TASKS_A_WORKER = 4
-"""Tasks for each worker, so that none waits long for the last one."""
+"""Tasks per worker: several, so that none waits long for the last one."""
 
 
 def chosen() -> bool:
     """Whether ``joblib.parallel_config`` has named a backend of other processes or machines in this thread."""
     joblib = sys.modules.get("joblib")
-    if joblib is None:  # Who has not imported it cannot have chosen a backend, and need not wait for its import.
+    if joblib is None:  # Not imported, so no backend was chosen; importing it here would take time.
         return False
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     return not getattr(backend, "supports_sharedmem", False)
@@ -40,7 +40,7 @@ def spread(
     """``(k, function(*tasks[k]))`` of all tasks, in the order in which they finish.
 
     What ``function`` raises is raised here. A worker that is killed costs only time: the tasks that were lost with it
-    are handed out again, at most `ROUNDS` times.
+    are submitted again, at most `ROUNDS` times in all.
     """
     missing = dict(enumerate(tasks))
     lost: Exception | None = None
@@ -49,7 +49,7 @@ def spread(
             while missing:
                 try:
                     number, result, error = next(finished)
-                except Exception as failure:  # Not of a task: those come back as values. A worker is gone.
+                except Exception as failure:  # Errors of tasks are returned as values, so a worker has died.
                     lost = failure
                     break
                 if error is not None:
@@ -60,7 +60,7 @@ def spread(
             return
     raise WorkerError(
         f"{len(missing)} of {len(tasks)} tasks got lost {ROUNDS} times with the workers that ran them "
-        f"({type(lost).__name__}: {lost}). Perhaps memory is short there: use fewer tasks a machine."
+        f"({type(lost).__name__}: {lost}). Memory may be short there: use fewer workers per machine."
     ) from lost
 
 
@@ -86,7 +86,7 @@ def _run(number: int, function: Callable[..., Any], arguments: tuple) -> tuple[i
     import joblib
 
     try:
-        with joblib.parallel_config("sequential"):  # What runs in a worker does not hand out work again.
+        with joblib.parallel_config("sequential"):  # A task in a worker does not start workers itself.
             return number, function(*arguments), None
     except Exception as error:
         error.add_note("In a worker:\n" + traceback.format_exc())

@@ -1,4 +1,4 @@
-"""A property that is computed once. Unlike functools.cached_property it holds no lock, and torch.compile traces it."""
+"""`lazy`: a property that is computed once. torch.compile traces it, unlike functools.cached_property."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,9 @@ import torch
 
 
 def lazy(method: Callable[[Any], Any]) -> property:
-    """Like `property`; the first result is kept in the instance, frozen or not.
+    """A property whose first result is kept in the instance, also in a frozen dataclass.
 
-    What was computed under ``torch.no_grad()`` is kept apart: it must not be handed to who asks for a gradient later.
+    Results are cached separately with and without grad mode: one made under ``torch.no_grad()`` has no gradient.
     """
     names = (f"_lazy_{method.__name__}", f"_lazy_{method.__name__}_with_grad")
 

@@ -1,4 +1,4 @@
-"""How much memory is free, and the refusal of what would not fit: an error is kinder than a killed process."""
+"""How much memory is free; raises `SizeError` before an allocation fails or the process is killed."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from udtw.errors import OptionError, SizeError
 
 UNCHECKED_BYTES = 256 * 2**20
-"""Requests below are not looked at: asking the system takes longer than a small alignment."""
+"""Smaller requests are not checked: asking the system takes longer than a small alignment."""
 VARIABLE = "UDTW_MEMORY_GIB"
 """Environment variable: how many GiB udtw may plan for, instead of what the system says is free."""
 
@@ -16,7 +16,7 @@ _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 
 def refuse_if_too_large(needed: int, what: str, advice: str) -> None:
-    """Raise `SizeError` if ``needed`` bytes are more than are free. ``what`` starts the sentence, ``advice`` mends."""
+    """Raise `SizeError` if ``needed`` bytes are more than are free; its message has ``what`` and ``advice``."""
     if needed < UNCHECKED_BYTES:
         return
     free = free_bytes()
@@ -28,7 +28,7 @@ def refuse_if_too_large(needed: int, what: str, advice: str) -> None:
 
 
 def free_bytes() -> int | None:
-    """What may still be allocated: free on the machine and below the limits of the control groups; None if untold."""
+    """What may still be allocated: free on the machine and below the limits of the control groups; None if unknown."""
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return _gibibytes(chosen)

@@ -32,14 +32,16 @@ BLOCK_CELLS = 20_000_000
 """Cells of a block of pairs: about a tenth of a second of work."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Metric:
     """A distance between series: how it is computed for pairs and for tables, and its parameters.
 
     >>> from udtw.metrics import get_metric
     >>> metric = get_metric("udtw", gamma=0.1)
-    >>> metric.params["gamma"], metric.params["beta"], metric.uncertain
-    (0.1, 1.0, True)
+    >>> metric
+    Metric('udtw', gamma=0.1, beta=1.0, lam=0.0, band=None, normalize=None)
+    >>> metric.uncertain, metric.with_params(beta=0.5).params["beta"]
+    (True, 0.5)
     """
 
     name: str
@@ -68,6 +70,10 @@ class Metric:
     """Values that a parameter may have, where they are few."""
     base: str | None = None
     """Name of the metric of which this one is the debiased form: ``d(x, y) − ½[d(x, x) + d(y, y)]``."""
+
+    def __repr__(self) -> str:
+        params = "".join(f", {name}={value!r}" for name, value in self.params.items())
+        return f"Metric({self.name!r}{params})"
 
     def with_params(self, **params: Any) -> "Metric":
         """The same metric with some parameters set.

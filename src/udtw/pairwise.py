@@ -27,7 +27,7 @@ Values = Callable[[PairBlock], np.ndarray]
 """(parts, pairs) values of a block."""
 
 
-def pairwise(
+def pairwise(  # noqa: PLR0913 (the options that users type)
     X: Any,
     Y: Any = None,
     metric: str | Metric = "udtw",

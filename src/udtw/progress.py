@@ -50,7 +50,8 @@ def progress_bar(title: str, total: int | None, shown: bool = True, console: Any
         task = bar.add_task(title, total=total, note="")
 
         def advance(steps: int = 1, note: str | None = None) -> None:
-            fields: dict[str, Any] = {} if note is None else {"note": note}
-            bar.update(task, advance=steps, **fields)
+            bar.update(task, advance=steps)
+            if note is not None:
+                bar.update(task, note=note)
 
         yield advance

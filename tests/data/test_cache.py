@@ -1,4 +1,4 @@
-"""The `.npz` cache: what goes in comes out, and nothing else is let in."""
+"""The `.npz` cache: exact round trip, and other files are refused."""
 
 import zipfile
 
@@ -65,7 +65,7 @@ def test_a_foreign_npz_is_refused(tmp_path, changes):
         load_ucr("Toy", tmp_path)
 
 
-def test_a_damaged_npz_is_refused_wherever_it_breaks_off(tmp_path):
+def test_a_truncated_npz_is_refused_at_any_length(tmp_path):
     path = tmp_path / "Toy.npz"
     np.savez(path, **arrays())
     whole = path.read_bytes()
@@ -78,7 +78,7 @@ def test_a_damaged_npz_is_refused_wherever_it_breaks_off(tmp_path):
         load_ucr("Toy", tmp_path)
 
 
-def test_a_failed_write_leaves_the_old_cache_and_no_temporary(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_cache_and_no_temporary_file(tmp_path, monkeypatch):
     path = tmp_path / "Toy.npz"
     path.write_bytes(b"old")
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
@@ -104,7 +104,7 @@ def test_a_damaged_header_inside_is_refused(tmp_path, header):
         load_ucr("Toy", tmp_path)
 
 
-def test_a_bomb_is_refused(tmp_path, monkeypatch):
+def test_a_file_that_expands_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "RATIO_FROM", 2**20)
     np.savez_compressed(tmp_path / "Toy.npz", **arrays(train_values=np.zeros((2**19, 1))))
     with pytest.raises(DataError, match=r"Toy.npz.*more than \d+ bytes"):

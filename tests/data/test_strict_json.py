@@ -1,11 +1,11 @@
-"""JSON that others wrote: the value, or a ValueError."""
+"""JSON from untrusted files: the value, or a ValueError."""
 
 import pytest
 
 from udtw.data.strict_json import loads
 
 
-def test_what_is_json():
+def test_json_is_read():
     assert loads(b'{"a": [1, {"b": null}], "c": "d"}') == {"a": [1, {"b": None}], "c": "d"}
 
 
@@ -21,6 +21,6 @@ def test_what_is_json():
         ('[{"b": {"x": 1, "y": 2, "x": 1}}]', "the key 'x' is there twice"),
     ],
 )
-def test_what_is_not(text, said):
+def test_damage_is_a_value_error(text, said):
     with pytest.raises(ValueError, match=said):
         loads(text)

@@ -1,4 +1,4 @@
-"""Tensors in a file: what was written comes back, and whatever else is there is named."""
+"""Tensors in a file: exact round trip, and damaged or foreign files are named."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def rewritten(path, tensors=None, **described):
     save_file(load_file(path) | (tensors or {}), path, {key: value for key, value in metadata.items() if value})
 
 
-def test_all_comes_back_in_the_order_it_had(tmp_path):
+def test_tensors_and_values_come_back_in_order(tmp_path):
     tensors, about = read(written(tmp_path))
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
@@ -52,7 +52,7 @@ def test_tensors_may_share_memory_and_need_a_gradient(tmp_path):
 
 
 @pytest.mark.parametrize("position", range(-1, -40, -7))
-def test_one_bit_that_changed_is_noticed(tmp_path, position):
+def test_one_changed_bit_is_detected(tmp_path, position):
     path = written(tmp_path)
     content = bytearray(path.read_bytes())
     content[position] ^= 1
@@ -77,13 +77,13 @@ def test_a_file_of_a_version_without_checksums_is_read(tmp_path):
     assert read(path)[1] == ABOUT
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileFormatError, match=r"There is no drawing at .*nothing"):
         read(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04pickle", b"\xff" * 60])
-def test_what_is_no_such_file_is_named_and_kept(tmp_path, content):
+def test_a_file_of_another_kind_is_named_and_kept(tmp_path, content):
     path = tmp_path / "t.safetensors"
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=r"t\.safetensors cannot be read as a drawing"):

@@ -25,7 +25,6 @@ def write_train(folder, text):
 
 
 def write_ts(folder, header=TS_HEADER, **rows):
-    pytest.importorskip("aeon")
     return write(folder, suffix=".ts", rows={**TS_ROWS, **rows}, header=header)
 
 
@@ -129,7 +128,7 @@ class TestTables:
             ("\n \n", "Toy_TRAIN.tsv is empty"),
         ],
     )
-    def test_a_broken_file_names_the_line_and_the_cure(self, tmp_path, text, message):
+    def test_a_broken_file_names_the_line_and_the_remedy(self, tmp_path, text, message):
         with pytest.raises(DataError, match=message):
             load_ucr("Toy", write_train(tmp_path, text))
 
@@ -184,11 +183,11 @@ class TestTsFiles:
             ("@classLabel true 1 2\n", "has no series"),
         ],
     )
-    def test_headers_that_cannot_be_served(self, tmp_path, header, message):
+    def test_unsupported_headers_are_refused(self, tmp_path, header, message):
         with pytest.raises(DataError, match=message):
             load_ucr("Toy", write_ts(tmp_path, header))
 
-    def test_splits_with_different_features_do_not_belong_together(self, tmp_path):
+    def test_splits_with_different_features_are_refused(self, tmp_path):
         header = TS_HEADER.replace("univariate true", "univariate false")
         with pytest.raises(DataError, match=r"Toy_TRAIN.ts has 2 feature\(s\), but .*Toy_TEST.ts has 1"):
             load_ucr("Toy", write_ts(tmp_path, header, TRAIN="1,2,3:4,5,6:1\n"))

@@ -2,14 +2,14 @@ import json
 
 import pytest
 
-from udtw.data.versioned_json import read_described
+from udtw.data.versioned_json import read_versioned
 from udtw.errors import FileFormatError
 
 
 def test_the_object_comes_back(tmp_path):
     content = {"format": "udtw.Thing", "version": 2, "more": [1, 2]}
     (tmp_path / "thing.json").write_text(json.dumps(content))
-    assert read_described(tmp_path / "thing.json", "udtw.Thing", 2, "a thing") == content
+    assert read_versioned(tmp_path / "thing.json", "udtw.Thing", 2, "a thing") == content
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def test_the_object_comes_back(tmp_path):
         ('{"format": "udtw.Thing", "version": 3}', "has version 3; this udtw reads version 2"),
     ],
 )
-def test_anything_else_is_named(tmp_path, text, said):
+def test_other_files_are_refused(tmp_path, text, said):
     if text is not None:
         (tmp_path / "thing.json").write_text(text)
     with pytest.raises(FileFormatError, match=said):
-        read_described(tmp_path / "thing.json", "udtw.Thing", 2, "a thing")
+        read_versioned(tmp_path / "thing.json", "udtw.Thing", 2, "a thing")

@@ -25,6 +25,7 @@ MODULES = [
     "udtw.nn",
     "udtw.plots",
     "udtw.skeleton",
+    "udtw.skeleton.datasets",
     "udtw.timeseries",
 ]
 

@@ -1,4 +1,4 @@
-"""What a page would send, and how a request of it is answered."""
+"""Values and requests as the page sends them, and the answers to them."""
 
 import base64
 import json
@@ -23,18 +23,18 @@ def data_url(content, kind="text/csv"):
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def request_body(app, tab, said, number=1):
+def request_body(app, tab, values, number=1):
     """What the page posts when a control of ``tab`` changes."""
     [output] = [key for key, one in app.callback_map.items() if [i["id"] for i in one["inputs"]] == [f"{tab}-request"]]
     parts = [part.rsplit(".", 1) for part in output.strip(".").split("...")]
-    values = {
+    sent = {
         f"{tab}-{name.replace('-key', '-upload-key')}.{'data' if name.endswith('-key') else 'value'}": value
-        for name, value in said.items()
+        for name, value in values.items()
     }
     return {
         "output": output,
         "outputs": [{"id": component, "property": prop} for component, prop in parts],
-        "inputs": [{"id": f"{tab}-request", "property": "data", "value": {"number": number, "values": values}}],
+        "inputs": [{"id": f"{tab}-request", "property": "data", "value": {"number": number, "values": sent}}],
         "changedPropIds": [f"{tab}-request.data"],
     }
 
@@ -43,8 +43,8 @@ def post(app, body, **headers):
     return app.server.test_client().post("/_dash-update-component", json=body, headers=headers)
 
 
-def answer(app, tab, said):
+def answer(app, tab, values):
     """The outputs of one request, by component."""
-    response = post(app, request_body(app, tab, said))
+    response = post(app, request_body(app, tab, values))
     assert response.status_code == 200, response.text[:500]
     return json.loads(response.text)["response"]

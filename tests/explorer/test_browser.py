@@ -1,4 +1,4 @@
-"""The page in a real browser: headless Chromium, driven by Selenium, with nothing but this machine to talk to."""
+"""The page in a real browser: headless Chromium, driven by Selenium; it must not contact any other machine."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="Chromium and chromedriver are not installed (packages chromium, chromium-driver)"
 )
-PATIENCE = 60  # seconds; only reached where something is broken
+PATIENCE = 60  # seconds; only reached if something is broken
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
 
 
@@ -54,15 +54,17 @@ def browser(downloads):
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))  # a given path: nothing is downloaded
-    # By the protocol: otherwise Chromium asks whether a script shall be kept, and nobody is there to answer.
+    driver = webdriver.Chrome(
+        options, webdriver.ChromeService(DRIVER)
+    )  # with its path given, Selenium does not download a driver
+    # Without this, Chromium asks whether a downloaded script shall be kept, and waits for an answer.
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
     yield driver
     driver.quit()
 
 
 class Page:
-    """What a person sees and does."""
+    """What a user sees and does."""
 
     def __init__(self, driver):
         self.driver = driver
@@ -83,7 +85,7 @@ class Page:
         self.settle()
 
     def settle(self):
-        """Wait until no answer is awaited."""
+        """Wait until all requests are answered."""
         self.until(lambda: not self.driver.execute_script("return window.udtwBusy()"))
 
     def changed(self, name, act):
@@ -120,11 +122,11 @@ def csv(path, values):
     return path
 
 
-def test_the_page_loads_and_asks_nobody_else(page, browser, url):
+def test_the_page_loads_nothing_from_other_machines(page, browser, url):
     for tab in TABS:
         page.open_tab(tab)
-    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
+    sent = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]
     assert len(urls) > 10
     assert [one for one in urls if not one.startswith((url, "data:", "blob:"))] == []
 
@@ -168,7 +170,7 @@ def test_after_a_quick_drag_the_last_value_is_shown(page):
     assert page.text("series-gamma-shown") == "0.1"
 
 
-def test_beta_band_and_noise_move_what_they_should(page):
+def test_beta_band_and_noise_change_the_right_numbers(page):
     distance = page.text("series-distance")
     page.changed("series-loss", lambda: page.press("series-beta", Keys.HOME))
     assert page.text("series-loss") == page.text("series-distance") == distance
@@ -197,7 +199,7 @@ def test_a_file_that_is_too_large_is_explained_and_not_sent(page, tmp_path):
     assert "at most 2,097,152" in shown
 
 
-def test_a_picture_is_uploaded_and_a_broken_one_is_explained(page, tmp_path):
+def test_an_image_is_uploaded_and_a_broken_one_is_explained(page, tmp_path):
     page.open_tab("images")
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)).save(tmp_path / "mine.png")
     page.changed("images-distance", lambda: page.upload("images-x-upload", tmp_path / "mine.png"))
@@ -236,7 +238,7 @@ def test_the_clip_plays_and_pauses(page):
     page.until(lambda: page.text("skeletons-frame-shown") != before)
     page.find("#skeletons-play").click()
     assert page.text("skeletons-play") == "Play"
-    time.sleep(0.3)  # a tick that was on its way
+    time.sleep(0.3)  # the last tick may still be on its way
     page.settle()
 
 

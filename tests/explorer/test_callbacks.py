@@ -1,4 +1,4 @@
-"""Requests as the page posts them: an answer, or a message that leaves the rest as it is."""
+"""Requests as the page posts them: each gets an answer, or a message while everything else stays unchanged."""
 
 import json
 
@@ -8,15 +8,15 @@ from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, answer, post, requ
 
 
 @pytest.mark.parametrize(
-    ("tab", "said", "figures"),
+    ("tab", "values", "figures"),
     [
         ("series", SERIES, ("alignment",)),
         ("images", IMAGES, ("match", "maps")),
         ("skeletons", SKELETONS, ("match", "sigma")),
     ],
 )
-def test_a_request_is_answered_with_everything_that_is_shown(app, tab, said, figures):
-    found = answer(app, tab, said)
+def test_a_request_is_answered_with_everything_that_is_shown(app, tab, values, figures):
+    found = answer(app, tab, values)
     assert found[f"{tab}-message"]["children"] == ""
     assert found[f"{tab}-done"]["data"] == {"number": 1}
     assert float(found[f"{tab}-distance"]["children"]) > 0
@@ -38,11 +38,11 @@ def test_a_request_without_settings_is_a_message_too(app, value):
     body["inputs"][0]["value"] = value
     response = post(app, body)
     assert response.status_code == 200
-    assert "Load it again" in json.loads(response.text)["response"]["series-message"]["children"]
+    assert "Reload the page" in json.loads(response.text)["response"]["series-message"]["children"]
 
 
-def test_what_nobody_expected_is_said_without_its_insides(app, monkeypatch, caplog):
-    monkeypatch.setattr("udtw.explorer.series_tab.explore", lambda *_: 1 / 0)
+def test_an_unexpected_error_is_reported_without_its_details(app, monkeypatch, caplog):
+    monkeypatch.setattr("udtw.explorer.series_tab.align_series", lambda *_: 1 / 0)
     found = answer(app, "series", SERIES)
-    assert found["series-message"]["children"] == "ZeroDivisionError: not expected; the terminal shows where."
+    assert found["series-message"]["children"] == "Unexpected error (ZeroDivisionError); see the terminal for details."
     assert "ZeroDivisionError" in caplog.text

@@ -1,4 +1,4 @@
-"""The second tab: images of the server's own list, maps on the right patches, a model given at the start."""
+"""The second tab: images from the server's list, maps on the right patches, and a trained model."""
 
 import base64
 
@@ -9,8 +9,8 @@ pytest.importorskip("PIL")
 
 from tests.explorer.helpers import IMAGES, data_url
 from udtw.errors import DataError, OptionError, UdtwError
+from udtw.explorer.image_alignment import TokenEncoder
 from udtw.explorer.image_tab import ImageTab
-from udtw.explorer.image_work import Eye
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_an_image_matches_itself_patch_by_patch(tab):
 
 
 def test_flat_patches_are_less_certain_than_the_shape(tab):
-    """The generated shape has strong texture; its background has faint noise only."""
+    """The generated shape has strong texture; its background has only weak noise."""
     from udtw.images.datasets import make_images, shape_mask
 
     images = make_images(6)
@@ -58,10 +58,10 @@ def test_classes_that_are_not_on_the_list_are_refused(tab, name):
         tab.update(IMAGES | {"x-set": name})
 
 
-def test_what_is_no_image_is_refused(tab):
+def test_files_that_are_not_images_are_refused(tab):
     with pytest.raises(UdtwError, match=r"a\.png"):
         tab.take(data_url(b"<svg onload='alert(1)'/>", "image/svg+xml"), "a.png")
-    with pytest.raises(DataError, match="Choose a picture"):
+    with pytest.raises(DataError, match="Choose an image"):
         tab.update(IMAGES | {"x-set": "upload"})
 
 
@@ -78,6 +78,6 @@ def test_a_trained_model_gives_tokens_and_variances(tmp_path):
     assert result.grid == (3, 3)
     assert result.var_x is not None
     with pytest.raises(OptionError, match="trained on tokens of"):
-        Eye(tmp_path / "model.safetensors", "patches")
+        TokenEncoder(tmp_path / "model.safetensors", "patches")
     with pytest.raises(OptionError, match="needed both"):
-        Eye(tmp_path / "model.safetensors")
+        TokenEncoder(tmp_path / "model.safetensors")

@@ -1,4 +1,4 @@
-"""Who is answered: this machine, under a loopback name, from the page itself, with requests of a bounded size."""
+"""Only requests from this machine, under a loopback name, from the page itself and of bounded size are answered."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_loopback_addresses_may_be_bound(host):
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "", "127.0.0.1.example.org", "localhost "]
 )
-def test_all_others_are_refused(host):
+def test_other_addresses_are_refused(host):
     with pytest.raises(OptionError, match="this machine only"):
         check_loopback(host)
 
@@ -61,7 +61,7 @@ def test_no_path_leads_out_of_the_assets(app, path):
     assert b"root:" not in response.data
 
 
-def test_nothing_of_the_page_comes_from_elsewhere(app):
+def test_the_page_loads_nothing_from_elsewhere(app):
     page = app.server.test_client().get("/").text
     assert "//cdn" not in page
     assert "https://" not in page

@@ -1,4 +1,4 @@
-"""The first tab: numbers that are those of the library, figures that hold them, and refusals in words."""
+"""The first tab: numbers and figures agree with the library, and wrong values are refused with a message."""
 
 import base64
 
@@ -9,16 +9,21 @@ import udtw
 from tests.explorer.helpers import SERIES, data_url
 from udtw.errors import OptionError, ShapeError
 from udtw.explorer.figures import blocks, corners, typed
-from udtw.explorer.series_panels import PATH, picture
-from udtw.explorer.series_settings import SeriesSettings
+from udtw.explorer.series_alignment import (
+    ComparedDistance,
+    SeriesSettings,
+    align_series,
+    prepare_series,
+    roughness,
+)
+from udtw.explorer.series_figures import PATH, panel_pixels
 from udtw.explorer.series_tab import SeriesTab
-from udtw.explorer.series_work import Compared, explore, prepare, roughness
-from udtw.explorer.sources import UPLOAD, Sources
+from udtw.explorer.uploads import UPLOAD
 
 
 @pytest.fixture(scope="module")
 def tab():
-    return SeriesTab(Sources())
+    return SeriesTab()
 
 
 def shown(text):
@@ -32,8 +37,8 @@ def array(typed_array):
 
 def test_the_numbers_are_those_of_align(tab):
     found = tab.update(SERIES)
-    x, y = (tab.sources.series("cbf-128", item).values for item in (0, 3))
-    p = prepare(x, y, SeriesSettings(noise=1.0))
+    x, y = (tab.choices.pick("cbf-128", item).values for item in (0, 3))
+    p = prepare_series(x, y, SeriesSettings(noise=1.0))
     a = udtw.align(p.x, p.y, p.var_x, p.var_y, gamma=0.1)
     assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
     assert shown(found["regularizer"]) == pytest.approx(float(a.regularizer), rel=1e-4)
@@ -71,7 +76,7 @@ def test_the_figure_holds_the_coupling_and_the_variance(tab):
     np.testing.assert_allclose(sigmas[[0, 64], 0], [1, 1.5])  # ½(1 + 1) and ½(2 + 1)
 
 
-def test_four_distances_stand_side_by_side(tab):
+def test_four_distances_are_shown_side_by_side(tab):
     *_, result = tab.found(SERIES | {"noise": 0, "variance": "none"})
     names = [one.name for one in result.compared]
     values = {one.name: one.value for one in result.compared}
@@ -85,16 +90,18 @@ def test_four_distances_stand_side_by_side(tab):
 
 def test_a_panel_shows_the_path_over_the_coupling():
     path = np.array([[0, 0], [1, 1], [2, 1]])
-    drawn = picture(Compared("DTW", 1.0, None, path), (3, 2))
+    drawn = panel_pixels(ComparedDistance("DTW", 1.0, None, path), (3, 2))
     assert drawn.tolist() == [[PATH, 0], [0, PATH], [0, PATH]]
-    assert picture(Compared("uDTW", 1.0, np.eye(600), path), (600, 600)).shape == (200, 200)
-    assert picture(Compared("uDTW", 1.0, np.array([[1.0, 1 / 16], [0, 0.5]]), path[:1]), (2, 2)).tolist() == [
+    assert panel_pixels(ComparedDistance("uDTW", 1.0, np.eye(600), path), (600, 600)).shape == (200, 200)
+    assert panel_pixels(
+        ComparedDistance("uDTW", 1.0, np.array([[1.0, 1 / 16], [0, 0.5]]), path[:1]), (2, 2)
+    ).tolist() == [
         [PATH, 128],
         [0, 214],
     ]
 
 
-def test_a_line_needs_the_corners_of_a_path_only():
+def test_a_line_only_needs_the_corners_of_a_path():
     path = np.array([[0, 0], [1, 1], [2, 2], [2, 3], [2, 4], [3, 5]])
     assert corners(path).tolist() == [[0, 0], [2, 2], [2, 4], [3, 5]]
     assert corners(path[:1]).tolist() == [[0, 0]]
@@ -128,7 +135,7 @@ def test_uploads_of_several_features_are_shown(tab):
         ("seed", [-1, 10**6]),
     ],
 )
-def test_values_that_no_slider_has_are_refused(tab, name, values):
+def test_values_outside_the_range_of_a_control_are_refused(tab, name, values):
     for value in values:
         with pytest.raises(OptionError):
             tab.update(SERIES | {name: value})
@@ -144,10 +151,10 @@ def test_roughness_estimates_the_variance_of_white_noise():
 
 def test_no_noise_means_no_known_variance():
     x = np.sin(np.arange(30.0))[:, None]
-    p = prepare(x, x, SeriesSettings(noise=0.0))
+    p = prepare_series(x, x, SeriesSettings(noise=0.0))
     assert p.var_x.tolist() == [1] * 30
     settings = SeriesSettings(noise=0.0, paths=0)
-    assert explore(p, settings).samples == []
+    assert align_series(p, settings).samples == []
 
 
 def test_long_matrices_are_drawn_in_blocks():
@@ -161,5 +168,5 @@ def test_long_matrices_are_drawn_in_blocks():
     assert means[0, 0] == matrix[1, 0]
 
 
-def test_arrays_travel_as_bytes():
+def test_arrays_are_sent_as_bytes():
     assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}

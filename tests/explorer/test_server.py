@@ -14,7 +14,7 @@ from udtw.errors import OptionError
 from udtw.explorer.server import bind
 
 
-def test_a_busy_port_is_named():
+def test_a_busy_port_is_reported():
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OptionError, match=f"Port {port} is in use"):
@@ -22,7 +22,7 @@ def test_a_busy_port_is_named():
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_is_a_number_that_exists(port):
+def test_ports_out_of_range_are_refused(port):
     with pytest.raises(OptionError, match="A port is"):
         bind("127.0.0.1", port)
 

@@ -1,4 +1,4 @@
-"""The third tab: the clips that it names, and frames that belong together."""
+"""The third tab: clips have the right labels, and matching frames are found."""
 
 import numpy as np
 import pytest
@@ -22,17 +22,17 @@ def test_a_clip_matches_itself_frame_by_frame(tab):
     assert all(f"frame {result.frame}" in title for title in titles)
 
 
-def test_every_item_is_the_clip_that_it_says(tab):
-    for action in tab.stage.sets:
-        for item, label in enumerate(tab.stage.items(action)):
-            performed = tab.stage.perform(action, item)
-            assert tab.stage.clips.classes[performed.clip.label] == action
-            assert label.endswith(f"person {performed.clip.subject}")
+def test_every_item_is_the_clip_of_its_label(tab):
+    for action in tab.choices.sets:
+        for item, label in enumerate(tab.choices.items(action)):
+            chosen = tab.choices.pick(action, item)
+            assert tab.choices.clips.classes[chosen.clip.label] == action
+            assert label.endswith(f"person {chosen.clip.subject}")
 
 
 def test_known_variance_marks_the_frames_in_which_a_limb_was_lost(tab):
-    said = SKELETONS | {"variance": "known"}
-    x, _, _, result = tab.found(said)
+    values = SKELETONS | {"variance": "known"}
+    x, _, _, result = tab.found(values)
     np.testing.assert_array_equal(result.var_x > 1, x.lost.any(1))
 
 
@@ -43,6 +43,6 @@ def test_the_frame_follows_the_slider(tab):
 
 
 @pytest.mark.parametrize("change", [{"x-set": "../x"}, {"x-item": 99}, {"frame": 101}, {"variance": None}], ids=str)
-def test_what_no_control_says_is_refused(tab, change):
+def test_values_outside_the_range_of_a_control_are_refused(tab, change):
     with pytest.raises(OptionError):
         tab.update(SKELETONS | change)

@@ -1,4 +1,4 @@
-"""Uploaded files: what is read, and what is refused with a message that says why."""
+"""Uploaded files: which are read, and which are refused with a reason."""
 
 import io
 
@@ -15,7 +15,7 @@ from udtw.explorer.uploads import (
     MAX_CSV_BYTES,
     MAX_FEATURES,
     MAX_STEPS,
-    Shelf,
+    UploadCache,
     decode_contents,
     file_name,
     read_csv,
@@ -39,7 +39,7 @@ def test_a_csv_file_is_a_series(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "said"),
+    ("content", "error", "message"),
     [
         (b"", DataError, "empty"),
         (b"  \n\n", DataError, "empty"),
@@ -56,27 +56,27 @@ def test_a_csv_file_is_a_series(text, expected):
         (b"1\n" * (MAX_STEPS + 2), SizeError, "rows"),
         (b"1," * (MAX_STEPS + 1) + b"1", SizeError, "time steps"),
         ((b"1," * MAX_FEATURES + b"1\n") * 3, SizeError, "columns"),
-        (b"1," * 200_000, SizeError, "letters"),
+        (b"1," * 200_000, SizeError, "characters"),
         (b" " * (MAX_CSV_BYTES + 1), SizeError, "bytes"),
         (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least"),
         (b"__import__('os').system('x')\n1\n2\n3\n", None, ""),
     ],
     ids=lambda value: repr(value)[:24] if isinstance(value, bytes) else None,
 )
-def test_what_is_no_series_is_refused_by_name(content, error, said):
-    if error is None:  # text in the first line is a header and is never run
+def test_files_that_are_not_series_are_refused_by_name(content, error, message):
+    if error is None:  # text in the first line is a header and is never executed
         assert len(read_csv(content, "a.csv")) == 3
         return
     with pytest.raises(error) as caught:
         read_csv(content, "mine.csv")
     assert "mine.csv" in str(caught.value)
-    assert any(one in str(caught.value) for one in said.split("|"))
+    assert any(one in str(caught.value) for one in message.split("|"))
 
 
 @pytest.mark.parametrize(
     "contents", [None, 7, "", "hello", "data:text/csv,1", ["data:;base64,MQ=="], "data:;base64,%%"]
 )
-def test_what_is_no_file_is_refused(contents):
+def test_contents_that_are_not_a_file_are_refused(contents):
     with pytest.raises(DataError, match=r"a\.csv"):
         decode_contents(contents, "a.csv", 100)
 
@@ -99,7 +99,7 @@ def test_a_file_beyond_the_limit_is_refused_before_it_is_decoded():
         ("x" * 500, "x" * 59 + "…"),
     ],
 )
-def test_names_of_files_are_only_shown_and_harmless(name, shown):
+def test_names_of_files_are_made_safe_to_show(name, shown):
     assert file_name(name) == shown
 
 
@@ -119,10 +119,10 @@ def test_an_image_that_claims_too_many_pixels_is_not_decoded():
         read_image(buffer.getvalue(), "bomb.png")
 
 
-def test_the_shelf_keeps_the_newest_and_knows_only_its_own_keys():
-    shelf = Shelf(2)
-    keys = [shelf.put(name, name.encode(), name.upper()) for name in ("a", "b", "c")]
-    assert shelf.get(keys[2]) == ("c", "C")
+def test_the_cache_keeps_the_newest_and_knows_only_its_own_keys():
+    cache = UploadCache(2)
+    keys = [cache.put(name, name.encode(), name.upper()) for name in ("a", "b", "c")]
+    assert cache.get(keys[2]) == ("c", "C")
     for key in (keys[0], "../../etc/passwd", None, 3, ["a"]):
         with pytest.raises(DataError, match="Upload it again"):
-            shelf.get(key)
+            cache.get(key)

@@ -1,4 +1,4 @@
-"""A small world for few-shot tests: classes are waves of different frequency, samples differ in length and noise."""
+"""A small data set for few-shot tests: classes are waves of different frequency, samples differ in length and noise."""
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Waves:
 
 
 class LinearEncoder(nn.Module):
-    """One FC a step, and dropout, so that training needs random numbers."""
+    """One FC per step, and dropout, so that training needs random numbers."""
 
     def __init__(self, dim: int = 8, dropout: float = 0.2) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class LinearEncoder(nn.Module):
 
 
 def random_tokens(count: int, dim: int = 4, seed: int = 0, variance: bool = False, longest: int = 7) -> Tokens:
-    """Sequences of 2 to ``longest`` steps; padding holds large numbers, which nothing may read."""
+    """Sequences of 2 to ``longest`` steps; padding holds large numbers, which must not be read."""
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(2, longest + 1, (count,), generator=generator)
     lengths[0] = longest

@@ -3,9 +3,8 @@ import torch
 
 from tests.fewshot.helpers import random_tokens
 from udtw.errors import OptionError
-from udtw.fewshot import Dictionary, Tokens
+from udtw.fewshot import Dictionary
 from udtw.fewshot.dictionary import histogram_intersection
-from udtw.fewshot.unsupervised import narrowness
 
 
 def test_codes_by_hand():
@@ -42,11 +41,3 @@ def test_histogram_intersection_by_hand():
 def test_impossible_dictionaries_are_refused(options):
     with pytest.raises(OptionError):
         Dictionary(8, 5, 4, **options)
-
-
-def test_narrowness_is_one_for_equal_tokens_and_zero_for_spread_ones():
-    features = torch.randn(1, 4000, 4) / 2  # unit tokens of four features have a standard deviation of 1/2
-    lengths = torch.tensor([4000])
-    assert narrowness(Tokens(features, lengths)) < 0.05
-    assert narrowness(Tokens(torch.ones(1, 4000, 4), lengths)) > 0.99
-    assert narrowness(Tokens(0.5 * features, lengths)) == pytest.approx(0.5, abs=0.05)

@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
+from udtw.checkpoint import Checkpoint, read_checkpoint
 from udtw.errors import OptionError
-from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel, checkpoint, loop
+from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel
+from udtw.training import Training
 
 STEPS = 4
 
@@ -22,9 +24,7 @@ def make_task(fabric=None, episodes_per_step: int = 4) -> EpisodicTask:
     torch.manual_seed(0)
     model = FewShotModel(LinearEncoder(), "udtw", "cross_entropy", beta=0.1)
     sampler = EpisodeSampler(source.labels, 3, 1, 2, seed=4)
-    return EpisodicTask(
-        model, source, sampler, n_steps=STEPS, learning_rate=1e-2, episodes_per_step=episodes_per_step, fabric=fabric
-    )
+    return EpisodicTask(model, source, sampler, learning_rate=1e-2, episodes_per_step=episodes_per_step, fabric=fabric)
 
 
 def train_in_processes(path: Path) -> None:
@@ -34,7 +34,8 @@ def train_in_processes(path: Path) -> None:
     torch.set_num_threads(1)
     fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
     fabric.launch()
-    losses = loop.run(make_task(fabric), STEPS, checkpoint_path=path, writes=fabric.is_global_zero)
+    checkpoint = Checkpoint(path, writes=fabric.is_global_zero)
+    losses = Training(make_task(fabric), STEPS, checkpoint=checkpoint).run().train
     try:
         make_task(fabric, episodes_per_step=3)
         refused = ""
@@ -55,15 +56,16 @@ def test_two_processes_train_as_one(tmp_path):
     assert found["world"] == 2
     assert "multiple of the 2 processes" in found["refused"]
     alone = make_task()
-    np.testing.assert_allclose(found["losses"], loop.run(alone, STEPS), rtol=1e-4)
-    weights, _ = checkpoint.read(path)
+    np.testing.assert_allclose(found["losses"], Training(alone, STEPS).run().train, rtol=1e-4)
+    weights = read_checkpoint(path).tensors
     for name, tensor in alone.modules["model"].state_dict().items():
         torch.testing.assert_close(weights[f"module.model.{name}"], tensor, rtol=1e-3, atol=1e-5)
 
 
 def test_a_fabric_of_one_process_changes_nothing():
     fabric = pytest.importorskip("lightning_fabric").Fabric(accelerator="cpu", devices=1)
-    assert loop.run(make_task(fabric), STEPS) == pytest.approx(loop.run(make_task(), STEPS), rel=1e-6)
+    losses = [Training(make_task(which), STEPS).run().train for which in (fabric, None)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
-"""The few-shot classifier of images: learns, resumes bit by bit, saves and loads."""
+"""The few-shot classifier of images: learns, resumes bit by bit, saves and loads; and its batches of tokens."""
 
 import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import checkpoint, loop
-from udtw.images import ImageRecipe, ImageRecognizer
+from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
+from udtw.images.datasets import make_images
+from udtw.images.order import token_order
+from udtw.images.recognizer import TokenSource
 
+SOME = np.array([3, 0, 7])
 SMALL = {"n_steps": 20, "dim": 24, "n_query": 3, "batch_size": 12, "learning_rate": 3e-3}
 
 
@@ -111,7 +115,7 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
     with pytest.raises(OptionError, match="order"):
         ImageRecipe(order="spiral")
     path = tmp_path / "x.safetensors"
-    loop.checkpoint.save(path, {}, {}, {"recipe": {"metric": "udtw"}}, [])
+    write_checkpoint(path, {"recipe": {"metric": "udtw"}}, {}, {})
     with pytest.raises(FileFormatError, match="image recogniser"):
         ImageRecognizer.load(path)
 
@@ -122,6 +126,39 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
 def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, change):
     path = tmp_path / "c.safetensors"
     made = ImageRecognizer(ImageRecipe.from_dict(SMALL), 30)
-    checkpoint.save(path, made._modules, {}, made.config | change, [])
+    write_checkpoint(path, made.config | change, {}, module_tensors(made._modules))
     with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ImageRecognizer.load(path)
+
+
+@pytest.mark.parametrize("order", ["raster", "snake", "hilbert"])
+def test_tokens_come_in_reading_order(tokens, order):
+    plain = tokens.tokens(SOME)
+    assert torch.equal(TokenSource(tokens, order).batch(SOME), plain[:, token_order(order, tokens.grid)])
+
+
+def versions(tokens, index: int) -> list[torch.Tensor]:
+    return [tokens.tokens([index], view)[0] for view in (None, 0, 1)]
+
+
+def test_training_draws_the_image_or_a_view_and_the_same_numbers_draw_the_same(tokens):
+    source, many = TokenSource(tokens), np.zeros(60, int)
+    drawn = source.batch(many, np.random.default_rng(0))
+    counts = [sum(torch.equal(row, one) for row in drawn) for one in versions(tokens, 0)]
+    assert sum(counts) == 60
+    assert min(counts) > 8
+    assert torch.equal(drawn, source.batch(many, np.random.default_rng(0)))
+
+
+def test_two_views_differ_and_are_versions_of_the_same_image(tokens):
+    first, second = TokenSource(tokens).two_views(SOME, np.random.default_rng(0))
+    for index, one, other in zip(SOME, first, second, strict=True):
+        places = [[torch.equal(t, v) for v in versions(tokens, int(index))] for t in (one, other)]
+        assert sum(places[0]) == sum(places[1]) == 1
+        assert places[0] != places[1]
+
+
+def test_tokens_without_views_say_how_to_get_some(tmp_path):
+    embed(make_images(1), PatchBackbone(32, 16), tmp_path)
+    with pytest.raises(DataError, match="--views"):
+        TokenSource(open_tokens(tmp_path)).two_views(SOME, np.random.default_rng(0))

@@ -10,8 +10,7 @@ import torch
 pytest.importorskip("kornia")
 
 from udtw.errors import OptionError, ShapeError
-from udtw.images.augmentation import PRESETS, Augmentation, as_augmentation
-from udtw.images.views import Views
+from udtw.images.views import PRESETS, Augmentation, Views, as_augmentation
 
 
 def picture(height=48, width=64, seed=0):

@@ -18,19 +18,19 @@ def test_without_variances_it_is_the_mean_expected_cost(pair):
     torch.testing.assert_close(UDTWLoss(gamma=0.3)(*pair), udtw.align(*pair, gamma=0.3).distance.mean())
 
 
-def test_the_network_makes_the_variances_of_both_sequences(pair):
+def test_the_network_predicts_the_variances_of_both_sequences(pair):
     x, y = pair
     loss = UDTWLoss(SigmaNet(2, context=3), gamma=0.3, beta=0.7, lam=0.2, normalize="length")
     expected = udtw.align(x, y, loss.sigma(x), loss.sigma(y), gamma=0.3, beta=0.7, lam=0.2, normalize="length").loss
     torch.testing.assert_close(loss(x, y), expected.mean())
 
 
-def test_a_pair_network_makes_the_variances_of_matches(pair):
+def test_a_pair_network_predicts_the_variances_of_matches(pair):
     loss = UDTWLoss(PairSigmaNet(2))
     torch.testing.assert_close(loss(*pair), udtw.align(*pair, variance=loss.sigma(*pair)).loss.mean())
 
 
-def test_given_variances_go_before_the_network(pair):
+def test_given_variances_replace_those_of_the_network(pair):
     x, y = pair
     var_x, var_y = torch.full((4, 9), 2.0), torch.full((4, 11), 3.0)
     given = UDTWLoss(SigmaNet(2))(x, y, var_x, var_y)

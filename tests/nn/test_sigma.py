@@ -20,8 +20,8 @@ def _seed():
 
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_variances_are_squares_of_sigma_between_b_and_a_plus_b(options):
-    variance = SigmaNet(3, a=1.5, b=0.5, **options)(100 * torch.randn(5, 12, 3))
+def test_variances_are_squares_of_sigma_between_its_bounds(options):
+    variance = SigmaNet(3, sigma_span=1.5, sigma_min=0.5, **options)(100 * torch.randn(5, 12, 3))
     assert variance.shape == (5, 12)
     assert (variance >= 0.5**2).all()
     assert (variance <= 2.0**2).all()
@@ -58,8 +58,8 @@ def test_padding_is_not_read(options):
     assert (variance[0, 7:] == 1).all()
 
 
-def test_start_sets_sigma_before_training():
-    torch.testing.assert_close(SigmaNet(1, start=1.0)(torch.zeros(2, 5, 1)), torch.ones(2, 5))
+def test_sigma_init_is_sigma_before_training():
+    torch.testing.assert_close(SigmaNet(1, sigma_init=1.0)(torch.zeros(2, 5, 1)), torch.ones(2, 5))
 
 
 def test_context_sees_neighbours_and_a_per_step_network_does_not():
@@ -81,7 +81,7 @@ def test_context_sees_neighbours_and_a_per_step_network_does_not():
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_a_pair_network_gives_one_variance_a_match(symmetric):
+def test_a_pair_network_gives_one_variance_per_match(symmetric):
     net = PairSigmaNet(3, symmetric=symmetric)
     x, y = torch.randn(2, 5, 3), torch.randn(2, 7, 3)
     variance = net(x, y)
@@ -96,13 +96,28 @@ def test_a_pair_network_gives_one_variance_a_match(symmetric):
         lambda: SigmaNet(1, context=4),
         lambda: SigmaNet(1, context=0),
         lambda: SigmaNet(1, length=5, context=3),
-        lambda: SigmaNet(1, b=0.0),
-        lambda: SigmaNet(1, start=3.0),
-        lambda: PairSigmaNet(1, a=-1.0),
+        lambda: SigmaNet(1, sigma_min=0.0),
+        lambda: SigmaNet(1, sigma_init=3.0),
+        lambda: PairSigmaNet(1, sigma_span=-1.0),
     ],
 )
 def test_impossible_options_are_named_errors(make):
     with pytest.raises(OptionError):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SigmaNet(1, a=1.0), r"SigmaNet\(sigma_span=…\)"),
+        (lambda: SigmaNet(1, b=0.5), r"SigmaNet\(sigma_min=…\)"),
+        (lambda: SigmaNet(1, start=1.0), r"SigmaNet\(sigma_init=…\)"),
+        (lambda: PairSigmaNet(1, a=1.0), r"PairSigmaNet\(sigma_span=…\)"),
+        (lambda: PairSigmaNet(1, width=3), "unexpected keyword argument 'width'"),
+    ],
+)
+def test_old_and_unknown_keywords_are_refused_by_name(make, message):
+    with pytest.raises(TypeError, match=message):
         make()
 
 

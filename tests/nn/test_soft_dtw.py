@@ -62,7 +62,7 @@ def test_normalised_it_is_the_divergence_also_for_different_lengths(n, m):
     torch.testing.assert_close(value, udtw.soft_dtw_divergence(x, y, 0.5))
 
 
-def test_a_cost_function_of_ones_own():
+def test_a_custom_cost_function():
     def absolute(x, y):
         return (x[:, :, None] - y[:, None]).abs().sum(3)
 
@@ -75,7 +75,7 @@ def test_a_cost_function_of_ones_own():
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(12, 12), (12, 9)])
-def test_it_stands_in_for_the_loss_of_tslearn(n, m, normalize):
+def test_it_replaces_the_loss_of_tslearn(n, m, normalize):
     theirs = pytest.importorskip("tslearn.metrics").SoftDTWLossPyTorch(gamma=0.3, normalize=normalize)
     ours = SoftDTW(gamma=0.3, normalize=normalize)
     results = []

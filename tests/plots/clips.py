@@ -1,4 +1,4 @@
-"""Clips for pictures, and what is drawn of them."""
+"""Clips to draw, and the parts of a figure that show them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Looking at figures from tests."""
+"""Helpers of tests that inspect figures."""
 
 import io
 

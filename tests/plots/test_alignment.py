@@ -1,4 +1,4 @@
-"""`plot_alignment`: what is on the axes, for every form of input, without touching anyone's state."""
+"""`plot_alignment`: what is on the axes, for every form of input, without changing global state."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ def test_histogram_shares_sum_to_one(pair):
 
 
 @pytest.mark.parametrize("paths", [0, 1, 7])
-def test_draws_as_many_paths_as_asked(pair, paths):
+def test_draws_the_requested_number_of_paths(pair, paths):
     figure = plot_alignment(*pair, paths=paths, seed=3)
     collection = next(c for c in panels(figure)["coupling"].collections if isinstance(c, LineCollection))
     drawn = [segment[:, ::-1] for segment in collection.get_segments()]
@@ -88,7 +88,7 @@ def test_numpy_gives_the_same_picture(pair):
     np.testing.assert_allclose(image(mine["coupling"]), image(theirs["coupling"]), atol=1e-5)
 
 
-def test_gradients_survive():
+def test_gradients_are_kept():
     x, y = series(6, 1).requires_grad_(), series(5, 1, seed=1)
     var_x, var_y = torch.full((6,), 2.0, requires_grad=True), torch.ones(5)
     alignment = udtw.align(x, y, var_x, var_y)

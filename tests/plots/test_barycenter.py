@@ -1,4 +1,4 @@
-"""`plot_barycenter`: series in grey, means on top, σ_μ in red where there is one."""
+"""`plot_barycenter`: series in grey, means on top, σ_μ in red if there is one."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from .figures import panels, render
 
 
 def found(mean, variance=None):
-    """A barycenter as if it had been computed."""
+    """A barycenter with given values."""
     mean = np.asarray(mean, float)
     return Barycenter(
         mean, np.zeros(len(mean)) if variance is None else np.asarray(variance, float), 0.0, [0.0], True, 0
@@ -48,7 +48,7 @@ def test_one_mean_without_uncertainty_has_one_panel(series):
     render(figure)
 
 
-def test_a_huge_uncertainty_does_not_squeeze_the_series(series):
+def test_a_huge_uncertainty_does_not_flatten_the_series(series):
     low, high = panels(plot_barycenter(series, {"a": found(series[0], np.full(8, 1e6))}))["a/0"].get_ylim()
     assert high - low < 2 * (series.max() - series.min())
 
@@ -61,7 +61,7 @@ def test_different_lengths_are_stretched_to_the_mean():
         assert line.get_xdata()[[0, -1]].tolist() == [0, 6]
 
 
-def test_no_more_series_than_asked(series):
+def test_draws_at_most_the_requested_number_of_series(series):
     axes = panels(plot_barycenter(series, {"a": found(series[0])}, max_series=2, band=False))
     assert len(axes["a/0"].lines) == 3
     assert not axes["a/0"].collections

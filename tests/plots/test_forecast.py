@@ -1,4 +1,4 @@
-"""`plot_forecast`: one panel a series and feature, lines where the numbers are, a band where uncertainty is known."""
+"""`plot_forecast`: one panel per series and feature, lines at the given values, a band if uncertainty is known."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_past_truth_and_forecast_follow_each_other_in_time():
     assert render(figure) > 5_000
 
 
-def test_the_band_is_as_wide_as_asked():
+def test_the_band_has_the_requested_width():
     figure = plot_forecast(PAST[0], FUTURE[0], FUTURE[0], np.full(5, 0.5), width=3)
     [band] = figure.axes[0].collections
     vertices = band.get_paths()[0].vertices
@@ -41,7 +41,7 @@ def test_the_band_is_as_wide_as_asked():
     assert "± 3 std" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_several_forecasts_are_told_apart():
+def test_several_forecasts_look_different():
     figure = plot_forecast(PAST, FUTURE, {"a": FUTURE, "b": -FUTURE}, {"b": np.ones_like(FUTURE)})
     axes = figure.axes[0]
     a, b = line(axes, "a"), line(axes, "b")
@@ -50,7 +50,7 @@ def test_several_forecasts_are_told_apart():
     assert [band.get_label() for band in axes.collections] == ["b ± 2 std"]
 
 
-def test_features_get_panels_of_their_own_and_titles_may_be_given():
+def test_each_feature_has_its_own_panel_and_titles_may_be_given():
     past, future = torch.zeros(2, 8, 2), torch.zeros(2, 5, 2, requires_grad=True)
     figure = plot_forecast(past, None, future)
     assert [axes.get_title() for axes in figure.axes[:2]] == ["series 0, feature 0", "series 0, feature 1"]

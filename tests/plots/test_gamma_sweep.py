@@ -22,7 +22,7 @@ def pair():
 
 
 @pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor])
-def test_one_coupling_a_temperature(pair, convert):
+def test_one_coupling_per_temperature(pair, convert):
     x, y = map(convert, pair)
     gammas = (0.1, 1.0, 5.0)
     figure = plot_gamma_sweep(x, y, gammas, var_x=convert(np.full(9, 2.0)))

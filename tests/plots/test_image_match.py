@@ -1,4 +1,4 @@
-"""`plot_image_match`: lines end on the matched patches, in every reading order, and have the colour of trust."""
+"""`plot_image_match`: lines end on the matched patches, in every reading order, and show how certain each match is."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,7 @@ pytest.importorskip("matplotlib")
 from udtw.errors import NonFiniteError, OptionError, ShapeError, VarianceError
 from udtw.images.order import token_order
 from udtw.plots import ImageMatch, plot_image_match, plot_match_pair
-from udtw.plots.image_match import GAP
-from udtw.plots.patch_matches import strongest_matches
+from udtw.plots.image_match import GAP, strongest_matches
 
 from .figures import panels, render
 
@@ -58,35 +57,35 @@ def test_lines_join_the_matched_patches(order):
 
 
 @pytest.mark.parametrize("n_matches", [0, 5, 24, 40])
-def test_no_more_lines_than_asked_and_no_patch_twice(n_matches):
+def test_at_most_the_requested_number_of_lines_and_no_patch_twice(n_matches):
     axes = panels(plot_image_match(WIDE, WIDE, PERMUTED, GRID, GRID, n_matches=n_matches))
     cells = rings(axes["coupling0"])
     assert len(cells) == len(ends(axes["match0"])) == min(n_matches, COUNT)
     assert all(len(set(side)) == len(side) for side in cells.T)
 
 
-def test_the_strongest_come_first_and_only_where_both_prefer_each_other():
+def test_the_strongest_come_first_and_only_if_both_prefer_each_other():
     coupling = np.diag([1.0, 0.9, 0.2, 0.8, 0.7, 1.0])
-    coupling[2, 3] = 0.75  # 2 would rather have 3, and 3 has a better one
+    coupling[2, 3] = 0.75  # 2 prefers 3, but 3 prefers itself
     found = strongest_matches(coupling, (6, 1), (6, 1), 9)
-    # Every path goes through the first and the last pair: these two say nothing, and come last.
+    # Every path goes through the first and the last pair, which therefore come last.
     assert found.tolist() == [[1, 1], [3, 3], [4, 4], [0, 0], [5, 5]]
 
 
-def test_couplings_that_are_as_good_as_equal_rank_by_trust():
+def test_nearly_equal_couplings_are_ranked_by_certainty():
     std = np.linspace(2, 1, COUNT)[:, None].repeat(COUNT, 1)
     coupling = np.eye(COUNT) - np.diag(np.linspace(0, 1e-4, COUNT))
     first = strongest_matches(coupling, (COUNT, 1), (COUNT, 1), 3, std=std)[:, 0]
     assert first.tolist() == [22, 20, 18], "neighbours on both sides wait"
 
 
-def test_lines_do_not_lie_on_each_other_while_there_are_others():
+def test_lines_do_not_overlap_while_there_are_others():
     found = strongest_matches(np.eye(100), (10, 10), (10, 10), 10)
-    assert sorted(found[:, 0] // 10) == list(range(10)), "one a row"
+    assert sorted(found[:, 0] // 10) == list(range(10)), "one per row"
     assert len(strongest_matches(np.eye(100), (10, 10), (10, 10), 30)) == 30
 
 
-def test_trusted_matches_are_blue():
+def test_certain_matches_are_blue():
     var_x, var_y = np.linspace(0.3, 2, COUNT) ** 2, np.linspace(0.5, 1.5, COUNT) ** 2
     axes = panels(plot_image_match(WIDE, WIDE, PERMUTED, GRID, GRID, var_x=var_x, var_y=torch.tensor(var_y)))
     rows, columns = rings(axes["coupling0"]).T
@@ -129,11 +128,11 @@ def test_a_pair_is_drawn_in_two_rows_on_one_scale():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "options"),
+    ("error", "message", "options"),
     [
         (ShapeError, r"coupling must have shape \(24, 24\)", {"coupling": np.eye(20)}),
         (NonFiniteError, "coupling", {"coupling": np.full((COUNT, COUNT), np.nan)}),
-        (OptionError, "both, or none", {"var_x": np.ones(COUNT)}),
+        (OptionError, "both, or neither", {"var_x": np.ones(COUNT)}),
         (ShapeError, r"var_y must have shape \(24,\)", {"var_x": np.ones(COUNT), "var_y": np.ones(3)}),
         (VarianceError, "var_x must be positive", {"var_x": np.zeros(COUNT), "var_y": np.ones(COUNT)}),
         (OptionError, "order must be one of", {"order": "spiral"}),
@@ -141,9 +140,9 @@ def test_a_pair_is_drawn_in_two_rows_on_one_scale():
         (OptionError, "path_power", {"path_power": 0}),
     ],
 )
-def test_wrong_input_is_named(error, said, options):
+def test_wrong_input_is_named(error, message, options):
     given = {"image_x": WIDE, "image_y": WIDE, "coupling": PERMUTED, "grid_x": GRID, "grid_y": GRID}
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         plot_image_match(**(given | options))
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a model: what the backbone saw, the model's own σ and couplings in the places of their patches."""
+"""Figures of a model: images as the backbone saw them, and the model's σ and couplings at the right patches."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ GRID, COUNT = (4, 4), 16
 
 
 class Looking(PatchBackbone):
-    """Looks where it is bright."""
+    """Its attention is the brightness of a patch."""
 
     has_attention = True
 
@@ -78,7 +78,7 @@ def test_pictures_are_what_the_backbone_saw(tokens):
 def test_uncertainty_and_attention_lie_on_their_patches(model, tokens):
     axes = panels(show_uncertainty(model, tokens, IMAGES, [3, 40]))
     for row, index in enumerate((3, 40)):
-        # Row by row: σ of a token depends on nothing but the token.
+        # Row by row: σ of a token depends on the token only.
         variance = model.encode(tokens.tokens([index])).variance.numpy()
         sigma = axes[f"sigma{row}"].get_images()[1].get_array()
         np.testing.assert_allclose(sigma, np.sqrt(variance).reshape(GRID), rtol=1e-5)
@@ -142,7 +142,7 @@ def test_models_without_uncertainty_or_alignment(tokens):
         show_uncertainty(plain, tokens, IMAGES, [0])
     with pytest.raises(OptionError, match="'soft_dtw', which has no uncertainty"):
         measure_reverse_attention(plain, tokens)
-    with pytest.raises(OptionError, match="aligns nothing"):
+    with pytest.raises(OptionError, match="gives no coupling"):
         show_match(recognizer(tokens, metric="protonet"), tokens, IMAGES, 0, 1, 6)
 
 

@@ -1,4 +1,4 @@
-"""`plot_clip`: figures over time in their proportions, σ below them on the same axis, and colours that agree."""
+"""`plot_clip`: stick figures over time in their proportions, σ below them on the same axis, in the same colours."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_figures_are_evenly_spaced_over_the_clip():
     assert render(figure) > 5_000
 
 
-def test_a_clip_shorter_than_the_film_is_drawn_whole():
+def test_all_frames_of_a_short_clip_are_drawn():
     assert [frame for frame, _ in drawn(panels(plot_clip(walk(3), "kinect20"))["film"])] == [0, 1, 2]
 
 
@@ -168,7 +168,7 @@ def test_inputs_stay_as_they_were_in_any_form():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "options"),
+    ("error", "message", "options"),
     [
         (ShapeError, r"\(T, 20, C\).*got \(5, 3\)", {"frames": np.zeros((5, 3))}),
         (ShapeError, "20 joints", {"frames": np.zeros((5, 19, 3))}),
@@ -183,16 +183,16 @@ def test_inputs_stay_as_they_were_in_any_form():
         (ShapeError, "in order", {"std": [1.0, 2.0], "blocks": [[5, 10], [0, 5]]}),
     ],
 )
-def test_wrong_input_is_named(error, said, options):
-    with pytest.raises(error, match=said):
+def test_wrong_input_is_named(error, message, options):
+    with pytest.raises(error, match=message):
         plot_clip(**({"frames": walk(10), "graph": KINECT} | options))
 
 
-def test_needs_matplotlib_alone_and_leaves_pyplot_alone():
+def test_needs_only_matplotlib_and_leaves_pyplot_alone():
     code = """
 import io, sys, numpy as np
 for extra in ("scipy", "safetensors", "aeon", "rich"):
-    sys.modules[extra] = None  # the extra "plots" brings matplotlib alone
+    sys.modules[extra] = None  # the extra "plots" installs only matplotlib
 from udtw.plots import plot_clip
 plot_clip(np.random.rand(9, 20, 3), "kinect20", std=[1, 2]).savefig(io.BytesIO(), format="png")
 assert "matplotlib.pyplot" not in sys.modules

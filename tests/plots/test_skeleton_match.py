@@ -94,7 +94,7 @@ def test_margins_show_sigma_and_line_up_with_the_matrix(model, axes):
             assert (box.y0, box.y1) == pytest.approx((wanted.y0, wanted.y1))
 
 
-def test_figures_stand_by_their_blocks_in_their_colours(model, axes):
+def test_stick_figures_are_next_to_their_blocks_in_the_same_colours(model, axes):
     for name, most, axis in (("query", 5, 1), ("support0", 7, 0), ("support1", 7, 0)):
         image = axes[f"{name}_std"].get_images()[0]
         values = np.asarray(image.get_array()).ravel()
@@ -117,7 +117,7 @@ def test_a_model_without_uncertainty_has_neither_sigma_nor_regulariser():
     assert SAME.name in title
 
 
-def test_model_and_clips_stay_as_they_were(model):
+def test_model_and_clips_are_not_changed(model):
     model.model.train()
     before = QUERY.frames.copy()
     plot_match(QUERY, [SAME], model)
@@ -132,7 +132,7 @@ def test_wrong_input_is_named(model):
         plot_match(QUERY, [], model)
     with pytest.raises(OptionError, match="path_power"):
         plot_match(QUERY, [SAME], model, path_power=2)
-    with pytest.raises(OptionError, match="'protonet', which aligns nothing"):
+    with pytest.raises(OptionError, match="'protonet', which gives no coupling"):
         plot_match(QUERY, [SAME], recognizer(metric="protonet"))
     with pytest.raises((DataError, ShapeError), match="20"):
         plot_match(dataclasses.replace(QUERY, frames=QUERY.frames[:, :, :9]), [SAME], model)

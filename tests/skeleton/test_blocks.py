@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from udtw.errors import LengthError, OptionError
+from udtw.errors import LengthError, OptionError, ShapeError
+from udtw.skeleton import normalize
 from udtw.skeleton.blocks import block_spans, block_starts, cut_blocks
 
 
@@ -33,8 +34,76 @@ def test_spans_stay_within_the_clip():
     assert block_spans(3, 4, 4).tolist() == [[0, 3]]
 
 
-def test_nonsense_is_refused():
+def test_impossible_blocks_are_refused():
     with pytest.raises(OptionError, match="at least one frame"):
         block_starts(5, 0, 1)
     with pytest.raises(LengthError, match="without frames"):
         block_starts(0, 4, 2)
+
+
+def clip(people: int = 1, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((6, people, 4, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("scale", ["axis", "body", None])
+def test_position_does_not_matter(scale):
+    frames = clip()
+    walk = np.cumsum(np.ones((6, 1, 1, 3), np.float32), 0)
+    np.testing.assert_allclose(normalize(frames + walk, 2, scale), normalize(frames, 2, scale), atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", ["axis", "body"])
+def test_size_does_not_matter(scale):
+    frames = clip()
+    np.testing.assert_allclose(normalize(3 * frames, 2, scale), normalize(frames, 2, scale), atol=1e-5)
+
+
+def test_body_scale_keeps_proportions_and_axis_scale_fills_the_box():
+    frames = clip() * np.array([1, 2, 3], np.float32)
+    centred = frames - frames[:, :1, 1:2]
+    ratio = normalize(frames, 1, "body") / np.where(centred == 0, 1, centred)
+    assert np.ptp(ratio[centred != 0]) < 1e-5
+    np.testing.assert_allclose(np.abs(normalize(frames, 1, "axis")).max((0, 1, 2)), 1)
+
+
+def test_missing_joints_become_the_torso_and_do_not_spread():
+    frames = clip()
+    frames[1, 0, 3] = np.nan
+    frames[2, 0, 0] = np.inf
+    out = normalize(frames, 2, None)
+    assert np.isfinite(out).all()
+    assert (out[1, 0, 3] == 0).all()
+    np.testing.assert_allclose(out[1, 0, 0], frames[1, 0, 0] - frames[1, 0, 2])
+
+
+def test_a_missing_torso_stays_where_it_was():
+    frames = clip()
+    frames[0, 0, 2] = frames[3, 0, 2] = np.nan
+    out = normalize(frames, 2, None)
+    np.testing.assert_allclose(out[3, 0, 0], frames[3, 0, 0] - frames[2, 0, 2])
+    np.testing.assert_allclose(out[0, 0, 0], frames[0, 0, 0] - frames[1, 0, 2])
+
+
+def test_two_people_keep_their_distance():
+    frames = clip(people=2)
+    out = normalize(frames, 2, None)
+    np.testing.assert_allclose(out[:, 1, 0] - out[:, 0, 0], frames[:, 1, 0] - frames[:, 0, 0], atol=1e-6)
+
+
+def test_a_clip_of_missing_joints_becomes_zero():
+    for scale in ("axis", "body", None):
+        assert (normalize(np.full((3, 1, 4, 3), np.nan), 2, scale) == 0).all()
+
+
+def test_the_input_is_not_changed():
+    frames = clip()
+    before = frames.copy()
+    normalize(frames, 0)
+    np.testing.assert_array_equal(frames, before)
+
+
+def test_other_shapes_and_scales_are_refused():
+    with pytest.raises(ShapeError, match="people"):
+        normalize(np.zeros((3, 4, 3)), 0)
+    with pytest.raises(OptionError, match="scale"):
+        normalize(clip(), 0, "cube")

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from udtw.errors import OptionError, ShapeError
-from udtw.skeleton import GRAPHS, SkeletonEncoder, SkeletonSource, from_edges, graph
-from udtw.skeleton.encoder import s2gc_matrix
-from udtw.skeleton.rendering import RenderedEncoder, render
+from udtw.skeleton import GRAPHS, Augmentation, SkeletonEncoder, SkeletonSource, from_edges, graph
+from udtw.skeleton.encoder import RenderedEncoder, render, s2gc_matrix
 
 
 class Clip:
@@ -94,7 +93,7 @@ def test_without_a_transformer_a_token_depends_on_its_block_only():
 
 
 def test_augmentation_is_seeded_and_absent_in_evaluation():
-    data = source(rotation=30.0, stretch=0.1, noise=0.02)
+    data = source(augmentation=Augmentation(rotation=30.0, stretch=0.1, noise=0.02))
     plain = data.batch(EVERY)[0]
     assert torch.equal(plain, source().batch(EVERY)[0])
     first, again = (data.batch(EVERY, np.random.default_rng(3))[0] for _ in range(2))
@@ -103,7 +102,7 @@ def test_augmentation_is_seeded_and_absent_in_evaluation():
 
 
 def test_rotation_keeps_heights_and_distances():
-    data = source(rotation=90.0)
+    data = source(augmentation=Augmentation(rotation=90.0))
     plain, turned = (data.batch(EVERY, g)[0].unflatten(4, (8, 3)) for g in (None, np.random.default_rng(0)))
     torch.testing.assert_close(plain[..., 1], turned[..., 1])
     torch.testing.assert_close(plain.square().sum(-1), turned.square().sum(-1), rtol=1e-4, atol=1e-4)

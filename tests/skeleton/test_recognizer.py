@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from udtw.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.fewshot import EpisodeSampler, checkpoint
+from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
@@ -65,7 +66,7 @@ def test_stopped_and_resumed_gives_the_same_weights(mode, tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "soft_dtw", "soft_dtw_divergence", "protonet", "matchnet", "tap"])
-def test_every_metric_trains_by_a_flag(metric):
+def test_every_metric_trains(metric):
     found = recognizer(metric=metric, n_steps=15).fit(TRAIN)
     assert np.mean(found.losses[-5:]) < np.mean(found.losses[:5])
     assert np.isfinite(found.scores(NOVEL)).all()
@@ -115,6 +116,6 @@ def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, 
     path = tmp_path / "c.safetensors"
     made = ActionRecognizer(SMALL, "kinect20")
     config = made.config | {"recipe": made.recipe.as_dict() | change}
-    checkpoint.save(path, made._modules, {}, config, [])
+    write_checkpoint(path, config, {}, module_tensors(made._modules))
     with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ActionRecognizer.load(path)

@@ -19,7 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from udtw.timeseries import SequenceForecaster, training
+from udtw.timeseries import SequenceForecaster
+from udtw.timeseries.forecaster_model import ForecastTask
 
 LOSSES = ["euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"]
 
@@ -67,7 +68,7 @@ def test_several_features_in_and_out():
         forecaster.predict(X[..., :1])
 
 
-def test_one_step_ahead_may_be_one_number_a_series():
+def test_one_step_ahead_may_be_one_number_per_series():
     past, future = waves()
     forecast, std = quick().fit(past, future[:, 0]).predict(past, return_std=True)
     assert forecast.shape == std.shape == (60,)
@@ -135,7 +136,7 @@ def test_the_warm_start_is_a_euclidean_training():
 
 
 def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
-    calls, epoch = [], training.Training._epoch
+    calls, epoch = [], ForecastTask.step
 
     def interrupted(*args):
         calls.append(1)
@@ -143,7 +144,7 @@ def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return epoch(*args)
 
-    monkeypatch.setattr(training.Training, "_epoch", interrupted)
+    monkeypatch.setattr(ForecastTask, "step", interrupted)
     past, future = waves()
     forecaster = quick(patience=None)
     with pytest.raises(KeyboardInterrupt):
@@ -160,9 +161,9 @@ def test_grid_search_and_clone():
 def test_progress_is_shown_only_if_asked(capsys):
     data = waves(12)
     quick(max_epochs=1).fit(*data)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
     quick(max_epochs=1, verbose=True).fit(*data)
-    assert "udtw loss" in capsys.readouterr().out
+    assert "udtw loss" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [{}, {"loss": "euclidean"}, {"sigma": None, "hidden": (8, 8)}, {"sigma": "step"}])

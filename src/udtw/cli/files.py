@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw.data.columns import numbered_rows, one_width
+from udtw.data.columns import numbered_rows, one_width, read_lines
 from udtw.data.npy import read_npy
-from udtw.data.tables import read_lines
 from udtw.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from udtw.errors import OptionError
+from udtw.images.datasets import NAMES
 
 
 class MetricName(StrEnum):
@@ -31,9 +32,7 @@ SkeletonDir = Annotated[
     Path | None,
     typer.Option(envvar="UDTW_DATA", help="Folder of the prepared or original files, or one that holds it as NAME."),
 ]
-IMAGE_SETS = (
-    "cifar-fs|miniimagenet|tieredimagenet|cub|dogs|cars|aircraft|nabirds|cotton80|soylocal|omniglot|folder|synthetic"
-)
+IMAGE_SETS = "|".join(NAMES)
 ImageDir = Annotated[
     Path | None,
     typer.Option(envvar="UDTW_DATA", help="Folder or archive of the images, or a folder that holds it as NAME."),

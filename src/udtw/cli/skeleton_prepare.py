@@ -1,4 +1,4 @@
-"""``udtw skeleton prepare``: parse a data set of skeletons once, into a form that is fast and safe to read."""
+"""``udtw skeleton prepare``: parse a data set of skeletons once, into a form that is fast and safe to load."""
 
 import time
 from enum import StrEnum
@@ -9,8 +9,9 @@ import typer
 
 from udtw.cli import options
 from udtw.cli.output import note, show
+from udtw.skeleton.datasets import DATASETS
 
-NAMES = "ntu60|ntu120|kinetics|kinetics-3d|utd-mhad|natops"
+FILES = {name: dataset.files for name, dataset in DATASETS.items() if dataset.find is not None}
 LISTED = 5
 
 
@@ -20,8 +21,8 @@ class OnError(StrEnum):
 
 
 def prepare(
-    name: Annotated[str, typer.Argument(metavar=NAMES, help="Which data set.")],
-    out: Annotated[Path, typer.Option(help="Folder for the prepared form, made if needed.")],
+    name: Annotated[str, typer.Argument(metavar="|".join(FILES), help="Which data set.")],
+    out: Annotated[Path, typer.Option(help="Folder for the prepared form, created if needed.")],
     data_dir: options.SkeletonDir = None,
     on_error: Annotated[
         OnError, typer.Option(help="A file that cannot be read stops the run, or is left out and listed.")
@@ -36,17 +37,10 @@ def prepare(
 ) -> None:
     """Parse the original files of a data set once; training then starts at once and needs little memory.
 
-    Stop it at any time, and the same command goes on where it was; run it again when files were added or mended, and
-    only the shards with changed files are made anew. What it needs of each set:
+    Stop it at any time: the same command continues where it stopped. Run it again after files were added or replaced,
+    and only shards with changed files are written again. Files that each data set needs:
 
-    - `ntu60`, `ntu120`: the `.skeleton` files, in any folders
-
-    - `kinetics`: kinetics_train_label.json, kinetics_val_label.json and their folders of JSON files; `kinetics-3d`: the
-    same with `.npz` files (array `frames`, T × people × 18 × 3)
-
-    - `utd-mhad`: the `.mat` files of the skeletons, or the zip file with them
-
-    - `natops`: NATOPS_TRAIN.ts and NATOPS_TEST.ts
+    FILES
 
     Examples:
 
@@ -77,3 +71,8 @@ def prepare(
     if json:
         result["skipped"] = [{"name": one.name, "reason": one.reason} for one in done.skipped]
     show(f"Prepared {source.name}", result, json)
+
+
+prepare.__doc__ = (prepare.__doc__ or "").replace(
+    "FILES", "\n\n    ".join(f"- `{name}`: {files}" for name, files in FILES.items())
+)

@@ -8,6 +8,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.output import note, save_figure
 from udtw.cli.output import show as show_result
+from udtw.skeleton.datasets import DATASETS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from udtw.skeleton import ActionRecognizer
     from udtw.skeleton.datasets import SkeletonSet
 
-NAMES = "ntu60|ntu120|kinetics|kinetics-3d|utd-mhad|natops|synthetic"
 MOST_CANDIDATES = 200
 """Clips of the query's class, and of others, among which the nearest is looked for."""
 
 
 def show(
     model: Annotated[Path, typer.Argument(help="The checkpoint of a trained model.")],
-    name: Annotated[str, typer.Argument(metavar=NAMES, help="Which data set.")],
+    name: Annotated[str, typer.Argument(metavar="|".join(DATASETS), help="Which data set.")],
     out: Annotated[Path, typer.Option(help="Write the picture here (.png, .pdf or .svg).")],
     data_dir: options.SkeletonDir = None,
     query: Annotated[

@@ -1,10 +1,8 @@
-"""Labelled time series: files of the UCR archive, generators by published formulas, splits."""
+"""Labelled time series: files of the UCR archive, generators, normalisation and splits."""
 
 from udtw.data.cache import save_npz
 from udtw.data.generators import cylinder_bell_funnel, synthetic_control
-from udtw.data.labelled import LabelledSeries, UCRData
-from udtw.data.scaling import znormalize
-from udtw.data.splits import split_by_seed
+from udtw.data.labelled import LabelledSeries, UCRData, split_by_seed, znormalize
 from udtw.data.ucr import available_ucr, load_ucr
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all, whenever the process or the machine stops."""
+"""Files that are written in full or not at all, even if the process or the machine stops."""
 
 import os
 import secrets
@@ -8,8 +8,8 @@ TEMPORARY = ".tmp"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a temporary sibling, force it to the disk, and rename it to ``path``."""
-    # The prefix is cut because a name may be as long as the file system allows.
+    """Write a temporary file beside ``path``, flush it to disk, and rename it to ``path``."""
+    # The name is cut because it may be as long as the file system allows.
     temporary = path.parent / f".{path.name[:80]}.{secrets.token_hex(8)}{TEMPORARY}"
     try:
         with temporary.open("xb") as file:
@@ -24,12 +24,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Temporaries of processes that were killed while they wrote into ``folder``."""
+    """Temporary files of processes that were killed while they wrote into ``folder``."""
     return sorted(folder.glob(f".*{TEMPORARY}"))
 
 
 def _sync_folder(folder: Path) -> None:
-    # Only this makes the rename itself survive a power cut. Windows cannot open folders, and needs no such call.
+    # The rename survives a power cut only after this. Windows cannot open folders, and does not need it.
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""A data set as one `.npz` file: fast to read, without pickles."""
+"""Data sets cached as `.npz` files: fast to read, without pickles."""
 
 import io
 import os
@@ -18,9 +18,21 @@ MAX_RATIO, RATIO_FROM = 200, 64 * 2**20
 
 
 def save_npz(data: UCRData, path: str | os.PathLike) -> Path:
-    """Write the cache that `load_ucr` finds if it is called NAME.npz; a crash never leaves half of it.
+    """Write a data set as an `.npz` file, which `load_ucr` finds if it is called NAME.npz, and return its path.
 
-    For each part it holds ``values`` (all steps of all series, d), ``lengths`` (n,) and ``labels`` (n,).
+    It is written in full or not at all. For each part it holds ``values`` (all steps of all series, d), ``lengths``
+    (n,) and ``labels`` (n,).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from udtw.data import UCRData, cylinder_bell_funnel, load_ucr, save_npz
+    >>> data = UCRData("CBF", cylinder_bell_funnel(2, random_state=0), cylinder_bell_funnel(5, random_state=1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save_npz(data, Path(folder, "CBF.npz"))
+    ...     load_ucr("CBF", folder).test.X.shape
+    (15, 128)
     """
     arrays = {}
     for part in PARTS:
@@ -37,10 +49,10 @@ def save_npz(data: UCRData, path: str | os.PathLike) -> Path:
 
 
 def read_npz(path: Path, name: str) -> UCRData:
-    """The inverse of `save_npz`."""
+    """The data set that `save_npz` wrote."""
     try:
         content = path.read_bytes()
-        # Series are never packed so tightly; what grows more was made to fill the memory.
+        # Real series compress far less; a file that expands more was made to exhaust the memory.
         limit = max(RATIO_FROM, MAX_RATIO * len(content))
         with open_zip(content) as archive:
             return UCRData(name, *(_part(archive, part, limit) for part in PARTS))

@@ -1,4 +1,4 @@
-"""Items of a data set that are chosen by index or by class."""
+"""Choosing items of a data set by index or by class."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from udtw.errors import OptionError, ShapeError
 
 
 def checked_indices(indices: Sequence[int] | np.ndarray, count: int, what: str) -> np.ndarray:
-    """(k,) int64 from 0 to ``count`` − 1; −1 is the last. ``what`` begins the message: "toy has 9 clips"."""
+    """``indices`` as (k,) int64 from 0 to ``count`` − 1; −1 is the last. ``what`` begins errors: "toy has 9 clips"."""
     chosen = np.asarray(indices)
     if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
         raise ShapeError(f"indices must be whole numbers of shape (k,); got {chosen.dtype} of {chosen.shape}.")
@@ -20,7 +20,7 @@ def checked_indices(indices: Sequence[int] | np.ndarray, count: int, what: str) 
 
 
 def class_numbers(wanted: Iterable[int | str], classes: Sequence[str], name: str) -> list[int]:
-    """The numbers of classes that are given by name or number; ``name`` of the data set is for the message."""
+    """The numbers of classes that are given by name or number; ``name`` is that of the data set, for errors."""
     return [_class_number(one, classes, name) for one in wanted]
 
 
@@ -34,5 +34,5 @@ def _class_number(one: int | str, classes: Sequence[str], name: str) -> int:
 
 
 def some(words: Sequence[str], count: int = 5) -> str:
-    """The first few words, and how many there are if these are not all, for a message."""
+    """The first few words, and their number if there are more, for an error message."""
     return ", ".join(words[:count]) + (f", … ({len(words)} in all)" if len(words) > count else "")

@@ -1,18 +1,30 @@
-"""Numbers in lines of text, as spreadsheets write them: separated by tabs, semicolons, commas or blanks."""
+"""Text files of numbers as spreadsheets write them: separated by tabs, semicolons, commas or blanks."""
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from udtw.errors import DataError
 
 Rows = list[tuple[int, list[float]]]
-"""Lines by their numbers, from 1, as lists of values."""
+"""Line number, counted from 1, and values of each line."""
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file in UTF-8."""
+    try:
+        # Not splitlines(): it also splits at characters that editors do not count as line ends.
+        return path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a text file: {error}. Save it as UTF-8.") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def numbered_rows(lines: Iterable[str], where: str) -> Rows:
-    """The values of every line; blank lines, comments and a header are left out. ``where`` begins the messages."""
+    """The values of every line except blank lines, comments and a header. ``where`` begins the messages."""
     found: Rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -27,7 +39,7 @@ def numbered_rows(lines: Iterable[str], where: str) -> Rows:
 
 
 def one_width(rows: Rows, where: str) -> np.ndarray:
-    """(T, d) of lines that must all have as many values as the first."""
+    """(T, d) values of lines, which must all have as many values as the first."""
     first, width = rows[0][0], len(rows[0][1])
     for line, fields in rows:
         if len(fields) != width:

@@ -1,8 +1,8 @@
 """Values in MATLAB's `.mat` files of versions 5 to 7.
 
-SciPy's reader ends the process (a segmentation fault) on some damaged files, one with an unknown type of data for
-instance, so that it cannot be used on files that nobody has checked. The part of the format that is needed is small: a
-header of 128 bytes, then elements, each with its type, its size and its bytes, some of them compressed.
+Not by `scipy.io.loadmat`: SciPy 1.17.1 crashes (segmentation fault) on a data element of an unknown type, and takes
+4 GB for a file of 500 bytes whose structure claims 2¹⁴ × 2¹⁴ rows; both are tests here. The part of the format that is
+needed is small: a header of 128 bytes, then elements, each with its type, its size and its bytes, some compressed.
 """
 
 import math
@@ -26,9 +26,9 @@ Parts = Iterator[tuple[int, memoryview]]
 
 
 def read_array(content: bytes, name: str, max_bytes: int) -> np.ndarray:
-    """The real numbers called ``name``, of any shape; `ValueError` if they are not there or the file is damaged.
+    """The array of real numbers ``name``, of any shape; `ValueError` if it is not there or the file is damaged.
 
-    ``max_bytes`` bounds what a compressed element may unpack to.
+    ``max_bytes`` is the largest size that a compressed element may unpack to.
     """
     data, endian = _find(content, name, max_bytes)
     parts = _elements(data, endian)
@@ -37,7 +37,7 @@ def read_array(content: bytes, name: str, max_bytes: int) -> np.ndarray:
 
 
 def read_value(content: bytes, name: str, max_bytes: int) -> Any:
-    """What is called ``name``, as `read_array` has it if it is numbers; `ValueError` as there.
+    """The value ``name``; numbers as by `read_array`, with the same `ValueError`.
 
     Text (one row) is a str, a cell array a list of its values, and an array of structures a list of dictionaries, both
     in MATLAB's order (columns first).
@@ -47,7 +47,7 @@ def read_value(content: bytes, name: str, max_bytes: int) -> Any:
 
 
 def _find(content: bytes, wanted: str, max_bytes: int) -> tuple[memoryview, str]:
-    """The bytes of the matrix with a name, and the order of its bytes."""
+    """The content of the matrix with a name, and its byte order."""
     if len(content) < 128:
         raise ValueError(f"{len(content)} bytes, shorter than a header")
     endian = ENDIAN.get(content[126:128])
@@ -95,7 +95,7 @@ def _elements(data: memoryview, endian: str) -> Parts:
 
 
 def _header(parts: Parts, endian: str) -> tuple[int, tuple[int, ...], str]:
-    """Class (-1 for complex numbers), shape and name of a matrix; what follows is left in ``parts``."""
+    """Class (-1 for complex numbers), shape and name of a matrix; its values are still in ``parts``."""
     flags, dimensions, title = (_numbers(next(parts, None), endian) for _ in range(3))
     kind = int(flags[0]) if flags.size >= 2 else 0
     shape = tuple(int(size) for size in dimensions)
@@ -113,7 +113,7 @@ def _value(data: memoryview, endian: str, name: str, depth: int) -> Any:
     if kind not in (CELL_CLASS, STRUCT_CLASS):
         return _array(name, kind, shape, parts, endian)
     fields = _fields(parts, endian) if kind == STRUCT_CLASS else [""]
-    # Every value takes at least its tag of eight bytes: a larger count is a lie, and is not looped over.
+    # Every value takes at least its tag of eight bytes: a larger count is wrong, and is not looped over.
     if min(shape, default=0) < 0 or (count := math.prod(shape)) * max(len(fields), 1) > len(data) // 8:
         raise ValueError(f"{name} is cut off: {len(data)} bytes for the shape {shape}")
     rows = []

@@ -1,7 +1,7 @@
-"""Arrays in NumPy's `.npy` format from files that nobody has checked: no pickles, one kind of error, no false sizes.
+"""Arrays in NumPy's `.npy` format from untrusted files: no pickles, one kind of error, no allocation by false sizes.
 
-`numpy.load` takes memory for the shape that a header claims before it looks whether so many bytes follow, and evaluates
-the header as Python source, so that damage shows as nearly any exception.
+`numpy.load` allocates the shape that a header claims before it checks that so many bytes follow, and parses the header
+as a Python literal, so that damage raises nearly any exception.
 """
 
 import math
@@ -14,19 +14,19 @@ READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether columns come first, and type; `ValueError` if it is damaged. The values come next in ``file``."""
+    """Shape, whether columns come first, and type; `ValueError` if it is damaged. Leaves ``file`` at the values."""
     version = np.lib.format.read_magic(file)
     if version not in READERS:
         raise ValueError(f"version {version} of NumPy's format")
     try:
         return READERS[version](file)
-    # NumPy evaluates the header as a Python literal, and what that raises depends on the damage.
+    # NumPy parses the header as a Python literal; the exception depends on the damage.
     except (SyntaxError, TypeError, RecursionError, MemoryError, OverflowError, tokenize.TokenError) as error:
         raise ValueError(str(error)) from error
 
 
 def read_values(file: IO[bytes], shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
-    """The rest of ``file`` as an array that cannot be written to; `ValueError` if it is more or less."""
+    """The rest of ``file`` as a read-only array; `ValueError` if it has more or fewer bytes."""
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which would have to be unpickled")
     data = file.read()

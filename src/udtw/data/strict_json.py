@@ -1,7 +1,7 @@
-"""JSON of others: one kind of error for everything that is wrong with it, and no key twice in an object.
+"""JSON from untrusted files: one kind of error for all damage, and duplicate keys are refused.
 
-Readers differ in which of two equal keys counts, so that a file with both can mean one thing to who checks it and
-another to who uses it.
+Readers differ in which of two equal keys they use, so that a file with duplicates could pass a check by one reader and
+mean something else to another.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def loads(text: str | bytes) -> Any:
-    """The value in ``text``; `ValueError` if it is not JSON, is nested too deeply, or has a key twice."""
+    """The value in ``text``; `ValueError` if it is not JSON, is nested too deeply, or has a duplicate key."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Tensors and what they are in one safetensors file, replaced in one step, with a checksum. Nothing is pickled."""
+"""Tensors and JSON values in one safetensors file with a checksum, replaced atomically. Nothing is pickled."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from udtw.data.atomic import write_atomically
 from udtw.errors import FileFormatError, OptionError
 
 DIGEST = "sha256"
-"""The key under which the checksum is kept. A file without it is read: earlier versions wrote none."""
+"""The key of the checksum. A file without it is read, because earlier versions wrote none."""
 
 
 def write_tensors(path: Path, form: str, version: int, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-    """Write ``tensors`` and ``about``, JSON values by name; folders are made if needed."""
+    """Write ``tensors`` and ``about``, JSON values by name; folders are created if needed."""
     from safetensors.torch import save
 
     described = {"format": form, "version": str(version)}
@@ -33,7 +33,7 @@ def write_tensors(path: Path, form: str, version: int, tensors: Mapping[str, Ten
 def read_tensors(
     path: Path, form: str, version: int, about: tuple[str, ...], what: str
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors in ``path`` and its values of the names ``about``; ``what`` it should be, for messages."""
+    """The tensors in ``path``, and its JSON values of the names ``about``; ``what`` it should be, for messages."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -55,20 +55,20 @@ def read_tensors(
 
 
 def refuse_other_settings(path: Path, saved: Any, wanted: Mapping[str, Any]) -> None:
-    """Raise, naming what differs, unless a training saved with the settings ``saved`` is the ``wanted`` one."""
+    """Raise, naming what differs, unless the settings ``saved`` with a training are those ``wanted`` now."""
     if not isinstance(saved, dict):
         raise FileFormatError(f"{path} has settings that are no dictionary: {saved!r:.100}.")
     plain = json.loads(json.dumps(wanted))
     changed = sorted(name for name in {*saved, *plain} if saved.get(name, ...) != plain.get(name, ...))
     if changed:
         raise OptionError(
-            f"{path} is of a training with other settings or data ({', '.join(changed)}). Go on with those, or remove "
+            f"{path} was saved by a training with other settings or data ({', '.join(changed)}). Use those, or delete "
             "the file."
         )
 
 
 def _digest(tensors: Mapping[str, Tensor], described: Mapping[str, str]) -> str:
-    """Of everything in the file, in an order that does not depend on how it is laid out."""
+    """sha256 of everything in the file, independent of the order in which it is stored."""
     found = hashlib.sha256(json.dumps(sorted(described.items())).encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"\n{json.dumps(name)} {tensor.dtype} {list(tensor.shape)}\n".encode())

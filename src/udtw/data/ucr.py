@@ -1,4 +1,4 @@
-"""Data sets of the UCR archive in a folder of the user's, in whichever format they are there."""
+"""Data sets of the UCR archive in a local folder, in any of its formats."""
 
 import difflib
 import os
@@ -11,21 +11,32 @@ import numpy as np
 from udtw.data.cache import read_npz
 from udtw.data.folder import data_root
 from udtw.data.labelled import LabelledSeries, UCRData, labels_as_array, stack_if_equal
-from udtw.data.tables import read_table
-from udtw.data.ts_files import read_ts
+from udtw.data.ucr_files import read_table, read_ts
 from udtw.errors import DataError
 
 READERS = {".tsv": read_table, ".txt": read_table, ".ts": read_ts}
 
 
 def load_ucr(name: str, data_dir: str | os.PathLike | None = None) -> UCRData:
-    """Read the data set ``name`` with its published split.
+    """The data set ``name`` with its published split.
 
     ``data_dir`` (by default the environment variable UDTW_DATA) is the archive's folder, one above it that holds it as
-    ``ucr``, or the data set's own folder. Found are NAME.npz (see `save_npz`), used unless it is older than the files
-    beside it, and NAME_TRAIN / NAME_TEST as .tsv, .txt or .ts.
+    ``ucr``, or the data set's own folder. It reads NAME.npz (see `save_npz`), unless it is older than the other files,
+    or NAME_TRAIN and NAME_TEST as .tsv, .txt or .ts.
 
-    NaN at the end of a series is padding and is cut off, after which lengths may differ; NaN inside stays.
+    NaN at the end of a series is padding and is cut off, after which lengths may differ; other NaN stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from udtw.data import load_ucr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "Toy_TRAIN.tsv").write_text("1\\t0.5\\t1.5\\n2\\t3\\t4\\n")
+    ...     _ = Path(folder, "Toy_TEST.tsv").write_text("2\\t6\\t7\\n")
+    ...     data = load_ucr("Toy", folder)
+    >>> data.train.X.tolist(), data.train.y.tolist()
+    ([[0.5, 1.5], [3.0, 4.0]], [1, 2])
     """
     _check_name(name)
     root = _root(data_dir)
@@ -36,12 +47,23 @@ def load_ucr(name: str, data_dir: str | os.PathLike | None = None) -> UCRData:
 
 
 def available_ucr(data_dir: str | os.PathLike | None = None) -> list[str]:
-    """Names that `load_ucr` finds, in alphabetical order."""
+    """Names of the data sets that `load_ucr` finds, in alphabetical order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from udtw.data import available_ucr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "Toy_TRAIN.tsv").touch()
+    ...     available_ucr(folder)
+    ['Toy']
+    """
     return sorted(set(_names(_root(data_dir))))
 
 
 def _check_name(name: str) -> None:
-    # A name may come from a command line or a table: it must not lead out of the data folder.
+    # A name may come from a command line or a table: it must not point outside the data folder.
     if not re.fullmatch(r"\w[\w.+ -]*", name) or ".." in name:
         raise DataError(f"{name!r} is not the name of a data set: letters, digits, '_', '-' and single dots only.")
 
@@ -70,7 +92,7 @@ def _read_from(folder: Path, name: str) -> UCRData | None:
             raise DataError(f"{there[0]} is there, but {name}_{split} is not. Put both splits into {folder}.")
     train, test = (READERS[file.suffix](file) for file in there)
     _check_features(there, [*train[0], *test[0]], len(train[0]))
-    # Together, so that both splits have labels of one type.
+    # Together, so that the labels of both splits have one type.
     y = labels_as_array([*train[1], *test[1]])
     n = len(train[1])
     return UCRData(
@@ -86,7 +108,9 @@ def _split_file(folder: Path, name: str, split: str) -> Path | None:
 def _check_features(files: list[Path], series: list[np.ndarray], n_train: int) -> None:
     train, test = (1 if series[i].ndim == 1 else series[i].shape[1] for i in (0, n_train))
     if train != test:
-        raise DataError(f"{files[0]} has {train} feature(s), but {files[1]} has {test}. They are not of one data set.")
+        raise DataError(
+            f"{files[0]} has {train} feature(s), but {files[1]} has {test}. They are not from one data set."
+        )
 
 
 def _names(root: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""JSON files that say what they are: a ``format`` and a ``version`` beside their content."""
+"""JSON files that name their ``format`` and ``version`` beside their content."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,11 @@ from udtw.data import strict_json
 from udtw.errors import FileFormatError
 
 
-def read_described(path: Path, form: str, version: int, what: str) -> dict[str, Any]:
-    """The JSON object in ``path``, whose format and version must be these; ``what`` its folder should hold."""
+def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, Any]:
+    """The JSON object in ``path``, which must have this format and version.
+
+    ``what`` the folder of ``path`` should hold, for messages: "a folder of tokens".
+    """
     try:
         content = strict_json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -20,6 +23,6 @@ def read_described(path: Path, form: str, version: int, what: str) -> dict[str, 
     if content.get("version") != version:
         raise FileFormatError(
             f"{path} has version {content.get('version')!r}; this udtw reads version {version}. Install a newer udtw, "
-            "or make it anew."
+            "or write it again."
         )
     return content

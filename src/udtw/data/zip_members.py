@@ -1,4 +1,4 @@
-"""Members of zip files, read into memory by their own names and never unpacked: a name cannot lead out of a folder."""
+"""Members of zip files, read into memory by their own names: nothing is written, so no name can leave a folder."""
 
 import io
 import lzma
@@ -14,10 +14,11 @@ ZIP_ERRORS = (
 
 
 class ArchiveError(ValueError):
-    """A zip file that is damaged, or holds more than it may; to be raised again with the name of the file."""
+    """A zip file that is damaged or too large; callers raise it again with the name of the file."""
 
 
 def open_zip(content: bytes) -> zipfile.ZipFile:
+    """The zip file in ``content``; `ArchiveError` if it is damaged."""
     try:
         return zipfile.ZipFile(io.BytesIO(content))
     except ZIP_ERRORS as error:
@@ -25,8 +26,9 @@ def open_zip(content: bytes) -> zipfile.ZipFile:
 
 
 def read_member(archive: zipfile.ZipFile, member: str | zipfile.ZipInfo, max_bytes: int) -> bytes:
+    """The bytes of a member; `ArchiveError` if it is damaged or has more than ``max_bytes``."""
     try:
-        # The size in the directory may be a lie, so that one more byte than allowed is asked for, and no more.
+        # The size in the directory may be wrong, so that at most one byte more than allowed is read.
         with archive.open(member) as file:
             content = file.read(max_bytes + 1)
     except ZIP_ERRORS as error:

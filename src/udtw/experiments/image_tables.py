@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from udtw.errors import OptionError
-from udtw.experiments import published
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
 from udtw.experiments.image_report import report_accuracies
 from udtw.experiments.image_runs import Settings, changed, make_units, prepare, work
 from udtw.experiments.published import Rows
 from udtw.experiments.units import Unit
+from udtw.images.datasets import DATASETS
 
 SUPERVISED: Settings = {"n_steps": 300, "n_way": 10}
 UNSUPERVISED: Settings = {"n_steps": 150}
-PHOTOGRAPHS = tuple(name for name in published.IMAGES if name not in ("cifar-fs", "omniglot"))
-"""Data sets of photographs that all have the same settings."""
+PHOTOGRAPHS = tuple(name for name, row in DATASETS.items() if row.paper and name not in ("cifar-fs", "omniglot"))
+"""Data sets of photographs with published figures; all have the same settings."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ IMAGE_TABLES = (
     ImageTable(
         "cifar-fs",
         "CIFAR-FS: few-shot image classification",
-        published.IMAGES["cifar-fs"],
+        DATASETS["cifar-fs"].paper,
         changes={
             "snake order": {"order": "snake"},
             "Hilbert order": {"order": "hilbert"},
@@ -111,11 +111,11 @@ IMAGE_TABLES = (
             "the SigmaNet sees the unit tokens as they are": {"sigma_gain": 1.0},
         },
     ),
-    *(ImageTable(name, f"{name}: few-shot image classification", published.IMAGES[name]) for name in PHOTOGRAPHS),
+    *(ImageTable(name, f"{name}: few-shot image classification", DATASETS[name].paper) for name in PHOTOGRAPHS),
     ImageTable(
         "cross-domain",
         "Cross-domain: trained on miniImageNet without labels",
-        published.CROSS_DOMAIN,
+        {name: row.paper["cross-domain"] for name, row in DATASETS.items() if "cross-domain" in row.paper},
         modes={"unsupervised": UNSUPERVISED},
         source="miniimagenet",
     ),

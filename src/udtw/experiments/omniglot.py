@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from udtw.experiments import image_runs, published
+from udtw.experiments import image_runs
 from udtw.experiments.document import Document, over_seeds
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
 from udtw.experiments.image_report import report_accuracies, short
 from udtw.experiments.image_runs import METHODS, Settings, make_units, tokens_folder
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
-from udtw.images.datasets import omniglot_runs, runs_as_images
+from udtw.images.datasets import DATASETS, omniglot_runs, runs_as_images
 
 NAME, RUNS = "omniglot", "omniglot-runs"
 MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
@@ -71,7 +71,7 @@ def _runs_folder(folder: str, backbone: str) -> Any:
 
 def report(results: Results, document: Document) -> None:
     """Accuracies beside the paper's, and the errors in the official runs."""
-    report_accuracies(results, document, published.IMAGES[NAME])
+    report_accuracies(results, document, DATASETS[NAME].paper)
     for backbone in sorted({unit.options["backbone"] for unit, _ in results}):
         rows = []
         for method, label in METHODS.items():

@@ -1,7 +1,7 @@
-"""Every figure that the paper prints, by table (name of the experiment), part of the table and method.
+"""Figures that the paper prints on series and skeletons, by table, part of the table and method.
 
-Methods are the metrics of `udtw.metrics` and the baselines of `udtw.fewshot`; "protonet" of images is the Euclidean
-distance of pooled tokens. Which methods an experiment runs, and in which order, is also read from here.
+Methods are the metrics of `udtw.metrics` and the baselines of `udtw.fewshot`. Which metrics an experiment runs, and in
+which order, is also read from here. Figures on images belong to their data sets, `udtw.images.datasets.DATASETS`.
 """
 
 from collections.abc import Mapping
@@ -83,42 +83,3 @@ SKELETONS: dict[str, dict[str, Rows]] = {
     },
 }
 """Accuracy in %: of NTU by number of training classes, of Kinetics from 2D and from 3D joints."""
-
-
-def _rows(euclidean: Row, soft_dtw: Row, udtw: Row) -> Rows:
-    return {"protonet": euclidean, "soft_dtw": soft_dtw, "udtw": udtw}
-
-
-IMAGES: dict[str, dict[str, Rows]] = {
-    "cifar-fs": {"supervised": _rows((74.01, 85.45), (79.96, 90.24), (80.32, 91.15))},
-    "miniimagenet": {
-        "supervised": _rows((81.66, 92.56), (85.82, 95.00), (88.05, 95.59)),
-        "unsupervised": _rows((76.92, 91.21, 93.93, 94.47), (79.29, 92.96, 96.36, 96.96), (80.18, 93.16, 96.55, 97.13)),
-    },
-    "tieredimagenet": {"supervised": _rows((77.71, 88.49), (81.54, 92.37), (83.44, 93.07))},
-    "cub": {"supervised": _rows((72.00, 85.61), (84.17, 93.74), (87.77, 95.08))},
-    "dogs": {"supervised": _rows((71.48, 86.31), (75.32, 89.97), (83.38, 93.58))},
-    "cars": {"supervised": _rows((68.34, 83.42), (82.58, 94.82), (90.45, 96.64))},
-    "aircraft": {"supervised": _rows((62.58, 76.13), (74.02, 88.03), (83.89, 91.68))},
-    "nabirds": {"supervised": _rows((71.75, 76.17), (81.19, 92.85), (85.72, 94.49))},
-    "cotton80": {
-        "supervised": _rows((60.65, 71.07), (64.02, 71.40), (64.72, 75.47)),
-        "unsupervised": _rows((51.77, 60.73), (58.48, 69.27), (60.12, 72.30)),
-    },
-    "soylocal": {
-        "supervised": _rows((59.40, 67.63), (58.85, 71.43), (61.25, 72.67)),
-        "unsupervised": _rows((50.53, 58.60), (54.13, 64.30), (56.78, 64.83)),
-    },
-    "omniglot": {
-        "unsupervised": _rows((82.20, 93.09, 62.61, 81.32), (83.13, 94.55, 67.69, 87.30), (83.84, 94.88, 68.21, 87.48))
-    },
-}
-"""Accuracy in % by data set and mode, a column for each setting of `udtw.images.datasets.settings_of`."""
-
-CROSS_DOMAIN: dict[str, Rows] = {
-    "cub": _rows((69.20, 76.94), (78.73, 87.25), (79.20, 89.12)),
-    "cars": _rows((57.55, 68.70), (65.31, 79.79), (69.56, 79.96)),
-    "cotton80": _rows((58.18, 67.43), (58.17, 67.57), (58.27, 68.47)),
-    "soylocal": _rows((55.08, 62.30), (55.05, 62.10), (55.70, 62.37)),
-}
-"""Accuracy in % by test set, trained on miniImageNet without labels."""

@@ -1,11 +1,11 @@
-"""The explorer: a page on this machine to look at alignments while their settings are dragged (extra ``explore``)."""
+"""The explorer: a local web page that shows how alignments depend on their settings (extra ``explore``)."""
 
 try:
     import dash  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name != "dash":
         raise
-    raise ImportError("udtw.explorer is a page made with Dash; install it with: pip install 'udtw[explore]'") from error
+    raise ImportError("udtw.explorer needs Dash; install it with: pip install 'udtw[explore]'") from error
 
 from udtw.explorer.app import create_app
 from udtw.explorer.server import serve

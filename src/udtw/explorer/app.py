@@ -1,14 +1,25 @@
-"""The page: three tabs, one of them shown."""
+"""The page with its three tabs, as a Dash app."""
 
 import os
 
+import numpy as np
+import torch
 from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 
 import udtw
-from udtw.explorer import image_tab, security, series_tab, skeleton_tab
-from udtw.explorer.sources import Sources
+from udtw.explorer import security
+from udtw.explorer.image_tab import ImageTab
+from udtw.explorer.series_alignment import GENERATED, SeriesSettings, align_series, prepare_series
+from udtw.explorer.series_tab import SeriesTab
+from udtw.explorer.skeleton_tab import SkeletonTab
+from udtw.explorer.tab import Tab
 
-TABS = {series_tab.TAB: "Series", image_tab.TAB: "Images", skeleton_tab.TAB: "Skeletons"}
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+  <head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
+  <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
+</html>
+"""
 
 
 def create_app(
@@ -19,12 +30,28 @@ def create_app(
 ) -> Dash:
     """The explorer as a Dash app; ``app.server`` is its Flask application.
 
-    ``data_dir``: a folder of the UCR archive, see `udtw.data.load_ucr`. ``model``: what `udtw images train` wrote, for
-    tokens of ``backbone`` (see `udtw.images.load_backbone`).
+    Parameters
+    ----------
+    data_dir : path, optional
+        A folder with sets of the UCR archive, see `udtw.data.load_ucr`.
+    model : path, optional
+        A model written by `udtw images train`, for the tab of images.
+    backbone : str, optional
+        The backbone of the model's tokens, see `udtw.images.load_backbone`.
+
+    Examples
+    --------
+    >>> from udtw.explorer import create_app
+    >>> app = create_app()
+    >>> app.server.test_client().get("/").status_code
+    200
     """
-    sources = Sources(data_dir)
-    pictures = image_tab.ImageTab(model, backbone)
-    series, actions = series_tab.SeriesTab(sources), skeleton_tab.SkeletonTab()
+    tabs: dict[str, Tab] = {
+        "Series": SeriesTab(data_dir),
+        "Images": ImageTab(model, backbone),
+        "Skeletons": SkeletonTab(),
+    }
+    names = [tab.name for tab in tabs.values()]
     app = Dash(
         "udtw.explorer",
         assets_folder=os.path.join(os.path.dirname(__file__), "assets"),
@@ -40,44 +67,30 @@ def create_app(
             html.Header(
                 [
                     html.H1("udtw explorer"),
-                    html.P("An alignment is a random path: drag its temperature, its noise, and what it may trust."),
+                    html.P(
+                        "An alignment is a distribution over paths: see how temperature, noise and variance change it."
+                    ),
                     html.Span(f"version {udtw.__version__}", className="version"),
                 ]
             ),
-            dcc.Tabs([dcc.Tab(label=label, value=name) for name, label in TABS.items()], series_tab.TAB, id="tabs"),
-            html.Main([series_tab.layout(sources), image_tab.layout(pictures), skeleton_tab.layout(actions)]),
+            dcc.Tabs([dcc.Tab(label=label, value=tab.name) for label, tab in tabs.items()], names[0], id="tabs"),
+            html.Main([tab.layout() for tab in tabs.values()]),
         ]
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "pages"),
-        [Output(f"{name}-page", "style") for name in TABS],
+        [Output(f"{name}-page", "style") for name in names],
         Input("tabs", "value"),
     )
-    series_tab.register(app, series)
-    image_tab.register(app, pictures)
-    skeleton_tab.register(app, actions)
+    for tab in tabs.values():
+        tab.register(app)
     security.protect(app.server, app.csp_hashes())
     return app
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
-  <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
-</html>
-"""
-
-
 def warm_up() -> None:
-    """Compile what the first request would wait for, and keep torch to one thread: matrices here are small."""
-    import numpy as np
-    import torch
-
-    from udtw.explorer.series_settings import SeriesSettings
-    from udtw.explorer.series_work import explore, prepare
-    from udtw.explorer.sources import GENERATED
-
+    """Compile what the first request would wait for, and use one thread of torch, as the matrices are small."""
     torch.set_num_threads(1)
     x, y = (np.asarray(one)[:, None] for one in GENERATED["cbf-128"].make().X[:2])
     for settings in (SeriesSettings(noise=1.0), SeriesSettings(variance="none", band=0.5)):
-        explore(prepare(x, y, settings), settings)
+        align_series(prepare_series(x, y, settings), settings)

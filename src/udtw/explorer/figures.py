@@ -1,4 +1,4 @@
-"""What all figures share: plain dictionaries for plotly.js, with arrays as compact typed bytes.
+"""What all figures share: plain dictionaries for plotly.js, with arrays as typed bytes.
 
 Plotly's own figure classes check every property in Python, which takes longer than the alignment itself.
 """
@@ -9,34 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from udtw.plots.alignment import MODE_COLOR, SAMPLE_COLOR, X_COLOR, Y_COLOR
-
-__all__ = ["MODE_COLOR", "SAMPLE_COLOR", "X_COLOR", "Y_COLOR"]
+from udtw.images.datasets.safe_images import import_pillow
+from udtw.plots.style import MODE_COLOR
 
 POWER = 0.25
-"""Colours show π*^POWER, so that faint probabilities can be seen; see `shades`."""
+"""Colours show π*^POWER, so that small probabilities can be seen; see `shades`."""
 
 MOST_CELLS = 512
-"""A side of a matrix beyond this is drawn in blocks."""
+"""Matrices with more rows or columns than this are drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
 TEXT, GRID, INK = "#1F2933", "#E4E7EB", "#111820"
-SIGMA_COLORS = ("#1F5FA8", "#7C5C9E", "#C8283A")
-"""From certain to uncertain, as in the figures of `udtw.plots`."""
-
-SIGMA_SCALE = [[k / 2, color] for k, color in enumerate(SIGMA_COLORS)]
 TYPES = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
 
 
 def typed(values: Any, dtype: Any = np.float32) -> dict[str, str]:
-    """An array as plotly.js takes it in bytes: base64 in place of a list of decimal numbers."""
+    """An array for plotly.js as base64 bytes, which are smaller than a list of decimal numbers."""
     array = np.ascontiguousarray(values, dtype=dtype)
     found = {"dtype": TYPES[array.dtype.name], "bdata": base64.b64encode(array.tobytes()).decode()}
     return found if array.ndim == 1 else found | {"shape": ", ".join(map(str, array.shape))}
 
 
 def blocks(matrix: np.ndarray, most: int = MOST_CELLS, reduce: Any = np.maximum) -> tuple[np.ndarray, int, int]:
-    """A matrix of at most ``most`` cells a side, and the steps that a row and a column of it stand for.
+    """A matrix of at most ``most`` rows and columns, and how many of the original each row and column combines.
 
     ``reduce`` is `np.maximum`, or `np.add` for means.
     """
@@ -52,19 +47,19 @@ def blocks(matrix: np.ndarray, most: int = MOST_CELLS, reduce: Any = np.maximum)
 
 
 def places(rows: int, columns: int) -> dict[str, float]:
-    """Where the first cell of a heat map in blocks lies, and how far apart they are."""
+    """Position of the first cell of a heat map in blocks, and the distances between cells."""
     return {"x0": (columns - 1) / 2, "dx": columns, "y0": (rows - 1) / 2, "dy": rows}
 
 
 def shades(coupling: np.ndarray) -> np.ndarray:
-    """uint8: 255 π*^POWER."""
+    """255 π*^POWER as uint8."""
     found = np.clip(coupling, 0, 1, dtype=np.float32)
     np.sqrt(np.sqrt(found, out=found), out=found)
     return (255 * found + 0.5).astype(np.uint8)
 
 
 def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str = "", **more: Any) -> dict[str, Any]:
-    """A heat map of π* in 255 shades of π*^POWER; probabilities themselves only where there is a ``hover`` text."""
+    """A heat map of π* in 255 shades of π*^POWER; with a ``hover`` text, the probabilities are sent too."""
     shown, rows, columns = blocks(coupling, most)
     trace: dict[str, Any] = {
         "type": "heatmap",
@@ -81,6 +76,7 @@ def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str =
 
 
 def coupling_ticks(*probabilities: float) -> dict[str, Any]:
+    """Ticks of the colour bar of a `coupling_trace`."""
     return {
         "tickvals": [255 * share**POWER for share in probabilities],
         "ticktext": [f"{share:g}" for share in probabilities],
@@ -92,7 +88,7 @@ COUPLING_TICKS = coupling_ticks(0, 0.001, 0.01, 0.1, 0.5, 1)
 
 
 def colour_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
-    """A horizontal bar, in the middle ``x`` of its panel; ``below`` is its `under`."""
+    """A horizontal colour bar centred at ``x``; ``below`` is its vertical position, see `under`."""
     return {
         "orientation": "h", "x": x, "xanchor": "center", "xpad": 0, "y": below, "yanchor": "top", "ypad": 0,
         "len": length, "thickness": 10, "title": {"text": title, "side": "bottom", "font": {"size": 12}},
@@ -101,24 +97,24 @@ def colour_bar(title: str, x: float, length: float, below: float, **more: Any) -
 
 
 def under(pixels: float, height: int, margin: dict[str, Any]) -> float:
-    """So many pixels below the panels, in shares of their height."""
+    """The position so many pixels below the panels, relative to their height."""
     return -pixels / (height - margin["t"] - margin["b"])
 
 
 def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
-    """Fixed: plotly.js would widen them for bars and legends, and draw everything twice."""
+    """Fixed margins: plotly.js would widen them for colour bars and legends, and draw everything twice."""
     return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
 
 
 def corners(path: np.ndarray) -> np.ndarray:
-    """A path (L, 2) without the cells at which it goes straight on: the same line of fewer points."""
+    """A path (L, 2) without the cells at which its direction does not change: the same line with fewer points."""
     steps = np.diff(path, axis=0)
     turns = (steps[1:] != steps[:-1]).any(1)
     return path[np.concatenate([[True], turns, [True]])] if len(path) > 2 else path
 
 
 def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """x and y of many paths (L, 2) of cells as one broken line."""
+    """x and y of several paths (L, 2) as one line with gaps."""
     gap = np.full((1, 2), np.nan)
     joined = np.concatenate([part for path in paths for part in (corners(path), gap)]) if paths else gap
     return joined[:, 1], joined[:, 0]
@@ -132,18 +128,24 @@ def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **m
     }  # fmt: skip
 
 
-def data_url(pixels: np.ndarray) -> str:
-    """(3, H, W) in [0, 1] as a PNG in a URL."""
-    from udtw.images.datasets.safe_images import import_pillow
+def mode_traces(mode: np.ndarray, name: str = "", **more: Any) -> list[dict[str, Any]]:
+    """The most probable path on a white rim, which keeps it visible on dark cells; in the legend if it has a name."""
+    rim = path_trace([mode], "#FFFFFF", 4, "", **more, showlegend=False)
+    return [rim, path_trace([mode], MODE_COLOR, 2, name, **more, showlegend=bool(name))]
 
+
+def data_url(pixels: np.ndarray, palette: bytes | None = None) -> str:
+    """(H, W, 3) uint8, or (H, W) of indices into a ``palette``, as a PNG in a URL."""
+    image = import_pillow().fromarray(np.ascontiguousarray(pixels))
+    if palette is not None:
+        image.putpalette(palette)
     buffer = io.BytesIO()
-    whole = np.ascontiguousarray((255 * np.clip(pixels, 0, 1)).round().astype(np.uint8).transpose(1, 2, 0))
-    import_pillow().fromarray(whole).save(buffer, "PNG", compress_level=1)
+    image.save(buffer, "PNG", compress_level=1)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
-    """A white page with small margins. Zoom stays while settings change."""
+    """The layout of a figure on white; the zoom is kept while settings change."""
     return {
         "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": "white",
         "plot_bgcolor": "white", "uirevision": "same",
@@ -170,7 +172,7 @@ def blank_axis(**more: Any) -> dict[str, Any]:
 
 
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
-    """A text in shares of the figure."""
+    """A text at a position relative to the figure."""
     return {
         "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center",
         "font": {"size": 13}, **more,

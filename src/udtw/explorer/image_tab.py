@@ -1,148 +1,114 @@
-"""The second tab: two images, their best patch matches, and how far each patch can be trusted."""
+"""The second tab: two images, their best patch matches, and the uncertainty of each patch."""
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from dash import Dash, html
+from dash import html
+from matplotlib.figure import Figure
 
-from udtw.explorer import image_figures, snippet, widgets, wiring
-from udtw.explorer.checks import MAX_BETA
-from udtw.explorer.image_work import (
+from udtw.explorer import scripts
+from udtw.explorer.controls import graph, radio, section, slider, upload
+from udtw.explorer.image_alignment import (
     LOG_GAMMA,
     MAX_MATCHES,
     MAX_POSITION,
-    UPLOAD,
     VARIANCES,
-    Eye,
-    Gallery,
+    ChosenImage,
+    ImageChoices,
     ImageResult,
     ImageSettings,
-    Picked,
+    TokenEncoder,
 )
-from udtw.explorer.pictures import image_picture, png_file
-from udtw.explorer.tab import COST_A_MATCH, SUMS, connect, cost_a_match, options, page, sums
+from udtw.explorer.image_figures import HEIGHT, MAPS_HEIGHT, maps_figure, match_figure
+from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SUMS, Tab, cost_per_match
 from udtw.explorer.uploads import MAX_IMAGE_BYTES
-from udtw.explorer.widgets import BETAS, PERCENT, dropdown, radio, section, slider
-from udtw.explorer.wiring import Said
 from udtw.images.order import ORDERS
+from udtw.plots import plot_image_match
 
-TAB = "images"
-CONTROLS = ("gamma", "beta", "band", "order", "position", "variance", "matches", "patch")
-CARDS = SUMS | COST_A_MATCH
-SLIDERS = {
-    "gamma": "power",
-    "beta": "plain",
-    "band": "percent",
-    "position": "plain",
-    "matches": "plain",
-    "patch": "share",
-}
 FIRST = "star striped"
 
 
-class ImageTab:
-    """What the callbacks of the tab do, as plain functions of the values of the controls."""
+class ImageTab(Tab):
+    """Images: generated ones and uploads; tokens are patches of pixels, or those of a trained ``model``."""
+
+    name, file = "images", "images"
+    settings = ImageSettings
+    controls: ClassVar[Mapping[str, str | None]] = {
+        "gamma": "power", "beta": "plain", "band": "percent", "order": None, "position": "plain", "variance": None,
+        "matches": "plain", "patch": "share",
+    }  # fmt: skip
+    cards = SUMS | COST_PER_MATCH
+    figures = ("match", "maps")
+    upload_limit = MAX_IMAGE_BYTES
 
     def __init__(self, model: str | os.PathLike | None = None, backbone: str | None = None) -> None:
-        self.gallery, self.eye = Gallery(), Eye(model, backbone)
+        self.choices, self.encoder = ImageChoices(), TokenEncoder(model, backbone)
 
-    def found(self, said: Said) -> tuple[Picked, Picked, ImageSettings, ImageResult]:
-        settings = ImageSettings.of(said)
-        x, y = (self.gallery.pick(said[f"{side}-set"], said[f"{side}-item"], said[f"{side}-key"]) for side in "xy")
-        return x, y, settings, self.eye.look(x, y, settings)
+    def align(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings) -> ImageResult:
+        return self.encoder.align(x, y, settings)
 
-    def update(self, said: Said) -> dict[str, Any]:
-        """Numbers, figures and the script for what the controls say."""
-        x, y, settings, result = self.found(said)
-        common = sums(result.alignment, result.entropy) | cost_a_match(result.alignment, result.coupling)
-        return common | {
-            "match": image_figures.match_figure(result, settings.matches, settings.order),
-            "maps": image_figures.maps_figure(result),
-            "code": snippet.preview(snippet.image_snippet(x, y, settings, self.eye)),
+    def show(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings, result: ImageResult) -> dict[str, Any]:
+        return cost_per_match(result.alignment) | {
+            "match": match_figure(result, settings.matches),
+            "maps": maps_figure(result),
         }
 
-    def script(self, said: Said) -> dict[str, Any]:
-        x, y, settings, _ = self.found(said)
-        return {"content": snippet.image_snippet(x, y, settings, self.eye), "filename": "images.py"}
+    def code(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings) -> str:
+        return scripts.image_script(x, y, settings, self.encoder)
 
-    def picture(self, said: Said) -> dict[str, Any]:
-        _, _, settings, result = self.found(said)
-        return png_file(image_picture(result, settings), "images.png")
+    def draw(self, settings: ImageSettings, result: ImageResult) -> Figure:
+        return plot_image_match(
+            *result.pixels, result.coupling, result.grid, result.grid, var_x=result.var_x, var_y=result.var_y,
+            order=result.order, n_matches=settings.matches,
+        )  # fmt: skip
 
-    def items(self, name: Any) -> dict[str, Any]:
-        return options(self.gallery.items(name))
+    def layout(self) -> html.Div:
+        tab, first, encoder = self.name, ImageSettings(), self.encoder
+        trained = encoder.model_name is not None
 
-    def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
-        return *self.gallery.upload(contents, name), UPLOAD
+        def side(name: str, title: str, item: int) -> html.Div:
+            file = upload(f"{tab}-{name}-upload", "Upload an image …", "image/png,image/jpeg,image/webp")
+            return self.side(name, title, ("class", "image of the class"), (FIRST, item), file)
 
-
-def layout(tab: ImageTab) -> html.Div:
-    first = ImageSettings()
-    items = dict(enumerate(tab.gallery.items(FIRST)))
-    trained = tab.eye.model_name is not None
-
-    def side(name: str, title: str, item: int) -> html.Div:
-        return section(
-            title,
-            dropdown(f"{TAB}-{name}-set", "class", tab.gallery.sets, FIRST),
-            dropdown(f"{TAB}-{name}-item", "image of the class", items, item),
-            widgets.upload(f"{TAB}-{name}-upload", "Upload a picture …", "image/png,image/jpeg,image/webp"),
-        )
-
-    uncertainty = html.Div(
-        [
-            html.P(f"Tokens of {tab.eye.backbone_name}, projection and σ of {tab.eye.model_name}" if trained else ""),
+        # A trained model has its own tokens and variances: the two controls stay on the page, but hidden.
+        uncertainty = [
+            html.P(f"Tokens of {encoder.backbone_name}, projection and σ of {encoder.model_name}" if trained else ""),
             html.Div(
                 [
-                    radio(f"{TAB}-variance", "variance σ² of the patches", VARIANCES, first.variance),
-                    slider(f"{TAB}-position", "weight of a patch's position", 0, MAX_POSITION, 0.05, first.position,
-                           {0: "0", 0.5: "0.5", 1: "1"}),
+                    radio(f"{tab}-variance", "variance σ² of the patches", VARIANCES, first.variance),
+                    slider(
+                        f"{tab}-position", "weight of a patch's position", (0, MAX_POSITION), 0.05, first.position,
+                        {0: "0", 0.5: "0.5", 1: "1"},
+                    ),
                 ],
                 style={"display": "none"} if trained else {},
             ),
-        ]
-    )  # fmt: skip
-    controls = [
+        ]  # fmt: skip
+        orders = {one: one for one in ORDERS}
+        controls = [
             side("x", "Left image", 0),
             side("y", "Right image", 1),
             section(
                 "Alignment",
-                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1.5,
-                       {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}),
-                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
-                slider(f"{TAB}-band", "band (share of the tokens)", 0, 100, 1, 100, PERCENT),
-                radio(f"{TAB}-order", "reading order of the patches", {one: one for one in ORDERS}, first.order,
-                      inline=True),
+                *self.alignment_sliders(LOG_GAMMA, -1.5, "tokens"),
+                radio(f"{tab}-order", "reading order of the patches", orders, first.order, inline=True),
             ),
-            section("Uncertainty", uncertainty),
+            section("Uncertainty", html.Div(uncertainty)),
             section(
-                "Look at",
-                slider(f"{TAB}-matches", "best matches", 0, MAX_MATCHES, 1, first.matches,
-                       {0: "0", 12: "12", 30: "30"}),
-                slider(f"{TAB}-patch", "framed patch of the left image", 0, 100, 0.5, first.patch,
-                       {0: "first", 50: "middle", 100: "last"}),
+                "Show",
+                slider(
+                    f"{tab}-matches", "best matches", (0, MAX_MATCHES), 1, first.matches, {0: "0", 12: "12", 30: "30"}
+                ),
+                slider(
+                    f"{tab}-patch", "framed patch of the left image", (0, 100), 0.5, first.patch, SHARE_MARKS
+                ),
             ),
-    ]  # fmt: skip
-    shown = [
-        html.H2("Best patch matches"),
-        widgets.graph(f"{TAB}-match", image_figures.HEIGHT, "Both images with lines between matched patches"),
-        html.H2("Uncertainty, and one patch's matches"),
-        widgets.graph(f"{TAB}-maps", image_figures.MAPS_HEIGHT, "Maps of uncertainty over both images"),
-    ]
-    return page(TAB, controls, CARDS, shown)
-
-
-def register(app: Dash, tab: ImageTab) -> None:
-    """Connect the controls with the functions."""
-    connect(
-        app,
-        TAB,
-        tab,
-        controls=CONTROLS,
-        children=tuple(CARDS),
-        figures=("match", "maps"),
-        sliders=SLIDERS,
-        uploads=True,
-    )
-    for side in "xy":
-        wiring.register_upload(app, TAB, f"{TAB}-{side}-upload", f"{TAB}-{side}-set", MAX_IMAGE_BYTES, tab.take)
+        ]  # fmt: skip
+        shown = [
+            html.H2("Best patch matches"),
+            graph(f"{tab}-match", HEIGHT, "Both images with lines between matched patches"),
+            html.H2("Uncertainty, and the matches of one patch"),
+            graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images"),
+        ]
+        return self.page(controls, shown)

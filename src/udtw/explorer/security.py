@@ -1,7 +1,8 @@
-"""Who may talk to the server: this machine's own browser, by a loopback name, from the page itself.
+"""Access control: only requests from this machine, under a loopback name, and from the page itself are answered.
 
-A page of another site can make the browser send requests to 127.0.0.1 under a name of its own (DNS rebinding), or from
-its own origin; both are refused by their headers. The policy keeps the page from loading anything from elsewhere.
+A page of another site can make the browser send requests to 127.0.0.1 under a host name of its own (DNS rebinding) or
+from its own origin; both are recognised by their headers and refused. The content security policy keeps the page from
+loading anything from elsewhere.
 """
 
 import ipaddress
@@ -14,11 +15,11 @@ from flask import Flask, Response, abort, request
 from udtw.errors import OptionError
 
 MAX_REQUEST = 10 * 2**20
-"""Bytes: an image of the largest size allowed in base64, and some settings."""
+"""Largest request in bytes: an image of the largest allowed size in base64, and the settings."""
 
 
 def check_loopback(host: str) -> str:
-    """The address to bind to, or an error unless it is this machine only."""
+    """The address to bind to, or an error if other machines could reach it."""
     if host == "localhost":
         return "127.0.0.1"
     try:
@@ -48,10 +49,10 @@ def is_loopback_name(netloc: str) -> bool:
 
 
 def protect(server: Flask, script_hashes: Sequence[str]) -> None:
-    """Check every request, and send the policy with every answer."""
+    """Check every request, and send the content security policy with every response."""
     server.config["MAX_CONTENT_LENGTH"] = MAX_REQUEST
     scripts = " ".join(f"'{one.strip(chr(39))}'" for one in script_hashes)
-    # plotly.js and Dash's components set styles in place; images to be downloaded are blobs.
+    # plotly.js and Dash's components set inline styles; images to be downloaded are blobs.
     policy = (
         f"default-src 'self'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -60,10 +61,10 @@ def protect(server: Flask, script_hashes: Sequence[str]) -> None:
     @server.before_request
     def refuse_others() -> None:
         if not is_loopback_name(request.host):
-            abort(403, "This server answers to its loopback address only.")
+            abort(403, "This server only answers under its loopback address.")
         origin: Any = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
-            abort(403, "This server answers its own page only.")
+            abort(403, "This server only answers its own page.")
 
     @server.after_request
     def add_policy(response: Response) -> Response:

@@ -1,4 +1,4 @@
-"""Figures of the third tab: a pose and what it is matched with, the coupling, and σ over time."""
+"""Figures of the third tab: a pose and the poses it is matched with, the coupling, and σ over time."""
 
 from typing import Any
 
@@ -7,37 +7,37 @@ import numpy as np
 from udtw.explorer.figures import (
     COUPLING_TICKS,
     COUPLING_TITLE,
-    MODE_COLOR,
-    X_COLOR,
-    Y_COLOR,
     axis,
     blank_axis,
     colour_bar,
     coupling_trace,
     layout,
     margins,
+    mode_traces,
     note,
-    path_trace,
     typed,
     under,
 )
-from udtw.explorer.skeleton_work import Performed, SkeletonResult
-from udtw.plots.stick_figures import Body, body
+from udtw.explorer.skeleton_alignment import GRAPH, ChosenClip, SkeletonResult
+from udtw.plots.skeleton import Body, body
+from udtw.plots.style import MODE_COLOR, X_COLOR, Y_COLOR
 
 HEIGHT, SIGMA_HEIGHT = 470, 210
 MARGIN, SIGMA_MARGIN = margins(8, 14, 30, 92), margins(52, 14, 10, 46)
 BAR = under(44, HEIGHT, MARGIN)
-GHOSTS = 5
+SHOWN_POSES, LEAST_SHOWN = 5, 0.02
+"""At most so many poses of y are drawn, those that are matched with at least this probability."""
+
 HEAD, JOINT = 20, 6
 WIDTHS = ((0.0, 0.25), (0.27, 0.52), (0.61, 1.0))
 
 
-def match_figure(x: Performed, y: Performed, found: SkeletonResult) -> dict[str, Any]:
-    """The pose of x at a frame, the frames of y that it is matched with (strong ones dark), and the coupling."""
-    bodies = [body(one.clip.frames, "kinect20") for one in (x, y)]
+def match_figure(x: ChosenClip, y: ChosenClip, found: SkeletonResult) -> dict[str, Any]:
+    """The pose of x at a frame, the poses of y that it is matched with (likely ones dark), and the coupling."""
+    bodies = [body(one.clip.frames, GRAPH) for one in (x, y)]
     row = found.coupling[found.frame]
     best = int(row.argmax())
-    strongest = [int(n) for n in np.argsort(-row)[:GHOSTS] if row[n] > 0.02][::-1]
+    strongest = [int(n) for n in np.argsort(-row)[:SHOWN_POSES] if row[n] > LEAST_SHOWN][::-1]
     data = [_pose(bodies[0], found.frame, X_COLOR, 1.0, "", f"x, frame {found.frame}")]
     data += [
         _pose(bodies[1], n, Y_COLOR, float(row[n]), "2", f"y, frame {n}: π* = {row[n]:.3f}")
@@ -53,8 +53,7 @@ def match_figure(x: Performed, y: Performed, found: SkeletonResult) -> dict[str,
             colorbar=colour_bar(COUPLING_TITLE, sum(WIDTHS[2]) / 2, 0.36, BAR, **COUPLING_TICKS),
             **third,
         ),
-        path_trace([found.mode], "#FFFFFF", 4, "", **third),
-        path_trace([found.mode], MODE_COLOR, 2, "most probable path", **third),
+        *mode_traces(found.mode, "most probable path", **third),
     ]  # fmt: skip
     line = {
         "type": "line", "xref": "x3", "yref": "y3", "x0": -0.5, "x1": m - 0.5, "y0": found.frame, "y1": found.frame,
@@ -80,7 +79,7 @@ def match_figure(x: Performed, y: Performed, found: SkeletonResult) -> dict[str,
 
 
 def _pose(shape: Body, frame: int, color: str, opacity: float, end: str, label: str) -> dict[str, Any]:
-    """Bones of one frame as a broken line; missing joints leave gaps."""
+    """The bones of one frame as a line with gaps; missing joints are left out."""
     points = shape.points[frame, 0]
     gap = np.full((1, 2), np.nan)
     bones = np.concatenate([part for edge in shape.graph.edges for part in (points[list(edge)], gap)])
@@ -105,7 +104,7 @@ def _pose_axes(shape: Body, end: str, domain: tuple[float, float]) -> dict[str, 
 
 
 def sigma_figure(found: SkeletonResult) -> dict[str, Any]:
-    """σ of the frames of both clips; lines mark the frames that are looked at."""
+    """σ of the frames of both clips; lines mark the frames that are shown."""
     best = int(found.coupling[found.frame].argmax())
     data, more = [], {}
     shapes = []

@@ -1,119 +1,96 @@
-"""The third tab: two clips of a stick figure, and which frames belong together."""
+"""The third tab: two clips of a stick figure, and which of their frames are matched."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+from matplotlib.figure import Figure
 
-from udtw.explorer import skeleton_figures, snippet, widgets
-from udtw.explorer.checks import MAX_BETA
-from udtw.explorer.pictures import png_file, skeleton_picture
-from udtw.explorer.skeleton_work import (
+from udtw.explorer import scripts
+from udtw.explorer.controls import graph, radio, section, slider
+from udtw.explorer.skeleton_alignment import (
     LOG_GAMMA,
     VARIANCES,
-    Performed,
+    ChosenClip,
+    ClipChoices,
     SkeletonResult,
     SkeletonSettings,
-    Stage,
-    compare,
+    align_clips,
 )
-from udtw.explorer.tab import COST_A_MATCH, SUMS, connect, cost_a_match, options, page, sums
-from udtw.explorer.widgets import BETAS, PERCENT, dropdown, radio, section, slider
-from udtw.explorer.wiring import Said
+from udtw.explorer.skeleton_figures import HEIGHT, SIGMA_HEIGHT, match_figure, sigma_figure
+from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SUMS, Tab, cost_per_match
+from udtw.plots import plot_alignment
 
-TAB = "skeletons"
-CONTROLS = ("gamma", "beta", "band", "variance", "frame")
-CARDS = SUMS | COST_A_MATCH
-SLIDERS = {"gamma": "power", "beta": "plain", "band": "percent", "frame": "share"}
 STEP_MS = 150
 
 
-class SkeletonTab:
-    """What the callbacks of the tab do, as plain functions of the values of the controls."""
+class SkeletonTab(Tab):
+    """Clips of a stick figure, all of them generated."""
+
+    name, file = "skeletons", "skeletons"
+    settings = SkeletonSettings
+    controls: ClassVar[Mapping[str, str | None]] = {
+        "gamma": "power",
+        "beta": "plain",
+        "band": "percent",
+        "variance": None,
+        "frame": "share",
+    }
+    cards = SUMS | COST_PER_MATCH
+    figures = ("match", "sigma")
 
     def __init__(self) -> None:
-        self.stage = Stage()
+        self.choices = ClipChoices()
 
-    def found(self, said: Said) -> tuple[Performed, Performed, SkeletonSettings, SkeletonResult]:
-        settings = SkeletonSettings.of(said)
-        x, y = (self.stage.perform(said[f"{side}-set"], said[f"{side}-item"]) for side in "xy")
-        return x, y, settings, compare(x, y, settings)
+    def align(self, x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> SkeletonResult:
+        return align_clips(x, y, settings)
 
-    def update(self, said: Said) -> dict[str, Any]:
-        """Numbers, figures and the script for what the controls say."""
-        x, y, settings, result = self.found(said)
-        common = sums(result.alignment, result.entropy) | cost_a_match(result.alignment, result.coupling)
-        return common | {
-            "match": skeleton_figures.match_figure(x, y, result),
-            "sigma": skeleton_figures.sigma_figure(result),
-            "code": snippet.preview(snippet.skeleton_snippet(x, y, settings)),
-        }
+    def show(self, x: ChosenClip, y: ChosenClip, settings: SkeletonSettings, result: SkeletonResult) -> dict[str, Any]:
+        return cost_per_match(result.alignment) | {"match": match_figure(x, y, result), "sigma": sigma_figure(result)}
 
-    def script(self, said: Said) -> dict[str, Any]:
-        x, y, settings, _ = self.found(said)
-        return {"content": snippet.skeleton_snippet(x, y, settings), "filename": "skeletons.py"}
+    def code(self, x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> str:
+        return scripts.skeleton_script(x, y, settings)
 
-    def picture(self, said: Said) -> dict[str, Any]:
-        *_, result = self.found(said)
-        return png_file(skeleton_picture(result), "skeletons.png")
+    def draw(self, settings: SkeletonSettings, result: SkeletonResult) -> Figure:
+        return plot_alignment(result.x, result.y, result.alignment, paths=0)
 
-    def items(self, name: Any) -> dict[str, Any]:
-        return options(self.stage.items(name))
-
-
-def layout(tab: SkeletonTab) -> html.Div:
-    first = SkeletonSettings()
-    action = next(iter(tab.stage.sets))
-    items = dict(enumerate(tab.stage.items(action)))
-
-    def side(name: str, title: str, item: int) -> html.Div:
-        return section(
-            title,
-            dropdown(f"{TAB}-{name}-set", "action", tab.stage.sets, action),
-            dropdown(f"{TAB}-{name}-item", "clip", items, item),
-        )
-
-    controls = [
-            side("x", "Clip x", 0),
-            side("y", "Clip y", 1),
+    def layout(self) -> html.Div:
+        tab, first = self.name, SkeletonSettings()
+        action = next(iter(self.choices.sets))
+        controls = [
+            self.side("x", "Clip x", ("action", "clip"), (action, 0)),
+            self.side("y", "Clip y", ("action", "clip"), (action, 1)),
             section(
                 "Time",
-                slider(f"{TAB}-frame", "frame of x (share of the clip)", 0, 100, 0.5, first.frame,
-                       {0: "first", 50: "middle", 100: "last"}),
-                html.Button("Play", id=f"{TAB}-play", className="plain"),
-                dcc.Interval(id=f"{TAB}-clock", interval=STEP_MS, disabled=True),
+                slider(f"{tab}-frame", "frame of x (share of the clip)", (0, 100), 0.5, first.frame, SHARE_MARKS),
+                html.Button("Play", id=f"{tab}-play", className="plain"),
+                dcc.Interval(id=f"{tab}-clock", interval=STEP_MS, disabled=True),
             ),
-            section(
-                "Alignment",
-                slider(f"{TAB}-gamma", "temperature γ", *LOG_GAMMA, 0.05, -1,
-                       {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10"}),
-                slider(f"{TAB}-beta", "weight β of Ω", 0, MAX_BETA, 0.05, first.beta, BETAS),
-                slider(f"{TAB}-band", "band (share of the length)", 0, 100, 1, 100, PERCENT),
-            ),
-            section("Uncertainty", radio(f"{TAB}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
-    ]  # fmt: skip
-    shown = [
-        widgets.graph(f"{TAB}-match", skeleton_figures.HEIGHT, "Two stick figures and the coupling of their clips"),
-        html.H2("Uncertainty of the frames"),
-        widgets.graph(f"{TAB}-sigma", skeleton_figures.SIGMA_HEIGHT, "Uncertainty of both clips over time"),
-    ]
-    return page(TAB, controls, CARDS, shown)
+            section("Alignment", *self.alignment_sliders(LOG_GAMMA, -1, "length")),
+            section("Uncertainty", radio(f"{tab}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
+        ]
+        shown = [
+            graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips"),
+            html.H2("Uncertainty of the frames"),
+            graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time"),
+        ]
+        return self.page(controls, shown)
 
-
-def register(app: Dash, tab: SkeletonTab) -> None:
-    """Connect the controls with the functions."""
-    connect(app, TAB, tab, controls=CONTROLS, children=tuple(CARDS), figures=("match", "sigma"), sliders=SLIDERS)
-    app.clientside_callback(
-        ClientsideFunction("explorer", "play"),
-        Output(f"{TAB}-clock", "disabled"),
-        Output(f"{TAB}-play", "children"),
-        Input(f"{TAB}-play", "n_clicks"),
-        State(f"{TAB}-clock", "disabled"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("explorer", "tick"),
-        Output(f"{TAB}-frame", "value"),
-        Input(f"{TAB}-clock", "n_intervals"),
-        State(f"{TAB}-frame", "value"),
-        prevent_initial_call=True,
-    )
+    def register(self, app: Dash) -> None:
+        super().register(app)
+        tab = self.name
+        app.clientside_callback(
+            ClientsideFunction("explorer", "play"),
+            Output(f"{tab}-clock", "disabled"),
+            Output(f"{tab}-play", "children"),
+            Input(f"{tab}-play", "n_clicks"),
+            State(f"{tab}-clock", "disabled"),
+            prevent_initial_call=True,
+        )
+        app.clientside_callback(
+            ClientsideFunction("explorer", "tick"),
+            Output(f"{tab}-frame", "value"),
+            Input(f"{tab}-clock", "n_intervals"),
+            State(f"{tab}-frame", "value"),
+            prevent_initial_call=True,
+        )

@@ -1,15 +1,19 @@
-"""What all tabs have in common: their numbers, the frame of the page, and how its parts are connected."""
+"""What all tabs have in common: choosing two items, numbers, downloads, the layout of the page, and its callbacks."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+import base64
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from dash import Dash, html
+from matplotlib.figure import Figure
 
 from udtw.align import Alignment
-from udtw.explorer import widgets, wiring
-from udtw.explorer.wiring import Said
-
-CHOICES = ("x-set", "x-item", "y-set", "y-item")
+from udtw.explorer import callbacks, controls, scripts
+from udtw.explorer.control_values import MAX_BETA, ControlValues
+from udtw.explorer.controls import dropdown, section, shown_number, slider
+from udtw.explorer.uploads import UPLOAD
 
 Cards = dict[str, tuple[str, str, str]]
 """Symbol, name and explanation of each number above the figures."""
@@ -17,83 +21,158 @@ Cards = dict[str, tuple[str, str, str]]
 SUMS: Cards = {
     "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
     "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("d² + βΩ", "loss", "what a training minimises"),
-    "entropy": ("H", "entropy (nats)", "how uncertain the path itself is: 0 for one certain path"),
+    "loss": ("d² + βΩ", "loss", "the quantity that training minimises"),
+    "entropy": ("H", "entropy (nats)", "how uncertain the path is: 0 if only one path is possible"),
 }
-COST_A_MATCH: Cards = {"each": ("d² / E[1]", "cost a match", "distance divided by the expected path length")}
+COST_PER_MATCH: Cards = {"each": ("d² / E[1]", "per match", "distance divided by the expected path length")}
+
+BETA_MARKS = {0: "0", 1: "1", 3: "3", 5: "5"}
+BAND_MARKS = {0: "0 %", 50: "50 %", 100: "none"}
+GAMMA_MARKS = {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10", 2: "100"}
+SHARE_MARKS = {0: "first", 50: "middle", 100: "last"}
 
 
-class Tab(Protocol):
-    """What the callbacks of a tab do, as plain functions of the values of the controls."""
+class Tab(ABC):
+    """One tab of the page. Its methods are plain functions of the values of the controls."""
 
-    def update(self, said: Said) -> dict[str, Any]:
-        """Numbers, figures and the script for what the controls say."""
+    name: ClassVar[str]
+    """Prefix of the ids of its components."""
+    file: ClassVar[str]
+    """Name of the downloaded files, without suffix."""
+    settings: ClassVar[Any]
+    """A subclass of `AlignmentSettings` with a class method ``of(values)``."""
+    controls: ClassVar[Mapping[str, str | None]]
+    """The controls; for sliders the function of explorer.js that writes the value beside the label."""
+    cards: ClassVar[Cards]
+    children: ClassVar[Sequence[str]] = ()
+    figures: ClassVar[Sequence[str]]
+    upload_limit: ClassVar[int | None] = None
+    """Largest size of an uploaded file in bytes; None if there are no uploads."""
 
-    def script(self, said: Said) -> dict[str, Any]:
-        """The whole script as a file."""
+    choices: Any
+    """What x and y are chosen from: ``sets``, ``items(name)``, ``pick(name, item, upload)`` and, if there are uploads,
+    ``upload(contents, name)``."""
 
-    def picture(self, said: Said) -> dict[str, Any]:
+    @abstractmethod
+    def layout(self) -> html.Div:
+        """The page of the tab."""
+
+    @abstractmethod
+    def align(self, x: Any, y: Any, settings: Any) -> Any:
+        """The alignment of two chosen items and everything that is shown of it; has an ``alignment``."""
+
+    @abstractmethod
+    def show(self, x: Any, y: Any, settings: Any, result: Any) -> dict[str, Any]:
+        """The values of ``figures`` and of all numbers and ``children`` that are not `SUMS`."""
+
+    @abstractmethod
+    def code(self, x: Any, y: Any, settings: Any) -> str:
+        """A script that computes the same numbers and draws the same picture."""
+
+    @abstractmethod
+    def draw(self, settings: Any, result: Any) -> Figure:
         """The picture that the script draws."""
 
+    def chosen(self, values: ControlValues) -> tuple[Any, Any, Any]:
+        """x, y and the settings."""
+        settings = self.settings.of(values)
+        x, y = (
+            self.choices.pick(values[f"{side}-set"], values[f"{side}-item"], values.get(f"{side}-key")) for side in "xy"
+        )
+        return x, y, settings
+
+    def found(self, values: ControlValues) -> tuple[Any, Any, Any, Any]:
+        """x, y, the settings and the result of `align`."""
+        x, y, settings = self.chosen(values)
+        return x, y, settings, self.align(x, y, settings)
+
+    def update(self, values: ControlValues) -> dict[str, Any]:
+        """Everything that the tab shows."""
+        x, y, settings, result = self.found(values)
+        code = scripts.preview(self.code(x, y, settings))
+        return sums(result.alignment) | self.show(x, y, settings, result) | {"code": code}
+
+    def script(self, values: ControlValues) -> dict[str, Any]:
+        """The whole script as a file for `dcc.Download`."""
+        return {"content": self.code(*self.chosen(values)), "filename": f"{self.file}.py"}
+
+    def picture(self, values: ControlValues) -> dict[str, Any]:
+        """The picture that the script draws as a file for `dcc.Download`."""
+        *_, settings, result = self.found(values)
+        buffer = io.BytesIO()
+        self.draw(settings, result).savefig(buffer, format="png", dpi=scripts.DPI)
+        content = base64.b64encode(buffer.getvalue()).decode()
+        return {"content": content, "filename": f"{self.file}.png", "base64": True, "type": "image/png"}
+
     def items(self, name: Any) -> dict[str, Any]:
-        """What is in a set, to choose from."""
+        """Properties of the dropdown of items of a set: all of them, the first one chosen."""
+        found = [{"value": i, "label": text} for i, text in enumerate(self.choices.items(name))]
+        return {"options": found, "value": 0, "disabled": not found}
+
+    def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
+        """Key and description of an uploaded file, and the set that it belongs to."""
+        return *self.choices.upload(contents, name), UPLOAD
+
+    def register(self, app: Dash) -> None:
+        """Connect the controls with the methods."""
+        tab = self.name
+        values = {one: (f"{tab}-{one}", "value") for one in ("x-set", "x-item", "y-set", "y-item", *self.controls)}
+        if self.upload_limit is not None:
+            values |= {f"{side}-key": (f"{tab}-{side}-upload-key", "data") for side in "xy"}
+        shown = {one: (f"{tab}-{one}", "children") for one in (*self.cards, *self.children, "code")}
+        shown |= {one: (f"{tab}-{one}", "figure") for one in self.figures}
+        callbacks.register_update(app, tab, values, shown, self.update)
+        callbacks.register_download(app, tab, "script", values, self.script)
+        callbacks.register_download(app, tab, "picture", values, self.picture)
+        for side in "xy":
+            callbacks.register_items(app, tab, f"{tab}-{side}-set", f"{tab}-{side}-item", self.items)
+            if self.upload_limit is not None:
+                upload, target = f"{tab}-{side}-upload", f"{tab}-{side}-set"
+                callbacks.register_upload(app, tab, upload, target, self.upload_limit, self.take)
+        for one, kind in self.controls.items():
+            if kind is not None:
+                callbacks.register_shown(app, f"{tab}-{one}", kind)
+
+    def side(self, side: str, title: str, labels: tuple[str, str], chosen: tuple[str, int], *more: Any) -> html.Div:
+        """Dropdowns to choose x or y; ``labels`` and ``chosen`` are those of the set and of the item."""
+        items = dict(enumerate(self.choices.items(chosen[0])))
+        return section(
+            title,
+            dropdown(f"{self.name}-{side}-set", labels[0], self.choices.sets, chosen[0]),
+            dropdown(f"{self.name}-{side}-item", labels[1], items, chosen[1]),
+            *more,
+        )
+
+    def alignment_sliders(self, log_gamma: tuple[float, float], value: float, of: str) -> list[html.Div]:
+        """Sliders of γ, from ``value`` as a power of ten, of β, and of the band as a share ``of`` something."""
+        marks = {at: text for at, text in GAMMA_MARKS.items() if log_gamma[0] <= at <= log_gamma[1]}
+        return [
+            slider(f"{self.name}-gamma", "temperature γ", log_gamma, 0.05, value, marks),
+            slider(f"{self.name}-beta", "weight β of Ω", (0, MAX_BETA), 0.05, self.settings().beta, BETA_MARKS),
+            slider(f"{self.name}-band", f"band (share of the {of})", (0, 100), 1, 100, BAND_MARKS),
+        ]
+
+    def page(self, left: Sequence[Any], shown: Sequence[Any], *, visible: bool = False) -> html.Div:
+        """Controls on the left; on the right the message, numbers, what is ``shown``, and downloads."""
+        cards = [controls.card(f"{self.name}-{key}", *words) for key, words in self.cards.items()]
+        right = [
+            controls.message(self.name),
+            html.Div(cards, className="cards"),
+            *shown,
+            controls.downloads(self.name),
+            *callbacks.stores(self.name),
+        ]
+        parts = [html.Div(list(left), className="controls"), html.Div(right, className="shown")]
+        style = {} if visible else {"display": "none"}
+        return html.Div(parts, id=f"{self.name}-page", className="page", style=style)
 
 
-def sums(alignment: Alignment, entropy: float) -> dict[str, str]:
-    """The numbers of `SUMS`."""
-    found = {name: widgets.number(float(getattr(alignment, name))) for name in ("distance", "regularizer", "loss")}
-    return found | {"entropy": widgets.number(entropy)}
+def sums(alignment: Alignment) -> dict[str, str]:
+    """The numbers of `SUMS` as text."""
+    found = {name: shown_number(float(getattr(alignment, name))) for name in ("distance", "regularizer", "loss")}
+    return found | {"entropy": shown_number(max(float(alignment.paths.entropy), 0.0))}
 
 
-def cost_a_match(alignment: Alignment, coupling: Any) -> dict[str, str]:
-    """The number of `COST_A_MATCH`."""
-    return {"each": widgets.number(float(alignment.distance) / float(coupling.sum()))}
-
-
-def options(texts: Iterable[str]) -> dict[str, Any]:
-    """A dropdown of ``texts``, numbered, with the first one chosen."""
-    found = [{"value": i, "label": text} for i, text in enumerate(texts)]
-    return {"options": found, "value": 0, "disabled": not found}
-
-
-def page(name: str, controls: Sequence[Any], cards: Cards, shown: Sequence[Any], *, visible: bool = False) -> html.Div:
-    """Controls on the left; messages, cards, ``shown`` and downloads on the right."""
-    right = [
-        widgets.message(name),
-        html.Div([widgets.card(f"{name}-{key}", *words) for key, words in cards.items()], className="cards"),
-        *shown,
-        widgets.downloads(name),
-        *wiring.stores(name),
-    ]
-    parts = [html.Div(list(controls), className="controls"), html.Div(right, className="shown")]
-    return html.Div(parts, id=f"{name}-page", className="page", style={} if visible else {"display": "none"})
-
-
-def connect(
-    app: Dash,
-    name: str,
-    tab: Tab,
-    *,
-    controls: Sequence[str],
-    children: Sequence[str],
-    figures: Sequence[str],
-    sliders: Mapping[str, str],
-    uploads: bool = False,
-) -> None:
-    """Connect the controls of tab ``name`` with the functions of ``tab``.
-
-    ``children`` and ``figures`` are what `Tab.update` fills; ``sliders`` says how the value of each is written beside
-    it. With ``uploads`` the values of the controls hold the keys of uploaded files.
-    """
-    said = {one: (f"{name}-{one}", "value") for one in (*CHOICES, *controls)}
-    if uploads:
-        said |= {f"{side}-key": (f"{name}-{side}-upload-key", "data") for side in "xy"}
-    shown = {one: (f"{name}-{one}", "children") for one in (*children, "code")}
-    shown |= {one: (f"{name}-{one}", "figure") for one in figures}
-    wiring.register_update(app, name, said, shown, tab.update)
-    wiring.register_download(app, name, "script", said, tab.script)
-    wiring.register_download(app, name, "picture", said, tab.picture)
-    for side in "xy":
-        wiring.register_items(app, name, f"{name}-{side}-set", f"{name}-{side}-item", tab.items)
-    for one, kind in sliders.items():
-        wiring.register_shown(app, f"{name}-{one}", kind)
+def cost_per_match(alignment: Alignment) -> dict[str, str]:
+    """The number of `COST_PER_MATCH` as text."""
+    return {"each": shown_number(float(alignment.distance) / float(alignment.coupling.sum()))}

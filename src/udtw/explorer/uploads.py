@@ -1,6 +1,6 @@
-"""Files that the browser sends: limits first, then content, and a short shelf where what was read stays.
+"""Files that the browser sends: size limits are checked first, then the content; a small cache keeps what was read.
 
-Nothing is written to disk, and a file's name is only ever shown.
+Nothing is written to disk, and the name of a file is only displayed.
 """
 
 import base64
@@ -14,9 +14,13 @@ import numpy as np
 
 from udtw.data.columns import numbered_rows, one_width
 from udtw.errors import DataError, SizeError
+from udtw.images.datasets.safe_images import decode
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+UPLOAD = "upload"
+"""Name of the set of uploads."""
 
 MAX_CSV_BYTES = 2 * 2**20
 MAX_IMAGE_BYTES = 6 * 2**20
@@ -24,14 +28,14 @@ MIN_STEPS, MAX_STEPS, MAX_FEATURES = 3, 2048, 16
 MAX_LINE = 2**18
 MAX_PIXELS = 24_000_000
 MAX_NAME = 60
-SHELF = 32
-"""Uploads of one kind that are kept; the oldest makes room."""
+CACHED = 32
+"""How many uploads of one kind are kept; the oldest is dropped first."""
 
 Kept = TypeVar("Kept")
 
 
 def file_name(name: Any) -> str:
-    """A name to show: no folders, no control characters, not too long."""
+    """A name that is safe to display: no folders, no control characters, not too long."""
     text = name if isinstance(name, str) else "file"
     text = "".join(letter for letter in text.replace("\\", "/").rpartition("/")[2] if letter.isprintable()).strip()
     return (text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…") or "file"
@@ -43,37 +47,37 @@ def decode_contents(contents: Any, name: str, limit: int) -> bytes:
         raise DataError(f"{name} did not arrive as a file. Choose it again.")
     encoded = contents.partition(";base64,")[2]
     if len(encoded) * 3 // 4 > limit + 3:
-        raise SizeError(f"{name} has about {len(encoded) * 3 // 4:,} bytes; at most {limit:,} are read.")
+        raise SizeError(f"{name} has about {len(encoded) * 3 // 4:,} bytes; at most {limit:,} are accepted.")
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DataError(f"{name} arrived damaged ({error}). Choose it again.") from error
+        raise DataError(f"{name} was damaged in transfer ({error}). Choose it again.") from error
 
 
 def read_csv(content: bytes, name: str) -> np.ndarray:
-    """A series (T, d): a row a time step, a column a feature; a single row is a series of its own."""
+    """A series (T, d) from one row per time step and one column per feature; a single row is read as one feature."""
     if len(content) > MAX_CSV_BYTES:
-        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_CSV_BYTES:,} are read.")
+        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_CSV_BYTES:,} are accepted.")
     if not content.strip():
         raise DataError(f"{name} is empty.")
     if b"\0" in content:
-        raise DataError(f"{name} is not a text file. Save the series as CSV, a row a time step.")
+        raise DataError(f"{name} is not a text file. Save the series as CSV, one row per time step.")
     try:
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
         ) from error
-    # Before any number is read: what is refused should cost nothing.
+    # Checked before any number is parsed, so that a file which is refused costs little.
     if sum(bool(line.strip()) for line in lines) > MAX_STEPS + 1:
-        raise SizeError(f"{name} has more than {MAX_STEPS} rows. Thin it out, or cut a stretch out of it.")
+        raise SizeError(f"{name} has more than {MAX_STEPS} rows. Downsample it, or select a part of it.")
     if max(map(len, lines)) > MAX_LINE:
-        raise SizeError(f"{name} has a line of more than {MAX_LINE:,} letters.")
+        raise SizeError(f"{name} has a line of more than {MAX_LINE:,} characters.")
     return check_series(one_width(numbered_rows(lines, name), name), name)
 
 
 def check_series(series: np.ndarray, name: str) -> np.ndarray:
-    """(T, d) float64, finite and within the limits of a page; a single row of several values is turned."""
+    """The series (T, d) as finite float64 within the limits of the page; a single row of values is transposed."""
     if len(series) == 1 and series.shape[1] > 1:
         series = series.T
     steps, features = series.shape
@@ -84,30 +88,29 @@ def check_series(series: np.ndarray, name: str) -> np.ndarray:
     if features > MAX_FEATURES:
         raise SizeError(f"{name} has {features} columns; at most {MAX_FEATURES} features are shown.")
     if not np.isfinite(series).all():
-        raise DataError(f"{name} has missing values. Choose a series without.")
+        raise DataError(f"{name} has missing values. Choose a series without any.")
     if np.abs(series).max() > 1e100:
-        raise DataError(f"{name} holds values beyond 1e100, whose squares cannot be summed.")
+        raise DataError(f"{name} has values beyond 1e100, whose squares overflow when they are summed.")
     return np.ascontiguousarray(series, dtype=np.float64)
 
 
 def read_image(content: bytes, name: str) -> "Image":
-    """A PNG or JPEG image and its like, by the safe reader of the data sets."""
-    from udtw.images.datasets.safe_images import decode
-
+    """An image in PNG, JPEG or a similar format, decoded with the size checks of the data sets."""
     if len(content) > MAX_IMAGE_BYTES:
-        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_IMAGE_BYTES:,} are read.")
+        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_IMAGE_BYTES:,} are accepted.")
     return decode(content, name, MAX_PIXELS)
 
 
-class Shelf(Generic[Kept]):
-    """What was uploaded, by keys that the server itself made: a hash of the content."""
+class UploadCache(Generic[Kept]):
+    """The most recent uploads by key, a hash of name and content made by the server."""
 
-    def __init__(self, kept: int = SHELF) -> None:
+    def __init__(self, kept: int = CACHED) -> None:
         self._kept = kept
         self._items: OrderedDict[str, tuple[str, Kept]] = OrderedDict()
         self._lock = threading.Lock()  # requests run in threads
 
     def put(self, name: str, content: bytes, item: Kept) -> str:
+        """The key under which the item is stored."""
         key = hashlib.sha256(name.encode() + b"\0" + content).hexdigest()[:24]
         with self._lock:
             self._items[key] = (name, item)
@@ -117,9 +120,9 @@ class Shelf(Generic[Kept]):
         return key
 
     def get(self, key: Any) -> tuple[str, Kept]:
-        """Name and item."""
+        """Name and item of an upload."""
         with self._lock:
             if not isinstance(key, str) or key not in self._items:
-                raise DataError("The uploaded file is no longer here. Upload it again.")
+                raise DataError("The uploaded file is no longer stored. Upload it again.")
             self._items.move_to_end(key)
             return self._items[key]

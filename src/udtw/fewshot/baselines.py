@@ -25,7 +25,7 @@ class MatchingComparator(Comparator):
 
 
 class TAPComparator(Comparator):
-    """Temporal Alignment Prediction: a network guesses the alignment at once, without dynamic programming.
+    """Temporal Alignment Prediction: a network predicts the alignment, without dynamic programming.
 
     ``D_ij = ‖x_i − y_j‖``, ``P_ij = |i/N − j/M|``, ``f = conv(5×5, 2→64)-ReLU-conv(5×5, 64→64)-ReLU-conv(3×3, 64→1)``
     of both, ``A = softmax_j(−(f + D))``, ``T = A / ΣA``, ``d(x, y) = Σ T_ij D_ij``; the distance is
@@ -54,7 +54,7 @@ class TAPComparator(Comparator):
         return Comparison(distance, torch.zeros_like(distance))
 
     def _one_way(self, base: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
-        """``Σ T_ij D_ij`` (B,), from D (B, N, M) and which of the tokens are no padding."""
+        """``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are no padding."""
         positions = [torch.arange(1, m.shape[1] + 1, device=m.device) / m.sum(1)[:, None] for m in (in_x, in_y)]
         apart = (positions[0][:, :, None] - positions[1][:, None, :]).abs().to(base.dtype)
         valid = in_x[:, :, None] & in_y[:, None, :]

@@ -1,4 +1,4 @@
-"""A dictionary of sequences, learned without labels: samples are compared by which atoms they resemble."""
+"""A dictionary of sequences, learned without labels: samples are compared by the atoms that they resemble."""
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,17 @@ class Dictionary(nn.Module):
         K'.
     temperature : float
         γ'.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.fewshot import Dictionary
+    >>> dictionary = Dictionary(n_atoms=4, steps=5, dim=3, n_nearest=2)
+    >>> codes = dictionary.codes(torch.tensor([[0.1, 0.1, 0.9, 2.0]]))  # distances to the atoms
+    >>> codes
+    tensor([[0.5000, 0.5000, 0.0000, 0.0000]])
+    >>> dictionary.reconstruct(codes).features.shape
+    torch.Size([1, 5, 3])
     """
 
     def __init__(self, n_atoms: int, steps: int, dim: int, n_nearest: int = 8, temperature: float = 0.7) -> None:
@@ -33,7 +44,7 @@ class Dictionary(nn.Module):
         self.atoms = nn.Parameter(torch.zeros(n_atoms, steps, dim))
 
     def start_from(self, tokens: Tokens) -> None:
-        """Begin with given sequences (at least K) as atoms, resampled to τ' steps."""
+        """Set the atoms to the first K of the given sequences, resampled to τ' steps."""
         count, steps, _ = self.atoms.shape
         if len(tokens) < count:
             raise OptionError(
@@ -43,7 +54,7 @@ class Dictionary(nn.Module):
             self.atoms.copy_(tokens[:count].resampled(steps))
 
     def tokens(self) -> Tokens:
-        """The atoms as sequences."""
+        """The atoms as `Tokens`."""
         count, steps, _ = self.atoms.shape
         return Tokens(self.atoms, torch.full((count,), steps, device=self.atoms.device))
 
@@ -61,5 +72,5 @@ class Dictionary(nn.Module):
 
 
 def histogram_intersection(x: Tensor, y: Tensor) -> Tensor:
-    """``Σ_k min(x_k, y_k)`` (Q, S) of codes (Q, K) and (S, K): one for equal codes, zero for disjoint ones."""
+    """``Σ_k min(x_k, y_k)`` (Q, S) of codes (Q, K) and (S, K): 1 for equal codes, 0 for disjoint ones."""
     return torch.minimum(x[:, None], y[None]).sum(2)

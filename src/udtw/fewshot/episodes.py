@@ -13,6 +13,14 @@ class Episode:
     """Positions of samples in the data set: ``support`` (n_way, n_shot), ``query`` (n_way, n_query).
 
     ``classes`` (n_way,) are the data set's labels; within the episode, the row is the label.
+
+    >>> import numpy as np
+    >>> from udtw.fewshot import EpisodeSampler
+    >>> episode = EpisodeSampler(np.repeat([0, 1, 2], 5), n_way=2, n_shot=1, n_query=2).episode(0)
+    >>> episode.support.shape, episode.query.shape
+    ((2, 1), (2, 2))
+    >>> episode.query_labels
+    array([0, 0, 1, 1])
     """
 
     classes: np.ndarray
@@ -31,15 +39,27 @@ class Episode:
 
 
 class EpisodeSampler:
-    """Episode number i is a function of ``seed`` and i alone: the same in any order, process or resumed run.
+    """Draws episodes: number i depends on ``seed`` and i alone, so it is the same in any order, process or resumed run.
 
     Parameters
     ----------
     labels : (n,) integers
         Classes of the samples. Episodes name samples by their position here.
     n_way, n_shot, n_query : int
-        Classes, supports a class and queries a class. Supports and queries never share a sample.
+        Classes, supports per class and queries per class. Supports and queries never share a sample.
     seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.fewshot import EpisodeSampler
+    >>> labels = np.repeat([0, 1, 2, 3], 10)
+    >>> sampler = EpisodeSampler(labels, n_way=3, n_shot=1, n_query=5, seed=0)
+    >>> episode = sampler.episode(7)
+    >>> bool((labels[episode.support[:, 0]] == episode.classes).all())
+    True
+    >>> bool((sampler.episode(7).query == episode.query).all())
+    True
     """
 
     def __init__(
@@ -62,6 +82,7 @@ class EpisodeSampler:
             raise DataError(f"n_way={n_way} classes were asked for; the data has {len(self._members)}.")
 
     def episode(self, number: int) -> Episode:
+        """Episode ``number``."""
         generator = np.random.default_rng((self.seed, number))
         classes = generator.choice(np.array(sorted(self._members)), self.n_way, replace=False)
         drawn = [generator.choice(self._members[int(c)], self.n_shot + self.n_query, replace=False) for c in classes]
@@ -69,6 +90,7 @@ class EpisodeSampler:
         return Episode(classes, samples[:, : self.n_shot], samples[:, self.n_shot :])
 
     def __iter__(self) -> Iterator[Episode]:
+        """All episodes, without end."""
         number = 0
         while True:
             yield self.episode(number)
@@ -76,7 +98,7 @@ class EpisodeSampler:
 
 
 def queries_for(labels: Sequence[int] | np.ndarray, n_shot: int, at_most: int = 10) -> int:
-    """Queries a class that the smallest class allows beside its supports: at most ``at_most``, at least one."""
+    """Queries per class that the smallest class allows beside its supports: at most ``at_most``, at least one."""
     if not len(labels):
         raise DataError("There are no samples to draw episodes from.")
     smallest = int(np.unique(np.asarray(labels), return_counts=True)[1].min())

@@ -1,28 +1,61 @@
-"""Accuracy of a trained model over many episodes.
+"""Accuracy of a trained model over many episodes, with its 95 % confidence interval.
 
 The distances between all samples are computed once; an episode then only reads its rows and columns. So ten thousand
 episodes cost hardly more than one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.fewshot.accuracy import Accuracy, accuracy_of
+from udtw.errors import ShapeError
 from udtw.fewshot.dictionary import Dictionary, histogram_intersection
 from udtw.fewshot.episodes import Episode, EpisodeSampler
 from udtw.fewshot.model import FewShotModel, predict
-from udtw.fewshot.source import Source, moved
+from udtw.fewshot.tasks import Source, codes_of, moved
 from udtw.fewshot.tokens import Tokens, concatenate
-from udtw.fewshot.unsupervised import codes_of
 from udtw.memory import refuse_if_too_large
 
 BATCH = 64
 """Samples that are encoded, and codes that are compared, at once."""
 ENCODED_BYTES = 2**30
-"""Tokens of a set that are kept in memory during an evaluation."""
+"""A larger set of tokens is not kept in memory during an evaluation."""
+NORMAL_975 = 1.959964
+"""97.5 % quantile of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """``mean ± half_width`` over ``n_episodes``; the interval is ``1.96·std/√n``, as the field reports it.
+
+    >>> from udtw.fewshot import Accuracy
+    >>> print(Accuracy(mean=0.72, half_width=0.013, n_episodes=1000))
+    72.0 ± 1.3 %
+    """
+
+    mean: float
+    half_width: float
+    n_episodes: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} ± {100 * self.half_width:.1f} %"
+
+
+def accuracy_of(per_episode: Sequence[float] | np.ndarray) -> Accuracy:
+    """Mean and 95 % interval of the accuracies (n,) of single episodes, each in [0, 1].
+
+    >>> from udtw.fewshot import accuracy_of
+    >>> print(accuracy_of([0.8, 0.6, 1.0, 0.8]))
+    80.0 ± 16.0 %
+    """
+    values = np.asarray(per_episode, dtype=float)
+    if values.ndim != 1 or values.size == 0:
+        raise ShapeError(f"One accuracy per episode is needed, shape (n,) with n ≥ 1; got {values.shape}.")
+    spread = float(values.std(ddof=1)) if values.size > 1 else float("nan")
+    return Accuracy(float(values.mean()), NORMAL_975 * spread / values.size**0.5, values.size)
 
 
 @torch.no_grad()
@@ -46,7 +79,7 @@ def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None =
 
 @torch.no_grad()
 def support_scores(model: FewShotModel, queries: Tokens, supports: Tokens) -> np.ndarray:
-    """(Q, S): score of every query against every support; lower is closer."""
+    """(Q, S): the score of every query against every support; lower is closer."""
     return model.objective.scores(model.comparator.in_chunks(queries, supports)).cpu().numpy()
 
 
@@ -62,7 +95,7 @@ def code_scores(model: FewShotModel, dictionary: Dictionary, queries: Tokens, su
 
 
 def episode_accuracy(episode: Episode, scores: np.ndarray) -> float:
-    """Share of queries whose nearest support has their class; ``scores`` (n, n) of every sample with every sample."""
+    """Share of queries whose nearest support has their class; ``scores`` (n, n) are those of all samples."""
     among = scores[np.ix_(episode.query.ravel(), episode.support.ravel())]
     return float((predict(among, episode.support_labels) == episode.query_labels).mean())
 
@@ -73,7 +106,7 @@ def evaluate(sampler: EpisodeSampler, n_episodes: int, accuracy: Callable[[Episo
 
 
 def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
-    """Accuracy by the nearest support."""
+    """Accuracy by the nearest support, from ``scores`` (n, n) of all samples."""
     return evaluate(sampler, n_episodes, lambda episode: episode_accuracy(episode, scores))
 
 
@@ -81,8 +114,8 @@ def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int
 def evaluate_episodes(model: FewShotModel, source: Source, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
     """Accuracy by the nearest support or prototype, as the model matches.
 
-    For sets whose comparisons of all samples with all would be too many, and for prototypes, which every episode makes
-    anew. Samples are encoded once if their tokens fit into `ENCODED_BYTES`, else episode by episode.
+    For sets with too many pairs of samples to compare them all, and for prototypes, which differ between episodes.
+    Samples are encoded once if their tokens fit into `ENCODED_BYTES`, else episode by episode.
     """
     device = next(model.parameters()).device
     model.eval()

@@ -11,36 +11,93 @@ from torch import Tensor, nn
 from udtw.errors import OptionError
 from udtw.fewshot.baselines import MatchingComparator, PrototypeComparator, TAPComparator
 from udtw.fewshot.comparators import AlignmentComparator, Comparator, Comparison, EuclideanComparator
-from udtw.fewshot.objectives import make_objective
 from udtw.fewshot.tokens import Tokens, prototypes
+from udtw.metrics import METRICS
 from udtw.nn import SigmaNet
 
-METRICS = ("euclidean", "soft_dtw", "soft_dtw_divergence", "udtw", "protonet", "matchnet", "tap")
+BASELINES: dict[str, Callable[[], Comparator]] = {
+    "euclidean": EuclideanComparator,
+    "protonet": PrototypeComparator,
+    "matchnet": MatchingComparator,
+    "tap": TAPComparator,
+}
+"""Comparators that align nothing. Every other name is an elastic metric of `udtw.metrics`."""
 MATCHING = ("support", "prototype")
+OBJECTIVES = ("similarity", "cross_entropy")
+
+
+def comparator_names() -> tuple[str, ...]:
+    """The names that `make_comparator` knows: elastic metrics and `BASELINES`."""
+    return *(name for name, metric in METRICS.items() if metric.elastic), *BASELINES
 
 
 def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length") -> Comparator:
-    """The comparator of that name, one of `METRICS`."""
-    if metric not in METRICS:
-        raise OptionError(f"metric must be one of {METRICS}; got {metric!r}.")
-    others: dict[str, Callable[[], Comparator]] = {
-        "euclidean": EuclideanComparator,
-        "protonet": PrototypeComparator,
-        "matchnet": MatchingComparator,
-        "tap": TAPComparator,
-    }
-    return others[metric]() if metric in others else AlignmentComparator(metric, gamma, normalize)
+    """The comparator of that name, one of `comparator_names`."""
+    if metric in BASELINES:
+        return BASELINES[metric]()
+    if metric not in comparator_names():
+        raise OptionError(f"metric must be one of {comparator_names()}; got {metric!r}.")
+    return AlignmentComparator(metric, gamma, normalize)
+
+
+class SimilarityObjective(nn.Module):
+    """The paper's ``mean over pairs of (d² − δ)² + βΩ``: δ = 0 for the same class, 1 otherwise.
+
+    The comparator divides d² by the length, so that one scale of features reaches both targets at every length. A query
+    gets the class of the support with the least d².
+    """
+
+    def __init__(self, beta: float = 1.0) -> None:
+        super().__init__()
+        self.beta = beta
+
+    def forward(self, comparison: Comparison, query_labels: Tensor, support_labels: Tensor) -> Tensor:
+        target = (query_labels[:, None] != support_labels[None, :]).to(comparison.distance.dtype)
+        return ((comparison.distance - target).square() + self.beta * comparison.regularizer).mean()
+
+    def scores(self, comparison: Comparison) -> Tensor:
+        """(Q, S), lower is closer."""
+        return comparison.distance
+
+
+class CrossEntropyObjective(nn.Module):
+    """``−log softmax over supports of −s·(d² + βΩ)``, with a learned scale s > 0.
+
+    With several supports per class, the class's score is the soft minimum over them. Distances of unit tokens differ by
+    tenths: s = 1 would leave the probabilities flat, and it is learned too slowly to correct that.
+    """
+
+    def __init__(self, beta: float = 1.0, scale: float = 10.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.log_scale = nn.Parameter(torch.tensor(float(scale)).log())
+
+    def forward(self, comparison: Comparison, query_labels: Tensor, support_labels: Tensor) -> Tensor:
+        log_odds = (-self.log_scale.exp() * self.scores(comparison)).log_softmax(1)
+        same = query_labels[:, None] == support_labels[None, :]
+        return -log_odds.masked_fill(~same, -torch.inf).logsumexp(1).mean()
+
+    def scores(self, comparison: Comparison) -> Tensor:
+        """(Q, S), lower is closer."""
+        return comparison.loss(self.beta)
+
+
+def make_objective(name: str, beta: float) -> SimilarityObjective | CrossEntropyObjective:
+    """The objective of that name, one of `OBJECTIVES`."""
+    if name not in OBJECTIVES:
+        raise OptionError(f"objective must be one of {OBJECTIVES}; got {name!r}.")
+    return SimilarityObjective(beta) if name == "similarity" else CrossEntropyObjective(beta)
 
 
 class FewShotModel(nn.Module):
-    """Samples in, distances between queries and supports out.
+    """Maps samples to distances between queries and supports.
 
     Parameters
     ----------
     encoder : module
-        ``encoder(batch)`` gives `Tokens`; it has an attribute ``dim``, the features of a token.
+        ``encoder(batch)`` returns `Tokens`; its attribute ``dim`` is the number of features per token.
     metric : str
-        One of `METRICS`. With "udtw" a SigmaNet gives every token its variance.
+        One of `comparator_names`. With "udtw" a SigmaNet gives every token its variance.
     objective : "similarity" or "cross_entropy"
     gamma, beta, normalize
         Temperature, weight of Ω, and what distances are divided by; see `AlignmentComparator`.
@@ -49,13 +106,29 @@ class FewShotModel(nn.Module):
     sigma_hidden : int, optional
         Width of the SigmaNet's hidden layer; 0: none, as for image tokens.
     sigma_gain : float
-        What tokens are multiplied by on their way into the SigmaNet. Features of tokens of unit length are small, so
-        that without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
+        Factor of the tokens at the input of the SigmaNet. Features of tokens of unit length are small, so that
+        without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
     matching : "support" or "prototype"
-        Compare with every support, or with one mean sequence a class.
+        Compare with every support, or with one mean sequence per class.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.fewshot import FewShotModel, Tokens
+    >>> class Encoder(torch.nn.Linear):
+    ...     dim = 4
+    ...     def forward(self, batch):
+    ...         return Tokens(super().forward(batch), torch.full((len(batch),), batch.shape[1]))
+    >>> _ = torch.manual_seed(0)
+    >>> model = FewShotModel(Encoder(3, 4), "udtw", "cross_entropy", beta=0.1)
+    >>> tokens = model.encode(torch.randn(6, 10, 3))  # 2 supports, then 4 queries
+    >>> model.compare(tokens[2:], tokens[:2], torch.tensor([0, 1]))[0].distance.shape
+    torch.Size([4, 2])
+    >>> loss = model(torch.randn(6, 10, 3), torch.tensor([0, 1]), torch.tensor([0, 0, 1, 1]))
+    >>> loss.backward()
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
         sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support",
@@ -70,10 +143,13 @@ class FewShotModel(nn.Module):
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
         self.comparator = make_comparator(metric, gamma, normalize)
-        self.objective = make_objective(objective, beta if metric == "udtw" else 0.0)
-        start = 1.0 if low < 1 < high else None
-        dim: Any = encoder.dim
-        self.sigma = SigmaNet(dim, sigma_hidden, a=high - low, b=low, start=start) if metric == "udtw" else None
+        uncertain = metric not in BASELINES and METRICS[metric].uncertain
+        self.objective = make_objective(objective, beta if uncertain else 0.0)
+        self.sigma: SigmaNet | None = None
+        if uncertain:
+            dim: Any = encoder.dim
+            sigma_init = 1.0 if low < 1 < high else None
+            self.sigma = SigmaNet(dim, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
 
     def encode(self, batch: Any) -> Tokens:
         """Tokens of a batch of samples, with variances if the metric reads them."""
@@ -81,6 +157,7 @@ class FewShotModel(nn.Module):
         return self.with_variance(tokens)
 
     def with_variance(self, tokens: Tokens) -> Tokens:
+        """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet."""
         if self.sigma is None:
             return tokens
         variance = self.sigma(tokens.features * self.sigma_gain, tokens.lengths)
@@ -95,7 +172,7 @@ class FewShotModel(nn.Module):
         return compared(queries, supports), support_labels
 
     def forward(self, batch: Any, support_labels: Tensor, query_labels: Tensor) -> Tensor:
-        """The episode's loss. ``batch`` holds the supports first, then the queries."""
+        """The loss of an episode; ``batch`` holds the supports first, then the queries."""
         tokens = self.encode(batch)
         supports, queries = tokens[: len(support_labels)], tokens[len(support_labels) :]
         comparison, columns = self.compare(queries, supports, support_labels)
@@ -103,5 +180,5 @@ class FewShotModel(nn.Module):
 
 
 def predict(scores: np.ndarray, support_labels: np.ndarray) -> np.ndarray:
-    """(Q,) label of the nearest support, from ``scores`` (Q, S), lower is closer."""
+    """(Q,) labels of the nearest supports, from ``scores`` (Q, S); lower is closer."""
     return np.asarray(support_labels)[np.asarray(scores).argmin(1)]

@@ -1,24 +1,25 @@
-"""The settings that every few-shot recogniser has, and what is made of them."""
+"""The settings of few-shot recognisers, as JSON can hold them."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self, get_type_hints
 
 from torch import nn
 
 from udtw.errors import OptionError
 from udtw.fewshot.episodes import EpisodeSampler
-from udtw.fewshot.model import MATCHING, METRICS, FewShotModel
-from udtw.fewshot.objectives import OBJECTIVES
-from udtw.fewshot.settings import Settings
-from udtw.fewshot.source import Source
-from udtw.fewshot.supervised import EpisodicTask
+from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
+from udtw.fewshot.tasks import EpisodicTask, Source
 
 MODES = ("supervised", "unsupervised")
 
 
 @dataclass(frozen=True)
-class FewShotRecipe(Settings):
-    """What is trained and how; see the classes in brackets for what a setting means."""
+class FewShotRecipe:
+    """What is trained and how: the settings that every few-shot recogniser has.
+
+    The classes in brackets explain the settings below them.
+    """
 
     metric: str = "udtw"
     mode: str = "supervised"
@@ -43,10 +44,42 @@ class FewShotRecipe(Settings):
     episodes_per_step: int = 1
 
     def __post_init__(self) -> None:
-        for name, choices in (("metric", METRICS), ("mode", MODES), ("objective", OBJECTIVES), ("matching", MATCHING)):
+        for name, choices in (
+            ("metric", comparator_names()),
+            ("mode", MODES),
+            ("objective", OBJECTIVES),
+            ("matching", MATCHING),
+        ):
             self.check_choice(name, choices)
         if self.n_steps < 0:
             raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
+
+    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        """Raise unless setting ``name`` is one of ``choices``."""
+        if getattr(self, name) not in choices:
+            raise OptionError(f"{name} must be one of {choices}; got {getattr(self, name)!r}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`. Missing settings have their defaults; unknown ones are refused."""
+        if not isinstance(settings, Mapping):
+            raise OptionError(f"Settings must be a dictionary; got {settings!r:.60}.")
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(settings) - known)
+        if unknown:
+            raise OptionError(f"A recipe has no setting {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
+        types = get_type_hints(cls)
+        for name, value in settings.items():
+            allowed = types[name] | int if types[name] is float else types[name]
+            if not isinstance(value, allowed) or (isinstance(value, bool) and types[name] is not bool):
+                raise OptionError(
+                    f"{name} must be of type {getattr(types[name], '__name__', types[name])}; got {value!r}."
+                )
+        return cls(**settings)
 
     def model(self, encoder: nn.Module) -> FewShotModel:
         """The model around an encoder."""
@@ -57,9 +90,9 @@ class FewShotRecipe(Settings):
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:
-        """Training with labels."""
+        """Training with labels on the samples of ``source``."""
         return EpisodicTask(
             model, source, EpisodeSampler(source.labels, self.n_way, self.n_shot, self.n_query, self.seed),
-            n_steps=self.n_steps, learning_rate=self.learning_rate, weight_decay=self.weight_decay,
+            learning_rate=self.learning_rate, weight_decay=self.weight_decay,
             episodes_per_step=self.episodes_per_step, fabric=fabric,
         )  # fmt: skip

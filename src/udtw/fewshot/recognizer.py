@@ -1,24 +1,25 @@
-"""What recognisers of actions and of images share: a model of a recipe that is trained, saved and loaded."""
+"""The common base of recognisers of actions and of images: a model of a recipe that is trained, saved and loaded."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from udtw.checkpoint import Checkpoint, Saved, check_shapes, load_modules
 from udtw.errors import FileFormatError
-from udtw.fewshot import checkpoint, loop
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
+from udtw.training import Task, Training
 
 
 class Recognizer(ABC):
     """A ``model`` of a ``recipe`` and the ``losses`` of its training."""
 
     what: ClassVar[str]
-    """What it is, for messages: "an action recogniser"."""
+    """Its name in messages: "an action recogniser"."""
     recipe: FewShotRecipe
     model: FewShotModel
 
@@ -28,57 +29,52 @@ class Recognizer(ABC):
         """A checksum of the training samples: a checkpoint is not continued on others."""
 
     def fit(
-        self,
-        samples: Any,
-        *,
-        checkpoint_path: str | Path | None = None,
-        checkpoint_every: int = 100,
-        fabric: Any = None,
-        tick: Callable[[int, float], None] = lambda number, loss: None,
-    ) -> Self:
+        self, samples: Any, *, checkpoint_path: str | Path | None = None, checkpoint_every: int = 100,
+        fabric: Any = None, tick: Callable[[int, float], None] | None = None,
+    ) -> Self:  # fmt: skip
         """Train on samples of the training classes. Labels are read in supervised mode only.
 
-        With ``checkpoint_path`` an interrupted training goes on from there with the same result, bit for bit on one
-        CPU. ``fabric``: a launched lightning-fabric object, for several processes or a GPU.
+        With ``checkpoint_path``, the state is written there every ``checkpoint_every`` steps, and an interrupted
+        training goes on from there with the same result, bit for bit on one CPU. ``fabric``: a launched
+        lightning-fabric object, for several processes or a GPU. ``tick(number, loss)`` is called after every step.
         """
         task = self._task(samples, fabric)
-        self.losses = loop.run(
-            task, self.recipe.n_steps, config=self.config, checkpoint_path=checkpoint_path,
-            checkpoint_every=checkpoint_every, tick=tick, writes=fabric is None or fabric.is_global_zero,
-        )  # fmt: skip
+        checkpoint = None
+        if checkpoint_path is not None:
+            writes = fabric is None or fabric.is_global_zero
+            checkpoint = Checkpoint(checkpoint_path, self.config, every=checkpoint_every, writes=writes)
+        self.losses = Training(task, self.recipe.n_steps, checkpoint=checkpoint).run(tick).train
         return self
 
     @abstractmethod
-    def _task(self, samples: Any, fabric: Any) -> loop.Task:
-        """What `fit` does step by step; sets ``_trained_on``."""
+    def _task(self, samples: Any, fabric: Any) -> Task:
+        """What `fit` trains; sets ``_trained_on``."""
 
     @property
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """What `load` needs to make the same model again, and what a continued training must agree in."""
+        """What `load` needs to make the same model again; a continued training must agree in it."""
 
     @property
     def _modules(self) -> dict[str, nn.Module]:
-        """All that has weights."""
+        """Everything with weights, by name."""
         return {"model": self.model}
 
     @classmethod
-    def _made(cls, path: Path, tensors: Mapping[str, Tensor], make: Callable[[], Self]) -> Self:
-        """``make()``, which may raise what it likes, as a recogniser whose shapes are those of ``tensors``."""
+    def _loaded(cls, path: Path, saved: Saved, make: Callable[[], Self]) -> Self:
+        """The recogniser that ``make`` builds from the settings in ``saved``, with its weights and losses."""
         try:
-            # First without memory: a damaged size would otherwise be found out only after the model was built.
+            # First on the meta device: a damaged size would otherwise be found only after the model was allocated.
             with torch.device("meta"):
                 shapes = make()
-            checkpoint.check_shapes(path, tensors, shapes._modules)
-            return make()
+            check_shapes(path, saved.tensors, shapes._modules)
+            found = make()
         except FileFormatError:
             raise
         except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not describe {cls.what}: {error!r}.") from error
-
-    def _take(self, path: Path, tensors: Mapping[str, Tensor]) -> None:
-        """The weights and losses of a checkpoint, ready to compare."""
-        checkpoint.load_modules(path, tensors, self._modules)
-        self.losses = tensors["losses"].tolist()
-        for module in self._modules.values():
+        load_modules(path, saved.tensors, found._modules)
+        found.losses = next(iter(saved.history.values())).train if saved.history else []
+        for module in found._modules.values():
             module.eval()
+        return found

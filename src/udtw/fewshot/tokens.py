@@ -1,4 +1,4 @@
-"""What encoders give and comparators take: a padded batch of token sequences."""
+"""Tokens: the padded batch of sequences that encoders return and comparators take."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,27 @@ from udtw.errors import OptionError, ShapeError
 
 @dataclass(frozen=True)
 class Tokens:
-    """``features`` (B, T, d), true ``lengths`` (B,), and on request one ``variance`` σ² a token, (B, T)."""
+    """A padded batch of token sequences.
+
+    Parameters
+    ----------
+    features : Tensor (B, T, d)
+    lengths : Tensor (B,)
+        True lengths; later tokens are padding, which nothing reads.
+    variance : Tensor (B, T), optional
+        σ² of every token.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.fewshot import Tokens
+    >>> tokens = Tokens(torch.arange(8.0).reshape(2, 4, 1), torch.tensor([4, 2]))
+    >>> tokens.mean()
+    tensor([[1.5000],
+            [4.5000]])
+    >>> tokens[:1].resampled(3)[0, :, 0]
+    tensor([0.0000, 1.5000, 3.0000])
+    """
 
     features: Tensor
     lengths: Tensor
@@ -39,7 +59,7 @@ class Tokens:
 
     @property
     def inside(self) -> Tensor:
-        """(B, T) boolean: which tokens are no padding."""
+        """(B, T) boolean: False for padding."""
         return torch.arange(self.features.shape[1], device=self.features.device) < self.lengths[:, None]
 
     def mean(self) -> Tensor:
@@ -48,7 +68,7 @@ class Tokens:
         return kept.sum(1) / self.lengths[:, None]
 
     def resampled(self, steps: int) -> Tensor:
-        """(B, steps, d): every sequence linearly interpolated to the same number of steps; the ends stay the ends."""
+        """(B, steps, d): every sequence linearly interpolated to ``steps`` tokens; first and last stay as they are."""
         if bool((self.lengths == steps).all()) and self.features.shape[1] == steps:
             return self.features
         rows = [
@@ -70,7 +90,7 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
 
 
 def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
-    """One sequence a class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
+    """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances are
     averaged likewise.

@@ -1,4 +1,4 @@
-"""The order in which the tokens of a grid are read: alignment is over sequences, images have two dimensions."""
+"""The order in which the tokens of a grid are read: alignment needs sequences, and a grid has two dimensions."""
 
 import numpy as np
 
@@ -12,8 +12,12 @@ def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
 
     - "raster": row by row;
     - "snake": every other row backwards, so that neighbours in the sequence are neighbours in the image;
-    - "hilbert": along the Hilbert curve of the enclosing power of two, what lies outside the grid left out. Pieces of
-      the sequence are compact patches of the image.
+    - "hilbert": along the Hilbert curve of the enclosing power of two, without the cells outside the grid. Pieces of
+      the sequence are compact regions of the image.
+
+    >>> from udtw.images.order import token_order
+    >>> token_order("snake", (2, 3))
+    array([0, 1, 2, 5, 4, 3])
     """
     if name not in ORDERS:
         raise OptionError(f"order must be one of {ORDERS}; got {name!r}.")
@@ -28,14 +32,14 @@ def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
 
 
 def hilbert_index(rows: np.ndarray, columns: np.ndarray, levels: int) -> np.ndarray:
-    """How far along the Hilbert curve of a 2ˡ × 2ˡ grid each cell lies."""
+    """The position of each cell along the Hilbert curve of a 2ˡ × 2ˡ grid."""
     rows, columns = rows.copy(), columns.copy()
     along = np.zeros_like(rows)
     for level in reversed(range(levels)):
         half = 1 << level
         below, right = (rows & half) > 0, (columns & half) > 0
         along += half * half * ((3 * right) ^ below)
-        # Turn the quadrant so that the curve in it looks like the curve of the whole.
+        # Turn the quadrant so that the curve in it is the curve of the whole.
         flip = ~below & right
         rows = np.where(flip, half - 1 - (rows & (half - 1)), rows)
         columns = np.where(flip, half - 1 - (columns & (half - 1)), columns)

@@ -1,4 +1,4 @@
-"""From a frozen backbone's tokens to the tokens that are compared: one linear map."""
+"""The linear map from a frozen backbone's tokens to the tokens that are compared."""
 
 import math
 
@@ -14,9 +14,9 @@ STARTS = ("orthogonal", "principal")
 class TokenProjection(nn.Module):
     """``z = W·(x − mean)/scale``, then zero mean and ``‖z‖² = 1`` (LayerNorm without weights, divided by √d').
 
-    ``W`` (d', D) has no bias and is what is learned. Mean and scale (one number each a feature) are those of training
-    tokens, set by `standardize`: deep features differ in size by orders, and the largest would decide alone. Unit
-    tokens have squared distances between 0 and 4, whatever the backbone: so the targets δ = 0 and 1 can be reached.
+    ``W`` (d', D) has no bias and is learned. Mean and scale of each feature are those of training tokens, set by
+    `standardize`: deep features differ by orders of magnitude, and the largest would dominate. Squared distances of
+    unit tokens lie between 0 and 4 for every backbone, so that the targets δ = 0 and 1 can be reached.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class TokenProjection(nn.Module):
 
     @torch.no_grad()
     def standardize(self, tokens: Tensor) -> None:
-        """Learn mean, scale and, if so wished, principal directions from ``tokens`` (B, T, D), without labels."""
+        """Set mean, scale and, with ``start="principal"``, the directions from ``tokens`` (B, T, D), without labels."""
         flat = tokens.flatten(0, 1).double()
         self.mean.copy_(flat.mean(0))
-        # Features that never vary carry nothing; dividing by their standard deviation would only add noise.
+        # Constant features carry no information; dividing by their standard deviation would only add noise.
         deviation = flat.std(0, correction=0)
         self.scale.copy_(torch.where(deviation > 1e-6 * deviation.max().clamp_min(1e-12), deviation, torch.inf))
         if self.map is not None and self.start == "principal":

@@ -8,10 +8,10 @@ from udtw.images.projection import STARTS
 
 
 def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> dict[str, float]:
-    """What does better than the defaults: found for uDTW on classes held out of CIFAR-FS's training classes.
+    """Settings that are better than the defaults; chosen for uDTW on classes held out of CIFAR-FS's training classes.
 
-    Only with labels and the cross-entropy. Without labels, or with the similarity objective, a SigmaNet that moves as
-    easily learns to be certain of what all images share.
+    They are for training with labels and the cross-entropy only. Without labels, or with the similarity objective, a
+    SigmaNet with such a gain learns to be certain about what all images share.
     """
     uncertain = (metric, mode, objective) == ("udtw", "supervised", "cross_entropy")
     return {"beta": 1.0, "sigma_gain": 16.0} if uncertain else {}
@@ -19,10 +19,17 @@ def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> 
 
 @dataclass(frozen=True)
 class ImageRecipe(FewShotRecipe):
-    """What is trained and how; see the classes in brackets for what a setting means.
+    """All settings of an `ImageRecognizer`; the class in brackets documents each group of settings.
 
-    ``metric="protonet"`` is the squared Euclidean distance of pooled (mean) tokens; "euclidean" compares token by token
-    in place.
+    ``metric="protonet"`` is the squared Euclidean distance of pooled (mean) tokens; "euclidean" compares tokens at the
+    same position.
+
+    Examples
+    --------
+    >>> from udtw.images import ImageRecipe
+    >>> recipe = ImageRecipe(metric="udtw", mode="unsupervised", n_steps=150)
+    >>> recipe.temperature
+    0.1
     """
 
     sigma_hidden: int | None = 0

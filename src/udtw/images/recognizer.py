@@ -7,27 +7,86 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.checkpoint import read_checkpoint
 from udtw.errors import DataError
-from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens, checkpoint, loop
+from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import evaluate_episodes
 from udtw.fewshot.model import predict
 from udtw.fewshot.recognizer import Recognizer
-from udtw.fewshot.source import moved
+from udtw.fewshot.tasks import moved
+from udtw.images.order import token_order
 from udtw.images.projection import TokenProjection
 from udtw.images.recipe import ImageRecipe
-from udtw.images.source import TokenSource
 from udtw.images.tokens import TokenSet
+from udtw.training import Task
 
 STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
-"""So many training images, or what fits into so many bytes, give mean and scale of the tokens."""
+"""Mean and scale of the tokens are computed from this many training images, or as many as fit into these bytes."""
+
+
+class TokenSource:
+    """Cached tokens as batches: a `udtw.fewshot.tasks.Source`, and with views a `ViewSource`.
+
+    ``batch(indices, generator)`` draws the image itself or one of its views for each index; without a generator it
+    returns the image itself. ``order``: see `token_order`.
+    """
+
+    def __init__(self, tokens: TokenSet, order: str = "raster") -> None:
+        self.tokens, self.labels = tokens, tokens.labels
+        self._order = torch.from_numpy(token_order(order, tokens.grid))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> Tensor:
+        """(B, T, D) tokens in reading order."""
+        if generator is None or not self.tokens.n_views:
+            return self.tokens.tokens(indices)[:, self._order]
+        return self._versions(indices, generator.integers(-1, self.tokens.n_views, len(indices)))
+
+    def two_views(self, indices: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Two different versions of each image, of the image itself and its views; each (B, T, D)."""
+        if not self.tokens.n_views:
+            raise DataError(
+                f"The tokens of {self.tokens.name} have no augmented views. Extract them with views: "
+                "udtw images embed --views 4."
+            )
+        versions = np.arange(-1, self.tokens.n_views)
+        drawn = np.stack([generator.permutation(versions)[:2] for _ in indices])
+        return self._versions(indices, drawn[:, 0]), self._versions(indices, drawn[:, 1])
+
+    def _versions(self, indices: np.ndarray, versions: np.ndarray) -> Tensor:
+        """(B, T, D): version v of image i for each pair; −1 is the image itself."""
+        height, width = self.tokens.grid
+        found = torch.empty(len(indices), height * width, self.tokens.dim)
+        for version in np.unique(versions):
+            rows = np.flatnonzero(versions == version)
+            found[rows] = self.tokens.tokens(np.asarray(indices)[rows], view=None if version < 0 else int(version))
+        return found[:, self._order]
 
 
 class ImageRecognizer(Recognizer):
-    """A model of an `ImageRecipe` for the tokens of one backbone.
+    """A few-shot classifier of images by their tokens: the model of an `ImageRecipe`, trained, saved and evaluated.
 
-    >>> recognizer = ImageRecognizer(ImageRecipe(metric="udtw"), inputs=384)
-    >>> recognizer.fit(tokens.of_split("train"), checkpoint_path="run.safetensors")
-    >>> recognizer.evaluate(tokens.of_split("test"), n_way=5, n_shot=1, n_query=15, n_episodes=1000)
+    Parameters
+    ----------
+    recipe : ImageRecipe
+    inputs : int
+        Features D of the backbone's tokens.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
+    >>> from udtw.images.datasets import make_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = embed(make_images(8), PatchBackbone(48, patch=16), folder)
+    ...     tokens = open_tokens(folder)
+    ...     recognizer = ImageRecognizer(ImageRecipe(metric="soft_dtw", n_steps=2, dim=16), inputs=tokens.dim)
+    ...     history = recognizer.fit(tokens.of_split("train"))
+    ...     accuracy = recognizer.evaluate(tokens.of_split("test"), n_way=5, n_shot=1, n_query=4, n_episodes=5)
+    >>> 0 <= accuracy.mean <= 1
+    True
     """
 
     what = "an image recogniser"
@@ -37,14 +96,14 @@ class ImageRecognizer(Recognizer):
         super().__init__()
         self.recipe, self.inputs = recipe, inputs
         self.backbone: dict[str, Any] | None = None
-        """Identity of what made the tokens that the model was trained on."""
+        """Identity of the backbone whose tokens the model was trained on."""
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
             self.model = r.model(TokenProjection(inputs, min(r.dim, inputs), start=r.start))
 
     def source(self, tokens: TokenSet) -> TokenSource:
-        """Batches of these images as the model takes them."""
+        """The batches of these images in the reading order of the recipe."""
         if tokens.dim != self.inputs:
             raise DataError(
                 f"The model was made for tokens of {self.inputs} features; those of {tokens.name} have {tokens.dim}. "
@@ -57,15 +116,15 @@ class ImageRecognizer(Recognizer):
             )
         return TokenSource(tokens, self.recipe.order)
 
-    def _task(self, samples: TokenSet, fabric: Any) -> loop.Task:
+    def _task(self, samples: TokenSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples)
         self.backbone, self._trained_on = samples.identity["backbone"], samples.digest
         self._standardize(source)
         if r.mode == "supervised":
             return r.episodic_task(self.model, source, fabric)
         return ContrastiveTask(
-            self.model, source, n_steps=r.n_steps, batch_size=r.batch_size, temperature=r.temperature,
-            learning_rate=r.learning_rate, weight_decay=r.weight_decay, seed=r.seed, fabric=fabric,
+            self.model, source, batch_size=r.batch_size, temperature=r.temperature, learning_rate=r.learning_rate,
+            weight_decay=r.weight_decay, seed=r.seed, fabric=fabric,
         )  # fmt: skip
 
     def _standardize(self, source: TokenSource) -> None:
@@ -73,14 +132,14 @@ class ImageRecognizer(Recognizer):
         count = max(1, min(STANDARDIZE_IMAGES, STANDARDIZE_BYTES // bytes_each))
         chosen = np.random.default_rng((self.recipe.seed, 0)).permutation(len(source))[:count]
         encoder = self.model.encoder
-        assert isinstance(encoder, TokenProjection), "made so in __init__"
+        assert isinstance(encoder, TokenProjection), "created in __init__"
         encoder.standardize(source.batch(chosen))
 
     def evaluate(
         self, tokens: TokenSet, *, n_way: int = 5, n_shot: int = 1, n_query: int = 15, n_episodes: int = 1000,
         seed: int = 0,
     ) -> Accuracy:  # fmt: skip
-        """Accuracy over episodes drawn from the classes of ``tokens``."""
+        """Mean accuracy over episodes drawn from the classes of ``tokens``, with its interval."""
         source = self.source(tokens)
         sampler = EpisodeSampler(source.labels, n_way, n_shot, n_query, seed)
         return evaluate_episodes(self.model, source, sampler, n_episodes)
@@ -101,7 +160,7 @@ class ImageRecognizer(Recognizer):
 
     @torch.no_grad()
     def encode(self, tokens: Tensor) -> Tokens:
-        """Projected ``tokens`` (B, T, D), in the order in which they are given; with variances for uDTW."""
+        """Projected ``tokens`` (B, T, D), in the given order; with variances for uDTW."""
         self.model.eval()
         return self.model.encode(moved(tokens, next(self.model.parameters()).device))
 
@@ -114,13 +173,12 @@ class ImageRecognizer(Recognizer):
     @classmethod
     def load(cls, path: str | Path) -> "ImageRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
-        tensors, config = checkpoint.read(Path(path))
+        saved = read_checkpoint(Path(path))
+        config = saved.settings
 
         def make() -> "ImageRecognizer":
             made = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
             made.backbone, made._trained_on = config["backbone"], config["data"]
             return made
 
-        found = cls._made(Path(path), tensors, make)
-        found._take(Path(path), tensors)
-        return found
+        return cls._loaded(Path(path), saved, make)

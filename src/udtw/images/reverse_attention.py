@@ -1,4 +1,4 @@
-"""A number for "uncertainty behaves as reverse attention": the rank correlation of σ² and attention within images."""
+"""How well uncertainty behaves as reverse attention: the rank correlation of σ² and attention within images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
-from udtw.fewshot.accuracy import NORMAL_975
-from udtw.images.backbones.packages import needed
+from udtw.fewshot.evaluation import NORMAL_975
+from udtw.images.backbones.base import needed
+from udtw.images.order import token_order
 
 if TYPE_CHECKING:
     from udtw.images.recognizer import ImageRecognizer
     from udtw.images.tokens import TokenSet
 
 KEPT_BITS = 20
-"""Of a value; what single precision has beyond them is rounding error, and must not decide about ranks."""
+"""Bits of a value that count for ranks; the others of single precision are rounding errors."""
 
 BATCH = 64
 
@@ -28,7 +29,7 @@ class RankCorrelation:
     """Spearman's ρ, ``mean ± half_width`` over ``n_images``; the interval is ``1.96·std/√n``.
 
     ``n_constant`` images are left out: all their tokens have the same uncertainty, or the same attention, so that there
-    are no ranks. Without any other image the mean is NaN.
+    are no ranks. If no image is left the mean is NaN.
     """
 
     mean: float
@@ -42,10 +43,10 @@ class RankCorrelation:
 
 
 def rank_correlation(variance: Any, attention: Any) -> RankCorrelation:
-    """Of ``variance`` and ``attention``, both (B, T): −1 if the most attended token is the most certain, and so on.
+    """Spearman's ρ of ``variance`` and ``attention``, both (B, T), over images: −1 if attention reverses all ranks.
 
-    Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both fall
-    off towards the edges, so do their ranks.
+    Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both decrease
+    towards the edges, so do their ranks.
     """
     return summary(rank_correlations(variance, attention))
 
@@ -84,8 +85,9 @@ def summary(correlations: Floats) -> RankCorrelation:
 def contrast(tokens: Any) -> Floats:
     """(B, T): how far each of ``tokens`` (B, T, D) lies from the mean token of its image, ``‖x_t − x̄‖``.
 
-    A stand-in for attention where the backbone has none: what stands out of its image, such as an object from its
-    background. It is no attention: nobody asked what the image shows, and an object that fills the image has none.
+    A substitute for attention where the backbone has none: it is large for what stands out in its image, such as an
+    object on a background. It is not attention: it ignores what the image shows, and is small for an object that fills
+    the image.
     """
     array = _array(tokens)
     if array.ndim != 3 or 0 in array.shape:
@@ -96,17 +98,15 @@ def contrast(tokens: Any) -> Floats:
 def measure_reverse_attention(
     recognizer: "ImageRecognizer", tokens: "TokenSet", *, batch_size: int = BATCH
 ) -> dict[str, RankCorrelation]:
-    """Rank correlation of a model's uncertainty over all images of ``tokens``, a batch at a time.
+    """Rank correlations of a model's uncertainty over all images of ``tokens``, computed batch by batch.
 
-    With "contrast", always, of the tokens as the projection standardises them (raw features differ in size by orders);
-    and with "attention", if it was kept when the tokens were extracted.
+    "contrast": with the contrast of the tokens as the projection standardises them (raw features differ by orders of
+    magnitude). "attention": with the attention, if it was kept when the tokens were extracted.
     """
     if recognizer.model.sigma is None:
         raise OptionError(f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; use udtw.")
     if batch_size < 1:
         raise OptionError(f"batch_size must be at least 1; got {batch_size}.")
-    from udtw.images.order import token_order
-
     source, order = recognizer.source(tokens), token_order(recognizer.recipe.order, tokens.grid)
     encoder: Any = recognizer.model.encoder
     found: dict[str, list[Floats]] = {name: [] for name in ("attention", "contrast")[not tokens.has_attention :]}
@@ -124,7 +124,7 @@ def measure_reverse_attention(
 def _maps(name: str, values: Any) -> Floats:
     array = _array(values)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ShapeError(f"{name} must have shape (B, T), one number a token; got {array.shape}.")
+        raise ShapeError(f"{name} must have shape (B, T), one number per token; got {array.shape}.")
     if not np.isfinite(array).all():
         raise NonFiniteError(f"{name} holds NaN or infinity.")
     return array

@@ -17,17 +17,26 @@ class UDTWLoss(nn.Module):
     Parameters
     ----------
     sigma : SigmaNet or PairSigmaNet, optional
-        Makes the variances, of both sequences; it is trained with the model if its parameters are given to the
+        Predicts the variances of both sequences; it is trained with the model if its parameters are given to the
         optimiser. Without it, and without variances in the call, Σ = 1 and the loss is the sharp soft-DTW ``E[D]``.
     gamma, beta, lam, band, distance, debias, normalize, backend
         As in `udtw.align`.
     reduction : "mean", "sum" or "none"
 
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.nn import SigmaNet, UDTWLoss
     >>> loss = UDTWLoss(SigmaNet(1, context=9), gamma=1.0, beta=0.1, normalize="length")
+    >>> pred, target = torch.zeros(8, 20, 1, requires_grad=True), torch.randn(8, 25, 1)
     >>> loss(pred, target).backward()
+    >>> pred.grad.shape
+    torch.Size([8, 20, 1])
+    >>> UDTWLoss(reduction="none")(pred, target).shape
+    torch.Size([8])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, sigma: SigmaNet | PairSigmaNet | None = None, *, gamma: float = 1.0, beta: float = 1.0, lam: float = 0.0,
         band: Any = None, distance: str = "expected", debias: bool = False, normalize: str | None = None,
         reduction: str = "mean", backend: str = "auto",
@@ -46,7 +55,7 @@ class UDTWLoss(nn.Module):
         self, pred: Tensor, target: Tensor, var_pred: Tensor | None = None, var_target: Tensor | None = None, *,
         variance: Tensor | None = None, lengths_pred: Tensor | None = None, lengths_target: Tensor | None = None,
     ) -> Alignment:  # fmt: skip
-        """The alignments behind the loss: distance, regulariser, coupling, variance of each pair."""
+        """The alignment behind the loss: distance, regulariser, coupling and variance of each pair."""
         pred, target = _with_features("pred", pred), _with_features("target", target)
         given = any(v is not None for v in (var_pred, var_target, variance))
         if not given and isinstance(self.sigma, PairSigmaNet):
@@ -65,7 +74,7 @@ class UDTWLoss(nn.Module):
     ) -> Tensor:  # fmt: skip
         """The loss of ``pred`` (B, N, d) against ``target`` (B, M, d), or (B, N) and (B, M) for univariate series.
 
-        Variances that are given (``var_pred``, ``var_target``, or ``variance`` (B, N, M)) go before those of the
+        Variances in the call (``var_pred``, ``var_target``, or ``variance`` (B, N, M)) replace those of the
         network; ``lengths_pred`` and ``lengths_target`` are the true lengths of padded series.
         """
         loss = self.align(pred, target, var_pred, var_target, **options).loss

@@ -1,6 +1,7 @@
-"""SigmaNet: networks that say how far each step, or each match, can be trusted. They return variances σ², not σ."""
+"""SigmaNet: networks that predict how noisy each step, or each match, is. They return variances σ², not σ."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -8,65 +9,77 @@ from torch import Tensor, nn
 from udtw.errors import OptionError, ShapeError
 from udtw.memory import refuse_if_too_large
 
+RENAMED = {"a": "sigma_span", "b": "sigma_min", "start": "sigma_init"}
+"""Keywords of earlier versions."""
+
 
 class SigmaNet(nn.Module):
-    """One variance a step: ``σ_t = a·sigmoid(mean_features(f(x)_t)) + b``; returns ``σ²``, (B, T).
+    """One variance per step: ``σ_t = sigma_span·sigmoid(mean_features(f(x)_t)) + sigma_min``; returns ``σ²``, (B, T).
 
     Three kinds of ``f``, all with Xavier-normal weights and zero bias:
 
     - per step (the default, the paper's): FC(d → hidden)-ReLU-FC(hidden → d); ``hidden=0`` is one FC(d → d), as for
       image tokens;
-    - with ``context=k``, an odd number of steps: the first layer is a convolution over time, so that σ depends on the
-      shape around a step. For a univariate series anything less can only learn a function of the amplitude;
+    - with ``context=k``: the first layer is a convolution over k steps, so that σ depends on the shape around a step.
+      For a univariate series anything less can only learn a function of the amplitude;
     - with ``length=T``: the whole series at once, FC(T·d → hidden)-ReLU-FC(hidden → T). A series of another length is
       resampled to T steps and its σ back, linearly.
 
     Parameters
     ----------
     dim : int
-        Features d of a step.
+        Number of features d per step.
     hidden : int, optional
         Width of the hidden layer; 2d by default (at least 16 with context, 64 for whole series).
     context : int
-        Steps that the first layer sees, odd.
+        Kernel size of the first convolution; must be odd.
     length : int, optional
-        Steps of the whole-series network.
-    a, b : float
-        Range of σ: (b, a + b).
-    start : float, optional
-        σ before any training, by the bias of the last layer; b + a/2 by default.
+        Number of steps of the whole-series network.
+    sigma_span, sigma_min : float
+        σ lies in (sigma_min, sigma_min + sigma_span).
+    sigma_init : float, optional
+        σ before any training, set by the bias of the last layer; the middle of the range by default.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.nn import SigmaNet
+    >>> net = SigmaNet(1, context=9, sigma_span=1.5, sigma_min=0.5, sigma_init=1.0)
+    >>> net(torch.zeros(2, 30, 1)).shape
+    torch.Size([2, 30])
+    >>> net(torch.zeros(1, 3, 1))
+    tensor([[1., 1., 1.]], grad_fn=<PowBackward0>)
     """
 
     def __init__(
-        self,
-        dim: int,
-        hidden: int | None = None,
-        *,
-        context: int = 1,
-        length: int | None = None,
-        a: float = 1.5,
-        b: float = 0.5,
-        start: float | None = None,
-    ) -> None:
+        self, dim: int, hidden: int | None = None, *, context: int = 1, length: int | None = None,
+        sigma_span: float = 1.5, sigma_min: float = 0.5, sigma_init: float | None = None, **old: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
-        _check_range(a, b)
+        _refuse_old(old, "SigmaNet")
+        _check_range(sigma_span, sigma_min)
         if context < 1 or context % 2 == 0:
             raise OptionError(f"context must be an odd number of steps, 1 or more; got {context}.")
         if length is not None and context != 1:
             raise OptionError("A whole-series network (length=) sees every step already; leave context=1.")
-        self.dim, self.context, self.length, self.a, self.b = dim, context, length, a, b
+        self.dim, self.context, self.length = dim, context, length
+        self.sigma_span, self.sigma_min = sigma_span, sigma_min
         if hidden is None:
             hidden = 64 if length is not None else max(2 * dim, 16) if context > 1 else 2 * dim
         self.net = self._layers(dim, hidden, context, length)
         for layer in self.net:
             if isinstance(layer, nn.Linear | nn.Conv1d):
                 _initialise(layer)
-        if start is not None:
-            if not b < start < a + b:
-                raise OptionError(f"start must lie between b and a + b, that is in ({b}, {a + b}); got {start}.")
+        if sigma_init is not None:
+            high = sigma_span + sigma_min
+            if not sigma_min < sigma_init < high:
+                raise OptionError(
+                    "sigma_init must lie between sigma_min and sigma_min + sigma_span, that is in "
+                    f"({sigma_min}, {high}); got {sigma_init}."
+                )
             last = self.net[-1]
             assert isinstance(last.bias, nn.Parameter), "the last layer is an FC with a bias"
-            nn.init.constant_(last.bias, math.log((start - b) / (a + b - start)))
+            nn.init.constant_(last.bias, math.log((sigma_init - sigma_min) / (high - sigma_init)))
 
     @staticmethod
     def _layers(dim: int, hidden: int, context: int, length: int | None) -> nn.Sequential:
@@ -87,7 +100,7 @@ class SigmaNet(nn.Module):
         inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
         if inside is not None:
             x = torch.where(inside[..., None], x, 0.0)
-        sigma = self.a * torch.sigmoid(self._raw(x, lengths)) + self.b
+        sigma = self.sigma_span * torch.sigmoid(self._raw(x, lengths)) + self.sigma_min
         variance = sigma.square()
         return variance if inside is None else torch.where(inside, variance, 1.0)
 
@@ -102,23 +115,46 @@ class SigmaNet(nn.Module):
         return self.net(x).mean(-1)
 
     def extra_repr(self) -> str:
-        return f"sigma in ({self.b:g}, {self.a + self.b:g})"
+        return f"sigma in ({self.sigma_min:g}, {self.sigma_span + self.sigma_min:g})"
 
 
 class PairSigmaNet(nn.Module):
-    """One variance a match: ``σ²(x_m, y_n)``, (B, N, M), from both steps together.
+    """One variance per match: ``σ²(x_m, y_n)``, (B, N, M), from both steps together.
 
-    ``σ = a·sigmoid(w·ReLU(U x_m + V y_n + c)) + b``. With ``symmetric`` (the default) ``V = U``, so that exchanging the
-    sequences transposes the result.
+    ``σ = sigma_span·sigmoid(w·ReLU(U x_m + V y_n + c)) + sigma_min``. With ``symmetric`` (the default) ``V = U``, so
+    that exchanging the sequences transposes the result.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features d per step.
+    hidden : int, optional
+        Width of the hidden layer; 2d, but at least 16, by default.
+    sigma_span, sigma_min : float
+        σ lies in (sigma_min, sigma_min + sigma_span).
+    symmetric : bool
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.nn import PairSigmaNet
+    >>> net = PairSigmaNet(2)
+    >>> x, y = torch.randn(4, 5, 2), torch.randn(4, 7, 2)
+    >>> net(x, y).shape
+    torch.Size([4, 5, 7])
+    >>> torch.allclose(net(x, y).mT, net(y, x))
+    True
     """
 
     def __init__(
-        self, dim: int, hidden: int | None = None, *, a: float = 1.5, b: float = 0.5, symmetric: bool = True
-    ) -> None:
+        self, dim: int, hidden: int | None = None, *, sigma_span: float = 1.5, sigma_min: float = 0.5,
+        symmetric: bool = True, **old: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
-        _check_range(a, b)
+        _refuse_old(old, "PairSigmaNet")
+        _check_range(sigma_span, sigma_min)
         hidden = max(2 * dim, 16) if hidden is None else hidden
-        self.dim, self.a, self.b = dim, a, b
+        self.dim, self.sigma_span, self.sigma_min = dim, sigma_span, sigma_min
         self.of_x = nn.Linear(dim, hidden)
         self.of_y = self.of_x if symmetric else nn.Linear(dim, hidden)
         self.out = nn.Linear(hidden, 1)
@@ -135,10 +171,10 @@ class PairSigmaNet(nn.Module):
                 )
         self._refuse_if_too_large(x, y)
         hidden = torch.relu(self.of_x(x)[..., :, None, :] + self.of_y(y)[..., None, :, :])
-        return (self.a * torch.sigmoid(self.out(hidden)[..., 0]) + self.b).square()
+        return (self.sigma_span * torch.sigmoid(self.out(hidden)[..., 0]) + self.sigma_min).square()
 
     def _refuse_if_too_large(self, x: Tensor, y: Tensor) -> None:
-        """The hidden layer of all matches, (B, N, M, hidden), is made and rectified."""
+        """Raise if the hidden layer of all matches, (B, N, M, hidden), before and after ReLU, exceeds the memory."""
         if torch.compiler.is_compiling() or x.device.type != "cpu" or type(x) is not Tensor:
             return
         rows, columns, hidden = x.shape[-2], y.shape[-2], self.out.in_features
@@ -156,13 +192,24 @@ def _initialise(layer: nn.Linear | nn.Conv1d) -> None:
     nn.init.zeros_(layer.bias)
 
 
-def _check_range(a: float, b: float) -> None:
-    if not (a > 0 and b > 0):
-        raise OptionError(f"σ = a·sigmoid(·) + b needs a > 0 and b > 0, so that σ is positive; got a={a}, b={b}.")
+def _check_range(sigma_span: float, sigma_min: float) -> None:
+    if not (sigma_span > 0 and sigma_min > 0):
+        raise OptionError(
+            f"sigma_span and sigma_min must be positive, so that σ is; got sigma_span={sigma_span}, "
+            f"sigma_min={sigma_min}."
+        )
+
+
+def _refuse_old(options: dict[str, Any], name: str) -> None:
+    """Raise for keywords that are unknown, naming the new one if it is a keyword of earlier versions."""
+    for option in options:
+        if option in RENAMED:
+            raise TypeError(f"{name}({option}=…) is now called {name}({RENAMED[option]}=…).")
+        raise TypeError(f"{name}() got an unexpected keyword argument {option!r}")
 
 
 def _resample(series: Tensor, steps: int) -> Tensor:
-    """Linear interpolation of the last axis to ``steps`` values; the ends stay the ends."""
+    """The last axis linearly interpolated to ``steps`` values; first and last stay as they are."""
     if series.shape[-1] == steps:
         return series
     shaped = series if series.ndim == 3 else series[:, None]

@@ -12,23 +12,33 @@ from udtw.errors import BandError, GammaError, OptionError, ShapeError
 
 
 class SoftDTW(nn.Module):
-    """Soft-DTW of two batches, (B,): ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)``. A drop-in for pytorch-softdtw-cuda.
+    """Soft-DTW of two batches, (B,): ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)``. A drop-in replacement for pytorch-softdtw-cuda.
 
-    It also stands in for tslearn's ``SoftDTWLossPyTorch(gamma, normalize, dist_func)``; pass these by name there.
+    It also replaces tslearn's ``SoftDTWLossPyTorch(gamma, normalize, dist_func)``; pass these by name.
 
     Parameters
     ----------
     use_cuda : bool
-        Kept for compatibility: the device of the tensors decides.
+        Ignored; kept for compatibility. The device is that of the tensors.
     gamma : float
         Temperature γ > 0.
     normalize : bool
-        The divergence ``s(x, y) − ½[s(x, x) + s(y, y)]``, here for different lengths as well.
+        Return the divergence ``s(x, y) − ½[s(x, x) + s(y, y)]``, here for different lengths as well.
     bandwidth : float, optional
-        Only cells with ``|i − j| ≤ bandwidth``; None or 0 for all. Where that leaves no path, the length difference
-        being larger, an error says so (the original returns infinity).
+        Only cells with ``|i − j| ≤ bandwidth``; None or 0 for all. A length difference larger than that leaves no
+        path and is an error (the original returns infinity).
     dist_func : callable, optional
         Cost (B, N, M) of (B, N, d) and (B, M, d); squared Euclidean by default.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.nn import SoftDTW
+    >>> x, y = torch.zeros(2, 4, 1), torch.ones(2, 6, 1)
+    >>> SoftDTW(gamma=0.001)(x, y).round(decimals=1)  # six cells of cost 1
+    tensor([6., 6.])
+    >>> SoftDTW(gamma=0.1, normalize=True)(x, x)
+    tensor([0., 0.])
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Pictures of alignments, means, forecasts, skeletons and image tokens, as matplotlib figures.
-
-The only part of udtw that imports matplotlib (extra ``plots``).
-"""
+"""Figures of alignments, barycenters, forecasts, skeletons and image tokens, by matplotlib (extra ``plots``)."""
 
 try:
     import matplotlib  # noqa: F401
@@ -14,11 +11,10 @@ from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
+from udtw.plots.image_maps import plot_components, plot_uncertainty
 from udtw.plots.image_match import ImageMatch, plot_image_match, plot_match_pair
 from udtw.plots.skeleton import plot_clip
 from udtw.plots.skeleton_match import plot_match
-from udtw.plots.token_components import plot_components
-from udtw.plots.uncertainty_map import plot_uncertainty
 
 __all__ = [
     "ImageMatch",

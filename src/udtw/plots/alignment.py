@@ -9,7 +9,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm, Normalize, PowerNorm
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -21,28 +21,38 @@ from udtw import inputs
 from udtw.align import Alignment
 from udtw.errors import OptionError, ShapeError
 from udtw.inputs import ArrayLike
-from udtw.plots.ticks import number, power_ticks
+from udtw.plots.style import (
+    MODE_COLOR,
+    MODE_WIDTH,
+    SAMPLE_COLOR,
+    X_COLOR,
+    Y_COLOR,
+    Floats,
+    check_path_power,
+    draw_coupling,
+    draw_mode,
+    matrix_height,
+    new_figure,
+    set_power_ticks,
+    tick_label,
+)
 
-# The Okabe-Ito palette, told apart by all common kinds of colour vision.
-X_COLOR, Y_COLOR, MODE_COLOR, SAMPLE_COLOR = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
 ALL_COLOR = "#999999"
-SAMPLE_WIDTH, MODE_WIDTH = 0.6, 1.3
+SAMPLE_WIDTH = 0.6
 
 MATRIX_INCHES, MARGIN_INCHES, HISTOGRAM_INCHES = 3.2, 0.9, 2.2
 LABEL_INCHES = (1.6, 1.3)
-"""What tick labels, axis labels and colour bars take, in width and height."""
+"""Room for tick labels, axis labels and colour bars, in width and height."""
 
 LOG_FROM_RATIO = 20
 """Variances that span a larger ratio are shown on a logarithmic scale."""
 
 BINS = 30
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class _Pair:
-    """One pair, cropped to its true lengths N and M."""
+    """What is drawn of one pair, cropped to its true lengths N and M."""
 
     x: Floats  # (N, d)
     y: Floats  # (M, d)
@@ -63,17 +73,18 @@ def plot_alignment(
     paths: int = 20,
     seed: int = 0,
     path_power: float = 0.1,
-    figsize: tuple[float, float] | None = None,
+    **figure_options: Any,
 ) -> Figure:
-    """Draw the series, their coupling with the most probable path and sampled paths, and the match variance.
+    """A figure of two series, their coupling with the most probable path and sampled paths, and the match variance.
 
     The axes are labelled "x", "y", "coupling", "variance", "histogram" and "legend". Steps of x run down and steps of y
-    run right, on the margins and in both matrices alike. The figure belongs to nobody: save it with ``savefig``.
+    run right, on the margins and in both matrices. The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     x, y : (N,), (N, d) or (B, N, d) and the same with M
-        What was aligned. Each feature is a line; a band of ±σ is drawn where ``align`` was given var_x or var_y.
+        The series that were aligned. Each feature is a line; a band of ±σ is drawn if ``align`` was given var_x or
+        var_y.
     alignment : Alignment
         What `udtw.align` returned for them.
     index : int
@@ -81,17 +92,28 @@ def plot_alignment(
     paths : int
         How many paths to sample, 0 for none; ``seed`` makes them reproducible.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that faint probabilities can be seen.
-    figsize : (width, height) in inches
-        By default chosen so that the cells of the matrices are about square.
+        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``; by default the cells of the matrices are about
+        square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import udtw
+    >>> from udtw.plots import plot_alignment
+    >>> x, y = np.sin(np.arange(20) / 3), np.sin(np.arange(24) / 4)
+    >>> figure = plot_alignment(x, y, udtw.align(x, y, gamma=0.1), paths=5)
+    >>> [axes.get_label() for axes in figure.axes[:4]]
+    ['y', 'legend', 'x', 'coupling']
     """
     if paths < 0:
         raise OptionError(f"paths is how many paths to sample, 0 or more; got {paths}.")
-    if not 0 < path_power <= 1:
-        raise OptionError(f"path_power must lie in (0, 1]; got {path_power}.")
+    check_path_power(path_power)
     pair = _pick(x, y, alignment, index, paths, seed)
-    width, height = _matrix_inches(*pair.coupling.shape)
-    figure = Figure(figsize=figsize or _figure_inches(width, height), layout="constrained")
+    width, height = MATRIX_INCHES, matrix_height(MATRIX_INCHES, *pair.coupling.shape)
+    size = (MARGIN_INCHES + 2 * width + HISTOGRAM_INCHES + LABEL_INCHES[0], MARGIN_INCHES + height + LABEL_INCHES[1])
+    figure = new_figure(size, figure_options)
     axes = figure.subplot_mosaic(
         [[".", "y", "legend", "legend"], ["x", "coupling", "variance", "histogram"]],
         width_ratios=[MARGIN_INCHES, width, width, HISTOGRAM_INCHES],
@@ -107,7 +129,7 @@ def plot_alignment(
 
 
 def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: int, seed: int) -> _Pair:
-    """Everything that is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
+    """What is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
     if not isinstance(alignment, Alignment):
         raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
     coupling, variance = (_batch(value, 3) for value in (alignment.coupling, alignment.variance))
@@ -152,21 +174,9 @@ def _floats(tensor: Tensor) -> Floats:
     return tensor.detach().cpu().double().numpy()
 
 
-def _matrix_inches(n: int, m: int) -> tuple[float, float]:
-    """Width and height of an (n, m) matrix: square cells, unless that were too flat or too tall for a page."""
-    return MATRIX_INCHES, MATRIX_INCHES * min(max(n / m, 0.5), 1.5)
-
-
-def _figure_inches(width: float, height: float) -> tuple[float, float]:
-    return (
-        MARGIN_INCHES + 2 * width + HISTOGRAM_INCHES + LABEL_INCHES[0],
-        MARGIN_INCHES + height + LABEL_INCHES[1],
-    )
-
-
 def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     """x on the left, turned so that its time runs down; y on top. Both show the same range of values."""
-    limits = _value_limits(pair)
+    limits = value_limits((pair.x, pair.sigma_x), (pair.y, pair.sigma_y))
     steps_x, steps_y = np.arange(len(pair.x)), np.arange(len(pair.y))
     line_alpha = 1.0 if pair.x.shape[1] == 1 else 0.6
     for feature in pair.x.T:
@@ -188,7 +198,7 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     left.locator_params(axis="x", nbins=2)
     left.tick_params(axis="x", labelsize="small")  # the margin is narrow
     top.locator_params(axis="y", nbins=3)
-    # On the left its labels would push x away from the matrix.
+    # On the left, its labels would push x away from the matrix.
     top.yaxis.tick_right()
     top.yaxis.set_label_position("right")
     left.spines[["top", "right"]].set_visible(False)
@@ -201,78 +211,77 @@ def _band_alpha(pair: _Pair) -> float:
     return max(0.25 / pair.x.shape[1], 0.02)
 
 
-def _value_limits(pair: _Pair) -> tuple[float, float]:
-    """The range of both series and their bands; a band adds at most half the range of the series on either side."""
-    low, high = min(pair.x.min(), pair.y.min()), max(pair.x.max(), pair.y.max())
+def value_limits(*series: tuple[Floats, Floats | None]) -> tuple[float, float]:
+    """Axis limits that hold several series (T, d) and their bands of ±σ (T,), if any.
+
+    The bands extend the range of the series by at most half of it on either side.
+    """
+    low, high = min(values.min() for values, _ in series), max(values.max() for values, _ in series)
     span = max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-12)
-    lows, highs = [low], [high]
-    for series, sigma in ((pair.x, pair.sigma_x), (pair.y, pair.sigma_y)):
-        if sigma is not None:
-            lows.append((series - sigma[:, None]).min())
-            highs.append((series + sigma[:, None]).max())
+    lows = [low, *((values - sigma[:, None]).min() for values, sigma in series if sigma is not None)]
+    highs = [high, *((values + sigma[:, None]).max() for values, sigma in series if sigma is not None)]
     low, high = max(min(lows), low - 0.5 * span), min(max(highs), high + 0.5 * span)
     return float(low - 0.05 * span), float(high + 0.05 * span)
 
 
 def _draw_coupling(figure: Figure, axes: Axes, pair: _Pair, power: float) -> None:
-    norm = PowerNorm(power, vmin=0, vmax=1)
-    image = axes.imshow(np.clip(pair.coupling, 0, 1), cmap="Greys", norm=norm, aspect="auto")
+    image = draw_coupling(axes, pair.coupling, power)
     axes.add_collection(
         LineCollection([path[:, ::-1] for path in pair.samples], colors=SAMPLE_COLOR, linewidths=SAMPLE_WIDTH)
     )
     _draw_mode(axes, pair)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
     bar.set_label("coupling π* (probability of the match)")
-    ticks = power_ticks(power)
-    bar.set_ticks(ticks, labels=[number(tick) for tick in ticks])
-    bar.minorticks_off()
+    set_power_ticks(bar, power)
 
 
 def _draw_mode(axes: Axes, pair: _Pair) -> None:
-    """The most probable path; a light rim keeps it visible on dark cells and among the samples."""
-    rows, columns = pair.mode.T
-    axes.plot(columns, rows, color="white", linewidth=MODE_WIDTH + 1)
-    axes.plot(columns, rows, color=MODE_COLOR, linewidth=MODE_WIDTH)
+    draw_mode(axes, pair.mode)
     axes.set_xlabel("step of y")
     axes.tick_params(left=False, labelleft=False)
 
 
 def _draw_variance(figure: Figure, axes: Axes, pair: _Pair) -> None:
-    low, high, logarithmic = _variance_range(pair.variance)
+    low, high, logarithmic = variance_range(pair.variance)
     norm = LogNorm(low, high) if logarithmic else Normalize(low, high)
     image = axes.imshow(pair.variance, cmap="cividis", norm=norm, aspect="auto")
     _draw_mode(axes, pair)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
     bar.set_label("match variance Σ")
     if logarithmic:
-        _plain_log_ticks(bar.ax.xaxis, low, high)
+        _set_log_ticks(bar.ax.xaxis, low, high)
 
 
-def _variance_range(variance: Floats) -> tuple[float, float, bool]:
-    """Limits of Σ, never empty, and whether it spans so much that only a logarithmic scale shows it."""
+def variance_range(variance: Floats) -> tuple[float, float, bool]:
+    """Limits of Σ, never empty, and whether its range is so wide that a logarithmic scale is needed."""
     low, high = float(variance.min()), float(variance.max())
     if high <= low * (1 + 1e-6):
         return 0.5 * low, 1.5 * high, False
     return low, high, high > LOG_FROM_RATIO * low
 
 
-def _plain_log_ticks(axis: Axis, low: float, high: float) -> None:
-    """At most five labels 1, 2, 5, 10, ...; matplotlib's own, such as 2 × 10⁰, run into each other."""
+def log_ticks(low: float, high: float) -> list[float]:
+    """At most five numbers such as 1, 2, 5, 10, … within the limits."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = [digit * 10.0**decade for decade in decades for digit in digits]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= 5:
             break
-    ticks = ticks[:: math.ceil(len(ticks) / 5)]
+    return ticks[:: math.ceil(len(ticks) / 5)]
+
+
+def _set_log_ticks(axis: Axis, low: float, high: float) -> None:
+    """`log_ticks` in place of matplotlib's own, whose labels, such as 2 × 10⁰, overlap."""
+    ticks = log_ticks(low, high)
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([number(tick) for tick in ticks]))
+    axis.set_major_formatter(FixedFormatter([tick_label(tick) for tick in ticks]))
     axis.set_minor_locator(NullLocator())
 
 
 def _draw_histogram(axes: Axes, pair: _Pair) -> None:
-    """Share of the variances among all N·M matches, and among those on the path: each counts ``π*_mn / Σ π*``."""
-    low, high, logarithmic = _variance_range(pair.variance)
+    """Distribution of Σ over all N·M matches, and over those on the path, each weighted by ``π*_mn / Σ π*``."""
+    low, high, logarithmic = variance_range(pair.variance)
     edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
     edges[0], edges[-1] = low, high
     every, _ = np.histogram(pair.variance, edges)
@@ -281,8 +290,8 @@ def _draw_histogram(axes: Axes, pair: _Pair) -> None:
     axes.stairs(weighted / weighted.sum(), edges, color=MODE_COLOR, linewidth=1.4)
     axes.set_xscale("log" if logarithmic else "linear")
     if logarithmic:
-        _plain_log_ticks(axes.xaxis, low, high)
-    margin = (high / low) ** 0.02 if logarithmic else 0.02 * (high - low)  # or the outer bars lose half their line
+        _set_log_ticks(axes.xaxis, low, high)
+    margin = (high / low) ** 0.02 if logarithmic else 0.02 * (high - low)  # room for the full line of the outer bars
     axes.set_xlim((low / margin, high * margin) if logarithmic else (low - margin, high + margin))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("match variance Σ")
@@ -291,7 +300,7 @@ def _draw_histogram(axes: Axes, pair: _Pair) -> None:
 
 
 def _share_steps(axes: dict[Any, Axes], n: int, m: int) -> None:
-    """The margins and both matrices move together, cell by cell."""
+    """Share the axes of the margins and both matrices, so that they zoom and pan together."""
     axes["y"].sharex(axes["coupling"])
     axes["variance"].sharex(axes["coupling"])
     axes["x"].sharey(axes["coupling"])

@@ -1,4 +1,4 @@
-"""The barycenter figure: the series, their mean and how far each of its steps can be trusted."""
+"""The barycenter figure: the series, their mean, and the uncertainty of each step of the mean."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.inputs import load_series
+from udtw.plots.style import SMALL_FONT, X_COLOR, Floats, new_figure
 
-if TYPE_CHECKING:  # the figure needs no scikit-learn
+if TYPE_CHECKING:  # so that drawing does not need scikit-learn
     from udtw.timeseries.barycenter import Barycenter
 
-SERIES_COLOR, MEAN_COLOR, SIGMA_COLOR = "#B5B5B5", "#0072B2", "#D62728"
+SERIES_COLOR, MEAN_COLOR, SIGMA_COLOR = "#B5B5B5", X_COLOR, "#D62728"
 PANEL_INCHES, SIGMA_INCHES = (2.9, 1.9), 0.75
-
-Floats = NDArray[np.float64]
 
 
 def plot_barycenter(
@@ -26,25 +24,37 @@ def plot_barycenter(
     *,
     max_series: int = 50,
     band: bool = True,
-    figsize: tuple[float, float] | None = None,
+    **figure_options: Any,
 ) -> Figure:
-    """Draw the series in grey, each mean on top, and its uncertainty σ_μ in red.
+    """A figure of the series in grey, each mean on top of them, and its uncertainty σ_μ in red.
 
-    One column a barycenter, one row a feature; below, if any of them has an uncertainty, σ_μ by step, on one scale for
-    all. Series of another length than the mean are stretched to it in time, so that both can be compared by eye. Axes
-    are labelled "NAME/FEATURE" and "NAME/sigma", features from 0.
+    There is one column per barycenter and one row per feature. If any barycenter has an uncertainty, a last row shows
+    σ_μ of every step, on one scale for all columns. Series whose length differs from that of the mean are stretched to
+    it in time. Axes are labelled "NAME/FEATURE", features from 0, and "NAME/sigma". The figure is not registered with
+    pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
-        What was averaged.
+        The series that were averaged.
     barycenters : Barycenter or dict of name to Barycenter
         What `udtw.timeseries.barycenter` returned for them, for one or several metrics.
     max_series : int
-        Series drawn at most, evenly chosen: more than about fifty are a grey area.
+        At most this many series are drawn, evenly chosen; many more than fifty would merge into a grey area.
     band : bool
         Also draw ``mean ± σ_μ`` around the mean.
-    figsize : (width, height) in inches
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import plot_barycenter
+    >>> from udtw.timeseries import barycenter
+    >>> X = np.sin(np.arange(20) / 3 + np.array([[0.0], [0.3], [0.6]]))
+    >>> figure = plot_barycenter(X, {"DTW": barycenter(X, metric="dtw", max_iter=5)})
+    >>> [axes.get_label() for axes in figure.axes]
+    ['DTW/0']
     """
     if max_series < 1:
         raise OptionError(f"max_series must be 1 or more; got {max_series}.")
@@ -60,7 +70,7 @@ def plot_barycenter(
     rows = [series.values[i, : series.lengths[i]] for i in chosen]
 
     heights = [PANEL_INCHES[1]] * features + [SIGMA_INCHES] * uncertain
-    figure = Figure(figsize=figsize or (PANEL_INCHES[0] * len(named) + 0.4, sum(heights) + 0.6), layout="constrained")
+    figure = new_figure((PANEL_INCHES[0] * len(named) + 0.4, sum(heights) + 0.6), figure_options)
     labels: list[Any] = [[f"{name}/{row}" for name in named] for row in [*range(features), *["sigma"] * uncertain]]
     axes: dict[Any, Axes] = figure.subplot_mosaic(labels, height_ratios=heights)
     first = next(iter(named))
@@ -82,14 +92,15 @@ def plot_barycenter(
             panel.sharex(last)
             panel.tick_params(labelbottom=False)
         last.set_xlim(0, max(len(mean) - 1, 1))
-    _label_values(axes, first, features)
+    for feature in range(features):
+        axes[f"{first}/{feature}"].set_ylabel("value" if features == 1 else f"feature {feature}")
     if uncertain:
         axes[f"{first}/sigma"].set_ylabel(r"$\sigma_\mu$", color=SIGMA_COLOR)
     return figure
 
 
 def _mean(name: str, mean: Any, features: int) -> Floats:
-    """(L, d)"""
+    """The mean as (L, d)."""
     values = np.asarray(mean, float)
     values = values[:, None] if values.ndim == 1 else values
     if values.shape[1] != features:
@@ -105,11 +116,11 @@ def _draw_mean(axes: Axes, rows: list[Floats], mean: Floats, sigma: Floats | Non
     if sigma is not None and sigma.any():
         axes.fill_between(steps, mean - sigma, mean + sigma, color=SIGMA_COLOR, alpha=0.22, linewidth=0, zorder=3)
     axes.plot(steps, mean, color=MEAN_COLOR, linewidth=1.6, zorder=4)
-    # The limits are those of series and mean: a step that nobody can trust must not squeeze all others.
+    # The limits ignore the band, so that one very uncertain step does not flatten everything else.
     low, high = (extreme([*(extreme(row) for row in rows), extreme(mean)]) for extreme in (np.min, np.max))
     margin = 0.06 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=SMALL_FONT)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -117,14 +128,11 @@ def _draw_sigma(axes: Axes, sigma: Floats, highest: float) -> None:
     if sigma.any():
         axes.plot(np.arange(len(sigma)), sigma, color=SIGMA_COLOR, linewidth=1.2)
         axes.fill_between(np.arange(len(sigma)), sigma, color=SIGMA_COLOR, alpha=0.15, linewidth=0)
-    else:  # a line at zero would say that the mean is certain
-        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=8)
+    else:  # a line at zero would look as if the mean were certain
+        axes.text(
+            0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=SMALL_FONT
+        )
     axes.set_ylim(0, 1.1 * highest)
     axes.locator_params(axis="y", nbins=3)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=SMALL_FONT)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _label_values(axes: dict[Any, Axes], first: str, features: int) -> None:
-    for feature in range(features):
-        axes[f"{first}/{feature}"].set_ylabel("value" if features == 1 else f"feature {feature}")

@@ -1,4 +1,4 @@
-"""The forecast figure: what was observed, what came, what was foretold and how certain it was."""
+"""The forecast figure: past, true future, forecasts and their bands."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,20 +6,18 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from torch import Tensor
 
 from udtw.errors import LengthError, ShapeError
+from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure
 
-# The Okabe-Ito palette, told apart by all common kinds of colour vision; dashes tell the lines apart in print.
+# The Okabe-Ito palette, which people with any common kind of colour vision can tell apart; dashes help in black and
+# white print.
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))
 OBSERVED_COLOR, TRUTH_COLOR = "#777777", "black"
 
 PANEL_INCHES = (3.6, 1.9)
 MAX_COLUMNS = 3
-
-Floats = NDArray[np.float64]
 
 
 def plot_forecast(
@@ -30,30 +28,40 @@ def plot_forecast(
     *,
     width: float = 2.0,
     titles: Any = None,
-    figsize: tuple[float, float] | None = None,
+    **figure_options: Any,
 ) -> Figure:
-    """Draw forecasts against the truth, one panel a series and feature, with a band of ``± width·std``.
+    """A figure of forecasts beside the true future, one panel per series and feature, with bands of ``± width·std``.
 
     Parameters
     ----------
     observed : (T_in,), (n, T_in) or (n, T_in, d)
-        The past; it ends where the forecast begins.
+        The past, up to the step before the forecast.
     truth : (T_out,), (n, T_out) or (n, T_out, d), or None
-        The future as it came, if it is known.
+        The true future, if it is known.
     forecast : array like ``truth``, or dict of name to array
-        One or several forecasts; several are told apart by name, colour and dashes.
+        One or several forecasts, each drawn in its own colour and dashes and named in the legend.
     std : array like ``forecast``, or dict of name to array, optional
-        Standard deviations; in a dict only the forecasts named there get a band.
+        Standard deviations. Of several forecasts, only those named in the dict have a band.
     width : float
-        Half the width of the band in standard deviations: 2 holds 95 % of a Gaussian.
+        Half the width of the band in standard deviations: ± 2 holds 95 % of a Gaussian.
     titles : sequence of str, optional
-        One a panel, panels ordered by series and then by feature.
-    figsize : (width, height) in inches
+        One per panel, ordered by series and then by feature.
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``.
 
     Returns
     -------
     Figure
-        It belongs to nobody: save it with ``savefig``.
+        Not registered with pyplot: save it with ``savefig``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import plot_forecast
+    >>> series = np.sin(np.arange(30) / 4)
+    >>> figure = plot_forecast(series[:20], series[20:], {"last value": np.full(10, series[19])}, width=1)
+    >>> figure.legends[0].get_texts()[-1].get_text()
+    'last value'
     """
     past = _series("observed", observed)
     named = forecast if isinstance(forecast, Mapping) else {"forecast": forecast}
@@ -63,11 +71,11 @@ def plot_forecast(
     first = next(iter(futures.values()))
     shape = (len(past), first.shape[1], past.shape[2])
     given = std if isinstance(std, Mapping) else {} if std is None else {next(iter(futures)): std}
-    if strangers := set(given) - set(futures):
-        raise ShapeError(f"std names forecasts that are not there: {sorted(strangers)}; there are {sorted(futures)}.")
+    if unknown := set(given) - set(futures):
+        raise ShapeError(f"std names forecasts that are not there: {sorted(unknown)}; there are {sorted(futures)}.")
     bands = {name: _series(f"std {name!r}", value) for name, value in given.items()}
-    came = None if truth is None else _series("truth", truth)
-    for name, array in {**{f"forecast {n!r}": f for n, f in futures.items()}, "truth": came}.items():
+    future = None if truth is None else _series("truth", truth)
+    for name, array in {**{f"forecast {n!r}": f for n, f in futures.items()}, "truth": future}.items():
         _check(name, array, shape)
     for name, array in bands.items():
         _check(f"std of {name!r}", array, shape)
@@ -76,21 +84,20 @@ def plot_forecast(
     panels = count * features
     columns = min(panels, MAX_COLUMNS)
     rows = -(-panels // columns)
-    size = figsize or (columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure((columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4), figure_options)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     for panel, (i, j) in enumerate((i, j) for i in range(count) for j in range(features)):
         pick = {name: f[i, :, j] for name, f in futures.items()}
         spread = {name: width * b[i, :, j] for name, b in bands.items()}
-        _draw(axes[panel], past[i, :, j], None if came is None else came[i, :, j], pick, spread, f"± {width:g} std")
-        axes[panel].set_title(_title(titles, panel, i, j, count, features), fontsize=9)
+        _draw(axes[panel], past[i, :, j], None if future is None else future[i, :, j], pick, spread, f"± {width:g} std")
+        axes[panel].set_title(_title(titles, panel, i, j, count, features), fontsize=FONT)
     for empty in axes[panels:]:
         empty.set_axis_off()
     for axis in axes[max(0, panels - columns) : panels]:
         axis.tick_params(labelbottom=True)
         axis.set_xlabel("step")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False, fontsize=FONT)
     return figure
 
 
@@ -102,7 +109,7 @@ def _draw(
     spread: dict[str, Floats],
     band_label: str,
 ) -> None:
-    """One series: lines of the future start at the last observed value, so that nothing seems missing between."""
+    """One panel; lines of the future start at the last observed value, so that there is no gap between them."""
     start = len(past)
     axes.plot(np.arange(start), past, color=OBSERVED_COLOR, linewidth=1.1, label="observed")
     if truth is not None:
@@ -120,7 +127,7 @@ def _draw(
     axes.set_xlim(0, start + len(next(iter(forecasts.values()))) - 1)
     axes.locator_params(axis="x", integer=True, nbins=6)
     axes.locator_params(axis="y", nbins=4)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=SMALL_FONT)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -137,7 +144,7 @@ def _title(titles: Any, panel: int, i: int, j: int, count: int, features: int) -
 
 def _series(name: str, value: Any) -> Floats:
     """(n, T, d) from (T,), (n, T) or (n, T, d)."""
-    array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, dtype=np.float64)
+    array = as_array(value).astype(np.float64)
     if array.ndim not in (1, 2, 3) or 0 in array.shape:
         raise ShapeError(f"{name} must have shape (T,), (n, T) or (n, T, d), none of them 0; got {array.shape}.")
     array = array[None] if array.ndim == 1 else array

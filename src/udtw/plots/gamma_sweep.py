@@ -1,18 +1,27 @@
-"""The γ figure: how the coupling of one pair goes from one path to a cloud of paths."""
+"""The γ figure: how the coupling of one pair changes from a single path to many as the temperature rises."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from udtw import inputs
 from udtw.align import align
-from udtw.errors import LengthError, OptionError, ShapeError
+from udtw.errors import LengthError, ShapeError
 from udtw.inputs import ArrayLike
+from udtw.plots.style import (
+    FONT,
+    SMALL_FONT,
+    X_COLOR,
+    Y_COLOR,
+    check_path_power,
+    draw_coupling,
+    matrix_height,
+    new_figure,
+    set_power_ticks,
+)
 
-X_COLOR, Y_COLOR = "#0072B2", "#009E73"
 MATRIX_INCHES, MARGIN_INCHES = 1.9, 0.55
 
 
@@ -25,12 +34,12 @@ def plot_gamma_sweep(
     var_y: ArrayLike | None = None,
     band: Any = None,
     path_power: float = 0.1,
-    figsize: tuple[float, float] | None = None,
+    **figure_options: Any,
 ) -> Figure:
-    """Draw the couplings of one pair at several temperatures side by side, with d² and the entropy of the paths.
+    """A figure of the couplings of one pair at several temperatures, with d² and the entropy H of the paths.
 
-    Steps of x run down, steps of y run right. Axes are labelled "x", and by the number of their γ "y0", "y1", ... and
-    "coupling0", "coupling1", ...
+    Steps of x run down, steps of y run right. Axes are labelled "x" and, by the number of their γ, "y0", "coupling0",
+    "y1", "coupling1", and so on. The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
@@ -39,35 +48,41 @@ def plot_gamma_sweep(
         Temperatures, one panel each.
     var_x, var_y, band : as in `udtw.align`
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that faint probabilities can be seen.
-    figsize : (width, height) in inches
+        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import plot_gamma_sweep
+    >>> x, y = np.sin(np.arange(20) / 3), np.sin(np.arange(24) / 4)
+    >>> figure = plot_gamma_sweep(x, y, gammas=(0.01, 1.0))
+    >>> [axes.get_title() for axes in figure.axes if axes.get_title()]
+    ['γ = 0.01', 'γ = 1']
     """
-    if not 0 < path_power <= 1:
-        raise OptionError(f"path_power must lie in (0, 1]; got {path_power}.")
+    check_path_power(path_power)
     if len(gammas) == 0:
         raise LengthError("gammas is empty; at least one temperature is needed.")
     first, second = (_one(name, value) for name, value in (("x", x), ("y", y)))
     n, m = len(first), len(second)
-    height = MATRIX_INCHES * min(max(n / m, 0.5), 1.5)
+    height = matrix_height(MATRIX_INCHES, n, m)
     numbers = range(len(gammas))
-    figure = Figure(
-        figsize=figsize or (MARGIN_INCHES + len(gammas) * MATRIX_INCHES + 1.2, MARGIN_INCHES + height + 1.1),
-        layout="constrained",
-    )
+    size = (MARGIN_INCHES + len(gammas) * MATRIX_INCHES + 1.2, MARGIN_INCHES + height + 1.1)
+    figure = new_figure(size, figure_options)
     axes = figure.subplot_mosaic(
         [[".", *(f"y{i}" for i in numbers)], ["x", *(f"coupling{i}" for i in numbers)]],
         width_ratios=[MARGIN_INCHES, *[MATRIX_INCHES] * len(gammas)],
         height_ratios=[MARGIN_INCHES, height],
     )
-    norm = PowerNorm(path_power, vmin=0, vmax=1)
     for i, gamma in enumerate(gammas):
         found = align(first, second, var_x, var_y, gamma=gamma, band=band)
         matrix, top = axes[f"coupling{i}"], axes[f"y{i}"]
-        image = matrix.imshow(np.clip(found.coupling, 0, 1), cmap="Greys", norm=norm, aspect="auto")
-        matrix.tick_params(left=False, labelleft=False, labelsize=8)
+        image = draw_coupling(matrix, found.coupling, path_power)
+        matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
         matrix.locator_params(axis="x", integer=True, nbins=4)
         entropy = max(float(found.paths.entropy), 0.0)
-        matrix.set_xlabel(f"step of y\n$d^2$ = {float(found.distance):.3g},  $H$ = {entropy:.3g}", fontsize=9)
+        matrix.set_xlabel(f"step of y\n$d^2$ = {float(found.distance):.3g},  $H$ = {entropy:.3g}", fontsize=FONT)
         top.plot(np.arange(m), second, color=Y_COLOR, linewidth=1)
         top.sharex(matrix)
         top.set_axis_off()
@@ -76,21 +91,19 @@ def plot_gamma_sweep(
     left.plot(first, np.arange(n), color=X_COLOR, linewidth=1)
     left.invert_xaxis()  # large values point away from the matrix, as those of y do
     left.set_ylim(n - 0.5, -0.5)
-    left.tick_params(labelsize=8, bottom=False, labelbottom=False)
+    left.tick_params(labelsize=SMALL_FONT, bottom=False, labelbottom=False)
     left.spines[["top", "right", "bottom"]].set_visible(False)
     left.locator_params(axis="y", integer=True, nbins=5)
-    left.set_ylabel("step of x", fontsize=9)
+    left.set_ylabel("step of x", fontsize=FONT)
     bar = figure.colorbar(image, ax=[axes[f"coupling{i}"] for i in numbers], location="right", aspect=25, pad=0.01)
-    bar.set_label("coupling π*", fontsize=9)
-    shares = sorted({float(f"{share ** (1 / path_power):.0e}") for share in (0, 0.5, 1)})
-    bar.set_ticks(shares, labels=[f"{share:g}" for share in shares])
-    bar.minorticks_off()
-    bar.ax.tick_params(labelsize=8)
+    bar.set_label("coupling π*", fontsize=FONT)
+    set_power_ticks(bar, path_power, (0, 0.5, 1))
+    bar.ax.tick_params(labelsize=SMALL_FONT)
     return figure
 
 
 def _one(name: str, value: ArrayLike) -> np.ndarray:
-    """(N, d) of one series."""
+    """One series as (N, d)."""
     tensor, single = inputs.sequence(name, value)
     if not single:
         raise ShapeError(f"{name} must be one series, (N,) or (N, d); got shape {tuple(tensor.shape)}.")

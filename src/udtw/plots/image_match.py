@@ -1,4 +1,4 @@
-"""The match figure of images: which patches of two images an alignment brings together, and how far it trusts them."""
+"""The match figure of images: which patches of two images an alignment matches, and how certain each match is."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,26 +7,38 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Colormap, Normalize, PowerNorm
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError, VarianceError
-from udtw.plots.patch_matches import patch_centres, strongest_matches
-from udtw.plots.stick_figures import STD_COLORS, std_norm
-from udtw.plots.ticks import number, power_ticks
-from udtw.plots.token_maps import FONT, FRAME_COLOR, FRAME_WIDTH, SMALL_FONT, Floats, as_array, as_pixels, without_ticks
+from udtw.images.order import token_order
+from udtw.plots.image_maps import FRAME_COLOR, FRAME_WIDTH, as_pixels, without_ticks
+from udtw.plots.style import (
+    FONT,
+    SMALL_FONT,
+    STD_COLORS,
+    Floats,
+    as_array,
+    check_path_power,
+    draw_coupling,
+    new_figure,
+    set_power_ticks,
+    std_norm,
+)
 
 HEIGHT_INCHES, BAR_INCHES, LABEL_INCHES, TITLE_INCHES = 2.1, 0.1, (0.8, 0.6), 0.18
-"""Height of the images and of a colour bar, what axis labels take in width and height, and a line of a title."""
+"""Height of the images and of a colour bar, room for axis labels in width and height, and height of a title's line."""
 
 GAP = 0.12
 """Between the two images, as a share of their height."""
 
 LINE_WIDTH, DOT_SIZE = 1.4, 14
 PLAIN_COLORS = "viridis"
+RANK_DIGITS = 2
+APART = 2
+"""Rows or columns, in at least one image, between drawn matches as long as there are enough of them."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,15 @@ class ImageMatch:
     order : "raster", "snake" or "hilbert"
         The reading order, see `udtw.images.order.token_order`.
     title : str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import ImageMatch
+    >>> image = np.zeros((32, 32, 3))
+    >>> match = ImageMatch(image, image, np.eye(16), (4, 4), (4, 4), title="an image and itself")
+    >>> match.order
+    'raster'
     """
 
     image_x: Any
@@ -59,8 +80,12 @@ class ImageMatch:
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """A match ready to draw: ``cells`` (K, 2) token numbers of its strongest patch matches, ``std`` √Σ (N, M)."""
+class DrawnMatch:
+    """A checked match, ready to draw.
+
+    ``pixels`` are (H, W, 3), ``coupling`` and ``std`` √Σ are (N, M), and ``cells`` (K, 2) are the token numbers of the
+    strongest patch matches.
+    """
 
     match: ImageMatch
     pixels: tuple[Floats, Floats]
@@ -70,15 +95,23 @@ class _Drawn:
 
     @property
     def widths(self) -> tuple[float, float]:
-        """Of the images at height 1."""
+        """Widths of the images at height 1."""
         x, y = (one.shape[1] / one.shape[0] for one in self.pixels)
         return x, y
 
     @property
     def strength(self) -> Floats:
-        """(K,) what the colour of a line shows: σ of the match, or else the coupling."""
+        """(K,) what the colour of a line shows: σ of the match if it is known, else the coupling."""
         values = self.coupling if self.std is None else self.std
         return values[self.cells[:, 0], self.cells[:, 1]]
+
+    def ends(self, gap: float) -> tuple[Floats, Floats]:
+        """(K, 2) across and down: the ends of the lines in x and in y, at height 1 and ``gap`` apart."""
+        left, right = (
+            patch_centres(self.match.order, grid)[self.cells[:, side]] * (self.widths[side], 1)
+            for side, grid in enumerate((self.match.grid_x, self.match.grid_y))
+        )
+        return left, right + np.array([self.widths[0] + gap, 0])
 
 
 def plot_image_match(
@@ -88,39 +121,57 @@ def plot_image_match(
     grid_x: tuple[int, int],
     grid_y: tuple[int, int],
     *,
-    var_x: Any = None,
-    var_y: Any = None,
-    order: str = "raster",
     n_matches: int = 12,
     path_power: float = 0.25,
-    title: str | None = None,
+    **match_options: Any,
 ) -> Figure:
-    """Draw two images with lines between the patches that are matched most strongly, and the coupling π*.
+    """A figure of two images with lines between the patches that are matched most strongly, and of the coupling π*.
 
-    Lines are `strongest_matches`. Their colour is the σ of the match, ``√(½[σ²(x) + σ²(y)])``, from blue (trusted) to
-    red, on the range of all matches; without variances it is the coupling. Rings mark them in the coupling, where
-    tokens of x run down and tokens of y run right. Axes are labelled "match0" and "coupling0". The figure belongs to
-    nobody: save it with ``savefig``.
+    The lines are `strongest_matches`. Their colour is the σ of the match, ``√(½[σ²(x) + σ²(y)])``, from blue (certain)
+    to red, on the range of all matches; without variances it is the coupling. Rings mark the same matches in the
+    coupling, where tokens of x run down and tokens of y run right. Axes are labelled "match0" and "coupling0". The
+    figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
-    image_x, image_y, coupling, grid_x, grid_y, var_x, var_y, order, title
+    image_x, image_y, coupling, grid_x, grid_y
         See `ImageMatch`.
     n_matches : int
-        Lines at most.
+        Draw at most this many lines.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that faint probabilities can be seen.
+        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+    **match_options
+        ``var_x``, ``var_y``, ``order`` and ``title`` of `ImageMatch`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import plot_image_match
+    >>> image = np.zeros((32, 32, 3))
+    >>> figure = plot_image_match(image, image, np.eye(16), (4, 4), (4, 4), n_matches=3, title="an image and itself")
+    >>> [axes.get_label() for axes in figure.axes[:2]]
+    ['match0', 'coupling0']
     """
-    match = ImageMatch(image_x, image_y, coupling, grid_x, grid_y, var_x, var_y, order, title)
-    return _plot([match], n_matches, path_power)
+    return _plot([ImageMatch(image_x, image_y, coupling, grid_x, grid_y, **match_options)], n_matches, path_power)
 
 
 def plot_match_pair(
     matched: ImageMatch, unmatched: ImageMatch, *, n_matches: int = 12, path_power: float = 0.25
 ) -> Figure:
-    """Draw a pair that belongs together above one that does not, as in `plot_image_match`, on the same scales.
+    """A figure of a pair of one class above a pair of two classes, each as in `plot_image_match`, on the same scales.
 
     Axes are labelled "match0", "coupling0", "match1" and "coupling1".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.plots import ImageMatch, plot_match_pair
+    >>> image = np.zeros((32, 32, 3))
+    >>> same = ImageMatch(image, image, np.eye(16), (4, 4), (4, 4), title="same class")
+    >>> other = ImageMatch(image, image, np.full((16, 16), 0.1), (4, 4), (4, 4), title="other class")
+    >>> figure = plot_match_pair(same, other, n_matches=3)
+    >>> [axes.get_label() for axes in figure.axes[:4]]
+    ['match0', 'coupling0', 'match1', 'coupling1']
     """
     return _plot([matched, unmatched], n_matches, path_power)
 
@@ -128,20 +179,17 @@ def plot_match_pair(
 def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figure:
     if n_matches < 0:
         raise OptionError(f"n_matches is how many lines to draw, 0 or more; got {n_matches}.")
-    if not 0 < path_power <= 1:
-        raise OptionError(f"path_power must lie in (0, 1]; got {path_power}.")
-    rows = [_prepared(match, n_matches) for match in matches]
+    check_path_power(path_power)
+    rows = [check_match(match, n_matches) for match in matches]
     if len({row.std is None for row in rows}) > 1:
-        raise OptionError("Variances are needed for both pairs or for none: the colours have one meaning.")
+        raise OptionError("Variances are needed for both pairs or for none: colours mean the same in both rows.")
     images = max(sum(row.widths) + GAP for row in rows)
     titles = sum(1 + one.title.count("\n") for one in matches if one.title)
-    figure = Figure(
-        figsize=(
-            HEIGHT_INCHES * (images + 1) + LABEL_INCHES[0],
-            len(rows) * (HEIGHT_INCHES + LABEL_INCHES[1]) + TITLE_INCHES * titles + 5 * BAR_INCHES,
-        ),
-        layout=ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.07, wspace=0.0, hspace=0.0),
+    size = (
+        HEIGHT_INCHES * (images + 1) + LABEL_INCHES[0],
+        len(rows) * (HEIGHT_INCHES + LABEL_INCHES[1]) + TITLE_INCHES * titles + 5 * BAR_INCHES,
     )
+    figure = new_figure(size, {}, w_pad=0.05, h_pad=0.07, wspace=0.0, hspace=0.0)
     panels: list[Any] = [[f"match{i}", f"coupling{i}"] for i in range(len(rows))]
     axes = figure.subplot_mosaic(
         [*panels, ["match_bar", "coupling_bar"]],
@@ -154,14 +202,12 @@ def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figur
         drawn = _draw_coupling(axes[f"coupling{i}"], row, colors, norm, path_power)
     _draw_bar(figure, axes["match_bar"], ScalarMappable(norm, colors), label, 1 / images)
     bar = _draw_bar(figure, axes["coupling_bar"], drawn, "coupling π*", 1.0)
-    ticks = power_ticks(path_power)
-    bar.set_ticks(ticks, labels=[number(tick) for tick in ticks])
-    bar.minorticks_off()
+    set_power_ticks(bar, path_power)
     return figure
 
 
 def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float) -> Any:
-    """Below a column, in the middle of it, over a share ``width``."""
+    """A colour bar in the middle below a column, over a share ``width`` of it."""
     below.set_axis_off()
     place = below.inset_axes(((1 - width) / 2, 0, width, 1))
     bar = figure.colorbar(drawn, cax=place, orientation="horizontal")
@@ -171,47 +217,48 @@ def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float)
     return bar
 
 
-def _prepared(match: ImageMatch, n_matches: int) -> _Drawn:
+def check_match(match: ImageMatch, n_matches: int) -> DrawnMatch:
+    """The match with its ``n_matches`` strongest patch matches, or an error that says what is wrong with it."""
     coupling = as_array(match.coupling).astype(np.float64)
     sides = match.grid_x[0] * match.grid_x[1], match.grid_y[0] * match.grid_y[1]
     if coupling.shape != sides or 0 in sides:
         raise ShapeError(
-            f"coupling must have shape {sides}, one row a token of the grid {match.grid_x} and one column a token of "
+            f"coupling must have shape {sides}, a row per token of the grid {match.grid_x} and a column per token of "
             f"{match.grid_y}; got {coupling.shape}."
         )
     if not np.isfinite(coupling).all():
         raise NonFiniteError("coupling holds NaN or infinity.")
     std = _match_std(match, sides)
     cells = strongest_matches(coupling, match.grid_x, match.grid_y, n_matches, order=match.order, std=std)
-    return _Drawn(match, (as_pixels(match.image_x), as_pixels(match.image_y)), coupling, std, cells)
+    return DrawnMatch(match, (as_pixels(match.image_x), as_pixels(match.image_y)), coupling, std, cells)
 
 
 def _match_std(match: ImageMatch, sides: tuple[int, int]) -> Floats | None:
     """√Σ (N, M), where Σ = ½[σ²(x) + σ²(y)] as in `udtw.align`."""
     if (match.var_x is None) != (match.var_y is None):
-        raise OptionError("var_x and var_y are needed both, or none of them.")
+        raise OptionError("var_x and var_y are needed both, or neither of them.")
     if match.var_x is None:
         return None
     variances = []
     for name, value, count in (("var_x", match.var_x, sides[0]), ("var_y", match.var_y, sides[1])):
         variance = as_array(value).astype(np.float64)
         if variance.shape != (count,):
-            raise ShapeError(f"{name} must have shape ({count},), one a token; got {variance.shape}.")
+            raise ShapeError(f"{name} must have shape ({count},), one per token; got {variance.shape}.")
         if not (np.isfinite(variance).all() and (variance > 0).all()):
             raise VarianceError(f"{name} must be positive and finite for every token.")
         variances.append(variance)
     return np.sqrt((variances[0][:, None] + variances[1][None, :]) / 2)
 
 
-def _scale(rows: list[_Drawn]) -> tuple[Colormap | str, Normalize, str]:
+def _scale(rows: list[DrawnMatch]) -> tuple[Colormap | str, Normalize, str]:
     every = [row.std for row in rows if row.std is not None]
     if every:
-        return STD_COLORS, std_norm(np.concatenate([one.ravel() for one in every]))[0], "σ of match"
+        return STD_COLORS, std_norm(np.concatenate([one.ravel() for one in every])), "σ of match"
     return PLAIN_COLORS, Normalize(0, 1), "coupling π* of match"
 
 
-def _draw_images(axes: Axes, row: _Drawn, colors: Colormap | str, norm: Normalize) -> None:
-    """Both images at height 1, x on the left. A line is white below its colour, to be seen on any image."""
+def _draw_images(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Normalize) -> None:
+    """Both images at height 1, x on the left. Lines have a white rim, so that they are visible on any image."""
     without_ticks(axes)
     axes.spines[:].set_visible(False)
     left = (0.0, row.widths[0] + GAP)
@@ -221,12 +268,7 @@ def _draw_images(axes: Axes, row: _Drawn, colors: Colormap | str, norm: Normaliz
         axes.add_patch(frame)
     axes.set_xlim(0, left[1] + row.widths[1])
     axes.set_ylim(1, 0)
-    ends = [
-        patch_centres(row.match.order, grid)[row.cells[:, side]] * (width, 1) + (start, 0)
-        for side, (grid, start, width) in enumerate(
-            zip((row.match.grid_x, row.match.grid_y), left, row.widths, strict=True)
-        )
-    ]
+    ends = row.ends(GAP)
     segments = np.stack(ends, 1)
     below = LineCollection(list(segments), colors="white", linewidths=LINE_WIDTH + 1.2, gid="outlines", zorder=2)
     lines = LineCollection(list(segments), cmap=colors, norm=norm, linewidths=LINE_WIDTH, gid="matches", zorder=3)
@@ -242,11 +284,8 @@ def _draw_images(axes: Axes, row: _Drawn, colors: Colormap | str, norm: Normaliz
         axes.set_title(row.match.title, fontsize=FONT)
 
 
-def _draw_coupling(axes: Axes, row: _Drawn, colors: Colormap | str, norm: Normalize, power: float) -> Any:
-    image = axes.imshow(
-        np.clip(row.coupling, 0, 1), cmap="Greys", norm=PowerNorm(power, vmin=0, vmax=1), aspect="auto",
-        interpolation="nearest",
-    )  # fmt: skip
+def _draw_coupling(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Normalize, power: float) -> Any:
+    image = draw_coupling(axes, row.coupling, power, interpolation="nearest")
     rings: Any = ScalarMappable(norm, colors).to_rgba(row.strength)
     axes.scatter(
         row.cells[:, 1], row.cells[:, 0], s=28, facecolors="none", linewidths=1.2, gid="matches",
@@ -259,3 +298,46 @@ def _draw_coupling(axes: Axes, row: _Drawn, colors: Colormap | str, norm: Normal
         axes.locator_params(axis=axis, integer=True, nbins=5)
     axes.tick_params(labelsize=SMALL_FONT)
     return image
+
+
+def strongest_matches(
+    coupling: Any, grid_x: tuple[int, int], grid_y: tuple[int, int], n_matches: int, *, order: str = "raster",
+    std: Any = None,
+) -> NDArray[np.int64]:  # fmt: skip
+    """(K, 2) token numbers of at most ``n_matches`` matches, strongest first, no patch in two of them.
+
+    Only matches in which each patch is the other's best are taken. Every path matches the first tokens and the last
+    tokens with each other, which says nothing about them, so these two matches come last. Couplings that are equal to
+    two digits are ranked by ``std`` (N, M), the more certain match first. To keep lines apart in the picture, a match
+    is taken only after all others if both its patches are next to those of a stronger one, or in the same rows.
+    """
+    values = as_array(coupling).astype(np.float64)
+    best = (values > 0) & (values == values.max(1, keepdims=True)) & (values == values.max(0, keepdims=True))
+    rows, columns = np.nonzero(best)
+    forced = ((rows == 0) & (columns == 0)) | ((rows == values.shape[0] - 1) & (columns == values.shape[1] - 1))
+    rank_std = np.zeros(len(rows)) if std is None else as_array(std)[rows, columns]
+    ranked = np.lexsort((rank_std, -np.round(values[rows, columns], RANK_DIGITS)))
+    cells = np.stack([rows, columns], 1)
+    places = np.concatenate(
+        [_places(order, grid)[cells[:, side]] for side, grid in enumerate((grid_x, grid_y))], axis=1
+    )  # (n, 4): row and column in x, row and column in y
+    free, corners = ranked[~forced[ranked]], ranked[forced[ranked]]
+    chosen: list[int] = []
+    for candidates, apart in ((free, True), (free, False), (corners, False)):
+        for i in candidates:
+            steps = np.abs(places[chosen] - places[i]).reshape(-1, 2, 2)  # (k, images, rows and columns)
+            alone = (steps.max(2) > 0).all()
+            clear = (steps.max((1, 2)) >= APART).all() and (steps[:, :, 0].max(1) > 0).all()
+            if len(chosen) < n_matches and alone and (clear or not apart):
+                chosen.append(int(i))
+    return cells[chosen]
+
+
+def patch_centres(order: str, grid: tuple[int, int]) -> Floats:
+    """(h·w, 2) centres of the patches, across and down from 0 to 1, in reading order."""
+    return (_places(order, grid)[:, ::-1] + 0.5) / np.array(grid)[::-1]
+
+
+def _places(order: str, grid: tuple[int, int]) -> NDArray[np.int64]:
+    """(h·w, 2) row and column of the tokens on the grid, in reading order."""
+    return np.stack(np.divmod(token_order(order, grid), grid[1]), 1)

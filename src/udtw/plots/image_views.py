@@ -1,33 +1,30 @@
-"""Pictures of what a trained model sees in images whose tokens are cached."""
+"""Figures of what a trained model makes of images whose tokens are cached."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
-from udtw.align import align
 from udtw.errors import DataError, OptionError
-from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
 from udtw.fewshot.tokens import Tokens
 from udtw.images.backbones.pixels import Framing, to_rgb
 from udtw.images.order import token_order
 from udtw.images.recognizer import ImageRecognizer
 from udtw.images.tokens import TokenSet
 from udtw.images.tokens.store import Images, digest_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
-
-SIGN = {True: "same class", False: "other class"}
+from udtw.plots.image_maps import plot_components, plot_uncertainty
+from udtw.plots.image_match import ImageMatch, plot_match_pair
+from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignment, numbers
 
 
 def picture(tokens: TokenSet, images: Images, index: int) -> np.ndarray:
-    """(H, W, 3) uint8: what the backbone saw of image ``index`` of ``tokens``, resized and cropped.
+    """(H, W, 3) uint8: image ``index`` of ``tokens`` as the backbone saw it, resized and cropped.
 
-    Images are found by name, as the tokens may be those of a part of ``images``. The identity of the tokens says how
-    they were framed; where it does not, the whole image is shown.
+    Images are found by name, as the tokens may belong to a part of ``images``. The identity of the tokens says how the
+    images were framed; if it does not, the whole image is returned.
     """
     name = tokens.names[index]
     if name not in images.names:
@@ -36,25 +33,25 @@ def picture(tokens: TokenSet, images: Images, index: int) -> np.ndarray:
     if digest_of(images, at) != tokens.digests[index]:
         raise DataError(f"The image {name!r} of {images.name} has changed since its tokens were extracted.")
     image = images.image(at)
-    said = tokens.identity["backbone"].get("framing")
-    if said is None:
+    used = tokens.identity["backbone"].get("framing")
+    if used is None:
         return np.array(to_rgb(image))
-    framing = Framing(tuple(said["resize"]), tuple(said["crop"]), said["fit"], said["resample"])
+    framing = Framing(tuple(used["resize"]), tuple(used["crop"]), used["fit"], used["resample"])
     return (255 * framing(image)).round().byte().permute(1, 2, 0).numpy()
 
 
 def show_uncertainty(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, indices: Sequence[int], **options: Any
-) -> "Figure | SubFigure":
-    """σ of the patches of the images at ``indices`` of ``tokens``, beside the attention if it was kept.
+) -> Figure | SubFigure:
+    """A figure of σ in the images at ``indices`` of ``tokens``, beside the attention if it was stored.
 
     ``options`` are those of `udtw.plots.plot_uncertainty`.
     """
-    from udtw.plots import plot_uncertainty
-
     variance = _encoded(recognizer, tokens, indices).variance
     if variance is None:
-        raise OptionError(f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; use udtw.")
+        raise OptionError(
+            f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; train one whose metric has."
+        )
     attention = tokens.attention(indices) if tokens.has_attention else None
     return plot_uncertainty(
         [picture(tokens, images, i) for i in indices], _row_by_row(recognizer, tokens, variance).sqrt(), tokens.grid,
@@ -64,13 +61,11 @@ def show_uncertainty(
 
 def show_components(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, indices: Sequence[int], **options: Any
-) -> "Figure | SubFigure":
-    """The backbone's tokens, and the model's, as colours, of the images at ``indices`` of ``tokens``.
+) -> Figure | SubFigure:
+    """A figure of the backbone's tokens and the model's as colours, for the images at ``indices`` of ``tokens``.
 
     ``options`` are those of `udtw.plots.plot_components`.
     """
-    from udtw.plots import plot_components
-
     projected = _row_by_row(recognizer, tokens, _encoded(recognizer, tokens, indices).features)
     return plot_components(
         [picture(tokens, images, i) for i in indices], tokens.tokens(indices), projected, tokens.grid,
@@ -80,19 +75,13 @@ def show_components(
 
 def show_match(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, i: int, j: int, k: int, **options: Any
-) -> "Figure":
-    """How the model aligns image ``i`` with ``j``, of the same class, and with ``k``, of another.
+) -> Figure:
+    """A figure of how the model aligns image ``i`` with ``j``, of the same class, and with ``k``, of another.
 
-    Titles give the model's distance d² and, for uDTW, its regulariser Ω. ``options``: see `udtw.plots.plot_match_pair`.
+    Titles give the model's distance d² and, if its metric has one, the regulariser Ω. ``options`` are those of
+    `udtw.plots.plot_match_pair`.
     """
-    from udtw.plots import ImageMatch, plot_match_pair
-
-    comparator = recognizer.model.comparator
-    if not isinstance(comparator, AlignmentComparator):
-        raise OptionError(
-            f"The model compares by {recognizer.recipe.metric!r}, which aligns nothing; a coupling needs a model with "
-            "the metric udtw, soft_dtw or soft_dtw_divergence."
-        )
+    comparator = aligning_comparator(recognizer)
     classes = _classes(tokens, (i, j, k))
     if classes[0] != classes[1] or classes[0] == classes[2]:
         raise OptionError(f"Images i and j must be of one class and k of another; got {', '.join(classes)}.")
@@ -104,39 +93,24 @@ def show_match(
         variances = {} if x.variance is None or y.variance is None else {"var_x": x.variance[0], "var_y": y.variance[0]}
         with torch.no_grad():
             found = comparator.paired(x, y)
-        title = f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{_numbers(found, bool(variances))}"
+        title = f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(found, bool(variances))}"
         both, order = (pictures[0], pictures[other]), recognizer.recipe.order
-        coupling = _coupling(comparator, x, y)
+        coupling = model_alignment(comparator, x, y).coupling[0]
         matches.append(ImageMatch(*both, coupling, tokens.grid, tokens.grid, **variances, order=order, title=title))
     return plot_match_pair(*matches, **options)
 
 
 def _encoded(recognizer: ImageRecognizer, tokens: TokenSet, indices: Sequence[int]) -> Tokens:
-    """In the recipe's order."""
+    """The model's tokens of these images, in the recipe's order."""
     return recognizer.encode(recognizer.source(tokens).batch(np.asarray(indices)))
 
 
 def _row_by_row(recognizer: ImageRecognizer, tokens: TokenSet, values: Tensor) -> Tensor:
-    """``values`` (B, T, …) of tokens in the recipe's order, back in that of the grid."""
+    """``values`` (B, T, …) of tokens in the recipe's order, moved back to the order of the grid."""
     found = torch.empty_like(values)
     found[:, token_order(recognizer.recipe.order, tokens.grid)] = values
     return found
 
 
-@torch.no_grad()
-def _coupling(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Tensor:
-    """π* (T, T) under the model's temperature and variances."""
-    uncertain = comparator.metric == "udtw"
-    return align(
-        None, None, cost=squared_distances(x.features, y.features), gamma=comparator.gamma, band=comparator.band,
-        var_x=x.variance if uncertain else None, var_y=y.variance if uncertain else None,
-    ).coupling[0]  # fmt: skip
-
-
 def _classes(tokens: TokenSet, indices: Sequence[int]) -> list[str]:
     return [tokens.classes[tokens.labels[i]] for i in indices]
-
-
-def _numbers(found: Comparison, uncertain: bool) -> str:
-    text = f"$d^2$ = {float(found.distance):.3g}"
-    return (f"{text},  Ω = {float(found.regularizer):.3g}" if uncertain else text).replace("-", "−")

@@ -1,4 +1,4 @@
-"""The match figure: the couplings of a query with supports, such as one of its own class and one of another."""
+"""The match figure of skeletons: the couplings of a query with supports, of its own class and of others."""
 
 import textwrap
 from collections.abc import Sequence
@@ -9,45 +9,41 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize, PowerNorm
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
 
-from udtw.align import align
-from udtw.errors import LengthError, OptionError
-from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
+from udtw.errors import LengthError
+from udtw.fewshot.comparators import AlignmentComparator
 from udtw.fewshot.tokens import Tokens
-from udtw.plots.alignment import MODE_COLOR, MODE_WIDTH
-from udtw.plots.stick_figures import (
-    PLAIN_COLOR,
+from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignment, numbers
+from udtw.plots.skeleton import PLAIN_COLOR, Along, Body, bare, body, draw_figures, slots
+from udtw.plots.style import (
+    FONT,
+    SMALL_FONT,
     STD_COLORS,
-    Along,
-    Body,
     Floats,
-    bare,
-    body,
-    draw_figures,
-    slots,
+    check_path_power,
+    draw_coupling,
+    draw_mode,
+    new_figure,
+    set_power_ticks,
     std_norm,
 )
-from udtw.plots.ticks import number, power_ticks
 from udtw.skeleton.blocks import block_spans
 from udtw.skeleton.datasets import Clip, SkeletonSet
 from udtw.skeleton.recognizer import ActionRecognizer
 
 MATRIX_INCHES, ACROSS_INCHES, DOWN_INCHES, STD_INCHES = 2.7, 0.8, 0.68, 0.12
 LABEL_INCHES = (1.3, 1.1)
-TITLE_LETTERS = 42  # as many as fit above a matrix
-"""What labels and the colour bar take, in width and height."""
+"""Room for labels and the colour bar, in width and height."""
 
+TITLE_LETTERS = 42  # as many as fit above a matrix
 BONE_WIDTH = 1.0
-SIGN = {True: "same class", False: "other class"}
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One clip on a margin: its figures, the middle frame of every block, and σ (τ,) if the model gives one."""
+    """One clip on a margin: its poses, the middle frame of every block, and σ (τ,) if the model gives one."""
 
     body: Body
     middles: Floats
@@ -64,14 +60,15 @@ def plot_match(
     path_power: float = 0.1,
     std_range: tuple[float, float] | None = None,
     y_up: bool | None = None,
-    figsize: tuple[float, float] | None = None,
+    **figure_options: Any,
 ) -> Figure:
-    """Draw the coupling π* of a query with each support side by side, the clips and their σ on the margins.
+    """A figure of the couplings π* of a query with each support, with the clips and their σ on the margins.
 
     Blocks of the query run down, blocks of a support run right. Each title says whether the classes are the same, and
-    gives the model's distance d² and regulariser Ω. Figures and strips have the colour of σ of their block, from blue
-    (smallest of the picture) to red (largest). The most probable path is drawn over the coupling. Axes are labelled
-    "query", "query_std", and by the number of the support "support0", "support0_std", "coupling0", and so on.
+    gives the model's distance d² and regulariser Ω. Stick figures and strips have the colour of their block's σ, from
+    blue (the smallest in the figure) to red (the largest). The most probable path is drawn over the coupling. Axes are
+    labelled "query", "query_std" and, by the number of the support, "support0", "support0_std", "coupling0", and so on.
+    The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
@@ -79,35 +76,41 @@ def plot_match(
     supports : sequence of Clip
         Usually one of the query's class and one of another.
     recognizer : ActionRecognizer
-        A model that compares by alignment: its metric is "udtw", "soft_dtw" or "soft_dtw_divergence".
+        A model whose metric aligns the clips.
     classes : sequence of str, optional
         Names of the labels, as in `SkeletonSet.classes`.
     n_poses : (int, int)
-        Figures at most down the query, and across each support.
+        Largest number of stick figures along the query, and along each support.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that faint probabilities can be seen.
+        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
     std_range : (low, high)
         σ that are shown in pure blue and pure red.
     y_up : bool
         As in `plot_clip`.
-    figsize : (width, height) in inches
-        By default chosen so that the cells of the matrices are about square.
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``; by default the cells of the matrices are about
+        square.
+
+    Examples
+    --------
+    >>> from udtw.plots import plot_match
+    >>> from udtw.skeleton import ActionRecognizer, Recipe
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> clips = make_actions(2, 2, random_state=0)
+    >>> model = ActionRecognizer(Recipe(dim=8, joint_dim=4, width=8, depth=1, heads=2), clips.graph)
+    >>> figure = plot_match(clips[0], [clips[2], clips[1]], model, classes=clips.classes)
+    >>> [axes.get_title().split(":")[0] for axes in figure.axes if "class" in axes.get_title()]
+    ['same class', 'other class']
     """
-    if not 0 < path_power <= 1:
-        raise OptionError(f"path_power must lie in (0, 1]; got {path_power}.")
+    check_path_power(path_power)
     if len(supports) == 0:
         raise LengthError("supports is empty; at least one is needed.")
-    comparator = recognizer.model.comparator
-    if not isinstance(comparator, AlignmentComparator):
-        raise OptionError(
-            f"The model compares by {recognizer.recipe.metric!r}, which aligns nothing; a coupling needs a model with "
-            "the metric udtw, soft_dtw or soft_dtw_divergence."
-        )
+    comparator = aligning_comparator(recognizer)
     tokens = _tokens([query, *supports], recognizer)
     sides = [_side(clip, one, recognizer, y_up) for clip, one in zip([query, *supports], tokens, strict=True)]
-    figure, axes = _panels(len(sides[0].middles), [len(one.middles) for one in sides[1:]], figsize)
+    figure, axes = _panels(len(sides[0].middles), [len(one.middles) for one in sides[1:]], figure_options)
     every = [one.std for one in sides if one.std is not None]
-    norm, *ends = std_norm(np.concatenate(every), std_range) if every else (None,)
+    norm = std_norm(np.concatenate(every), std_range) if every else None
     _draw_side(axes["query"], axes["query_std"], sides[0], norm, n_poses[0], "down")
     _label_query(axes["query"], len(sides[0].middles), _named(query, classes))
     for i, support in enumerate(supports):
@@ -116,26 +119,24 @@ def plot_match(
         image = _draw_coupling(matrix, tokens[0], tokens[i + 1], comparator, path_power)
         for strip in (film, axes[f"support{i}_std"]):
             strip.sharex(matrix)
-        matrix.set_xlabel("block of the support", fontsize=9)
+        matrix.set_xlabel("block of the support", fontsize=FONT)
         with torch.no_grad():
             found = comparator(tokens[0], tokens[i + 1])
-        said = f"{SIGN[support.label == query.label]}: {_named(support, classes)}"
-        film.set_title(f"{_wrapped(said)}\n{_numbers(found, tokens[0].variance is not None)}", fontsize=9, pad=8)
+        title = _wrapped(f"{SIGN[support.label == query.label]}: {_named(support, classes)}")
+        film.set_title(f"{title}\n{numbers(found, tokens[0].variance is not None)}", fontsize=FONT, pad=8)
     bar = figure.colorbar(
         image, ax=[axes[f"coupling{i}"] for i in range(len(supports))], location="right", aspect=25, pad=0.015
     )
-    bar.set_label("coupling π*", fontsize=9)
-    ticks = power_ticks(path_power)
-    bar.set_ticks(ticks, labels=[number(tick) for tick in ticks])
-    bar.minorticks_off()
-    bar.ax.tick_params(labelsize=8)
+    bar.set_label("coupling π*", fontsize=FONT)
+    set_power_ticks(bar, path_power)
+    bar.ax.tick_params(labelsize=SMALL_FONT)
     if norm is not None:
-        _draw_std_bar(figure, axes["corner"], norm, ends)
+        _draw_std_bar(figure, axes["corner"], norm)
     return figure
 
 
 def _tokens(clips: Sequence[Clip], recognizer: ActionRecognizer) -> list[Tokens]:
-    """Each clip's tokens by itself, (1, τ, d); the model stays in the mode in which it was."""
+    """The tokens (1, τ, d) of each clip on its own; the model keeps its mode, training or evaluation."""
     names = [f"class {label}" for label in range(max(clip.label for clip in clips) + 1)]
     training = recognizer.model.training
     try:
@@ -153,16 +154,15 @@ def _side(clip: Clip, tokens: Tokens, recognizer: ActionRecognizer, y_up: bool |
     return _Side(body(clip.frames, recognizer.graph, y_up), middles, std)
 
 
-def _panels(rows: int, columns: Sequence[int], figsize: tuple[float, float] | None) -> tuple[Figure, dict[Any, Axes]]:
-    """The query on the left, each support above its coupling; strips of σ between figures and matrices."""
+def _panels(rows: int, columns: Sequence[int], options: dict[str, Any]) -> tuple[Figure, dict[Any, Axes]]:
+    """The query on the left, each support above its coupling; strips of σ between stick figures and matrices."""
     count = len(columns)
     height = MATRIX_INCHES * min(max(rows * count / sum(columns), 0.7), 1.4)
     size = (
         DOWN_INCHES + STD_INCHES + count * MATRIX_INCHES + LABEL_INCHES[0],
         ACROSS_INCHES + STD_INCHES + height + LABEL_INCHES[1],
     )
-    spacing = ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.015, wspace=0.0, hspace=0.0)
-    figure = Figure(figsize=figsize or size, layout=spacing)
+    figure = new_figure(size, options, w_pad=0.02, h_pad=0.015, wspace=0.0, hspace=0.0)
     axes = figure.subplot_mosaic(
         [
             ["corner", "corner", *(f"support{i}" for i in range(count))],
@@ -177,7 +177,7 @@ def _panels(rows: int, columns: Sequence[int], figsize: tuple[float, float] | No
 
 
 def _draw_side(film: Axes, strip: Axes, side: _Side, norm: Normalize | None, n_poses: int, along: Along) -> None:
-    """Figures along the blocks, each the middle frame of the block beside it, and the strip of their σ."""
+    """Stick figures along the blocks, each the middle frame of the block beside it, and a strip of their σ."""
     places = slots(len(side.middles), n_poses)
     frames = np.round(np.interp(places, np.arange(len(side.middles)), side.middles)).astype(int)
     colors: list[Any] = [PLAIN_COLOR] * len(places)
@@ -193,38 +193,30 @@ def _draw_side(film: Axes, strip: Axes, side: _Side, norm: Normalize | None, n_p
 
 def _label_query(film: Axes, count: int, name: str) -> None:
     film.set_ylim(count - 0.5, -0.5)
-    film.tick_params(left=True, labelleft=True, labelsize=8)
+    film.tick_params(left=True, labelleft=True, labelsize=SMALL_FONT)
     film.locator_params(axis="y", integer=True, nbins=6)
-    film.set_ylabel(_wrapped(f"block of the query: {name}"), fontsize=9)
+    film.set_ylabel(_wrapped(f"block of the query: {name}"), fontsize=FONT)
 
 
 def _draw_coupling(matrix: Axes, query: Tokens, support: Tokens, comparator: AlignmentComparator, power: float) -> Any:
     """π* of the pair under the model's temperature and variances, and its most probable path."""
-    uncertain = comparator.metric == "udtw" and query.variance is not None and support.variance is not None
-    with torch.no_grad():
-        found = align(
-            None, None, cost=squared_distances(query.features, support.features), gamma=comparator.gamma,
-            band=comparator.band, var_x=query.variance if uncertain else None,
-            var_y=support.variance if uncertain else None,
-        )  # fmt: skip
-        coupling = found.coupling[0].cpu().double().numpy()
-    path: NDArray[np.int64] = np.asarray(found.paths.mode()[0])
-    image = matrix.imshow(np.clip(coupling, 0, 1), cmap="Greys", norm=PowerNorm(power, vmin=0, vmax=1), aspect="auto")
-    matrix.plot(path[:, 1], path[:, 0], color="white", linewidth=MODE_WIDTH + 1)
-    matrix.plot(path[:, 1], path[:, 0], color=MODE_COLOR, linewidth=MODE_WIDTH)
-    matrix.tick_params(left=False, labelleft=False, labelsize=8)
+    found = model_alignment(comparator, query, support)
+    image = draw_coupling(matrix, found.coupling[0].cpu().double().numpy(), power)
+    draw_mode(matrix, np.asarray(found.paths.mode()[0]))
+    matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
     matrix.locator_params(axis="x", integer=True, nbins=6)
     return image
 
 
-def _draw_std_bar(figure: Figure, corner: Axes, norm: Normalize, ends: list[float]) -> None:
-    """In the corner that the margins leave free."""
+def _draw_std_bar(figure: Figure, corner: Axes, norm: Normalize) -> None:
+    """The scale of σ, in the corner that the margins leave free."""
+    ends: list[Any] = [norm.vmin, norm.vmax]
     place = corner.inset_axes((0.05, 0.4, 0.8, 0.12))
     bar = figure.colorbar(ScalarMappable(norm, STD_COLORS), cax=place, orientation="horizontal")
-    bar.ax.set_title("σ of block", fontsize=9, pad=3)
+    bar.ax.set_title("σ of block", fontsize=FONT, pad=3)
     bar.set_ticks(ends, labels=[f"{end:.2f}" for end in ends])
     bar.minorticks_off()
-    bar.ax.tick_params(labelsize=8, length=2)
+    bar.ax.tick_params(labelsize=SMALL_FONT, length=2)
 
 
 def _named(clip: Clip, classes: Sequence[str] | None) -> str:
@@ -233,12 +225,3 @@ def _named(clip: Clip, classes: Sequence[str] | None) -> str:
 
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, TITLE_LETTERS, break_on_hyphens=False)
-
-
-def _numbers(found: Comparison, uncertain: bool) -> str:
-    text = f"$d^2$ = {_signed(found.distance)}"
-    return f"{text},  Ω = {_signed(found.regularizer)}" if uncertain else text
-
-
-def _signed(value: torch.Tensor) -> str:
-    return f"{float(value):.3g}".replace("-", "−")

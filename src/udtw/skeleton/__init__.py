@@ -1,9 +1,19 @@
-"""Skeleton sequences: joint graphs, blocks and the encoder of few-shot action recognition."""
+"""Few-shot recognition of actions from skeletons: joint graphs, blocks of frames, encoders and the recogniser."""
 
+from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
-from udtw.skeleton.recipe import Recipe
-from udtw.skeleton.recognizer import ActionRecognizer
-from udtw.skeleton.source import SkeletonSource
+from udtw.skeleton.recognizer import ActionRecognizer, Recipe
 
-__all__ = ["GRAPHS", "ActionRecognizer", "Graph", "Recipe", "SkeletonEncoder", "SkeletonSource", "from_edges", "graph"]
+__all__ = [
+    "GRAPHS",
+    "ActionRecognizer",
+    "Augmentation",
+    "Graph",
+    "Recipe",
+    "SkeletonEncoder",
+    "SkeletonSource",
+    "from_edges",
+    "graph",
+    "normalize",
+]

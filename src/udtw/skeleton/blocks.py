@@ -1,12 +1,72 @@
-"""Cut a clip into blocks of M frames, S frames apart."""
+"""From clips to batches of blocks: normalise the frames, cut them into blocks of M frames, augment, pad."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from udtw.errors import LengthError, OptionError
+from udtw.errors import DataError, LengthError, OptionError, ShapeError
+from udtw.skeleton.graphs import Graph
+
+SCALES = ("axis", "body", None)
+CACHED_BYTES = 2**30
+"""Normalised clips are cached up to this size, so that small sets are read and normalised once."""
+
+
+def normalize(frames: np.ndarray, centre: int, scale: str | None = "body") -> np.ndarray:
+    """Frames (T, P, J, C) centred at the torso and scaled; missing joints (NaN or infinite) become 0, the torso.
+
+    Parameters
+    ----------
+    frames : (T, P, J, C)
+    centre : int
+        The torso joint. Its position in the first person is subtracted from everyone in each frame, so that the
+        positions of two people relative to each other are kept. Where it is missing, its last known position is used,
+        or its first known position at the start of a clip.
+    scale : "axis", "body" or None
+        "axis" divides each axis by its largest absolute value in the clip. "body" divides all axes by the same number,
+        the root mean square of all coordinates: proportions are kept, and a single outlier has little effect. None
+        keeps the unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.skeleton import normalize
+    >>> frames = np.array([[[[1.0, 1, 0], [3, 1, 0]]]])  # one frame, one person, two joints
+    >>> normalize(frames, centre=0, scale="axis").tolist()
+    [[[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]]]
+    """
+    if frames.ndim != 4:
+        raise ShapeError(f"A clip must have shape (frames, people, joints, coordinates); got {frames.shape}.")
+    if scale not in SCALES:
+        raise OptionError(f"scale must be one of {SCALES}; got {scale!r}.")
+    frames = np.where(np.isfinite(frames), frames, np.nan).astype(np.float32)
+    frames = frames - _known(frames[:, 0, centre])[:, None, None]
+    missing = np.isnan(frames)
+    frames = np.where(missing, np.float32(0), frames)
+    if scale == "axis":
+        size = np.abs(frames).max((0, 1, 2))
+        return frames / np.where(size > 0, size, np.float32(1))
+    if scale == "body":
+        seen = int((~missing).sum())
+        size = np.float32((np.square(frames, dtype=np.float64).sum() / max(seen, 1)) ** 0.5)
+        return frames / size if size > 0 else frames
+    return frames
+
+
+def _known(path: np.ndarray) -> np.ndarray:
+    """(T, C) positions; a missing one is replaced by the last known, or else the next known; 0 if none is known."""
+    known = ~np.isnan(path).any(1)
+    if not known.any():
+        return np.zeros_like(path)
+    last = np.maximum.accumulate(np.where(known, np.arange(len(path)), -1))
+    return path[np.where(last < 0, np.argmax(known), last)]
 
 
 def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
-    """(τ,) first frames of the blocks; the last block ends with the clip, so it may overlap more than the others."""
+    """(τ,) first frames of the blocks. The last block ends with the clip, so it may overlap more than the others."""
     if size < 1 or stride < 1:
         raise OptionError(f"Blocks need a size and a stride of at least one frame; got {size} and {stride}.")
     if n_frames < 1:
@@ -17,12 +77,127 @@ def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
 
 
 def cut_blocks(frames: np.ndarray, size: int, stride: int) -> np.ndarray:
-    """(τ, M, …) from frames (T, …). A clip shorter than a block is continued with its last frame."""
+    """Blocks (τ, M, …) of frames (T, …). A clip shorter than a block is padded with its last frame."""
     starts = block_starts(len(frames), size, stride)
     return frames[np.minimum(starts[:, None] + np.arange(size), len(frames) - 1)]
 
 
 def block_spans(n_frames: int, size: int, stride: int) -> np.ndarray:
-    """(τ, 2) first frame and frame after the last of every block, within the clip."""
+    """(τ, 2): the first frame of every block and the frame after its last, within the clip."""
     starts = block_starts(n_frames, size, stride)
     return np.stack([starts, np.minimum(starts + size, n_frames)], 1)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Random changes of a clip in training.
+
+    ``rotation``: largest rotation about the vertical (second) axis, in degrees. ``stretch``: largest relative change of
+    the size along each axis. ``noise``: standard deviation of added noise, in units of the normalised body.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import Augmentation
+    >>> Augmentation(rotation=30.0, noise=0.02)
+    Augmentation(rotation=30.0, stretch=0.0, noise=0.02)
+    """
+
+    rotation: float = 0.0
+    stretch: float = 0.0
+    noise: float = 0.0
+
+    def __call__(self, frames: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Changed frames (T, P, J, C)."""
+        if self.rotation and frames.shape[3] == 3:
+            angle = np.deg2rad(self.rotation) * generator.uniform(-1, 1)
+            cos, sin = np.cos(angle), np.sin(angle)
+            turn = np.array([[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]], np.float32)
+            frames = frames @ turn.T
+        if self.stretch:
+            change = self.stretch * (2 * generator.random(frames.shape[3], np.float32) - 1)
+            frames = frames * (1 + change)
+        if self.noise:
+            frames = frames + self.noise * generator.standard_normal(frames.shape, np.float32)
+        return frames
+
+
+class SkeletonSource:
+    """Batches of blocks of skeleton clips: a `udtw.fewshot.tasks.Source`.
+
+    Parameters
+    ----------
+    clips : sequence
+        Items with ``frames`` (T, P, J, C), such as a `udtw.skeleton.datasets.SkeletonSet`.
+    labels : (n,) integers
+    graph : Graph
+    block_size : int
+        Frames M per block.
+    stride : int
+        Frames between the starts of two blocks.
+    scale : "axis", "body" or None
+        See `normalize`.
+    augmentation : Augmentation, optional
+        Applied in training, that is if `batch` is given a generator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.skeleton import SkeletonSource, graph
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> actions = make_actions(n_classes=3, n_clips=1)
+    >>> source = SkeletonSource(actions, actions.labels, graph(actions.graph))
+    >>> blocks, lengths, people = source.batch(np.array([0, 1]))
+    >>> blocks.shape[2:], len(lengths), people.tolist()
+    (torch.Size([1, 20, 24]), 2, [[True], [True]])
+    """
+
+    def __init__(
+        self,
+        clips: Sequence,
+        labels: np.ndarray,
+        graph: Graph,
+        *,
+        block_size: int = 8,
+        stride: int = 4,
+        scale: str | None = "body",
+        augmentation: Augmentation | None = None,
+    ) -> None:
+        if len(clips) != len(labels):
+            raise DataError(f"Every clip needs a label; got {len(clips)} clips and {len(labels)} labels.")
+        self.clips, self.labels, self.graph = clips, np.asarray(labels), graph
+        self.block_size, self.stride, self.scale = block_size, stride, scale
+        self.augmentation = augmentation or Augmentation()
+        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._kept_bytes = 0
+
+    def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them."""
+        cut, people = [], []
+        for index in indices:
+            frames, present = self._normalized(int(index))
+            if generator is not None:
+                frames = self.augmentation(frames, generator)
+            blocks = cut_blocks(frames, self.block_size, self.stride)  # (τ, M, P, J, C)
+            cut.append(blocks.transpose(0, 2, 3, 1, 4).reshape(len(blocks), *frames.shape[1:3], -1))
+            people.append(present)
+        lengths = np.array([len(blocks) for blocks in cut])
+        n_people = max(len(present) for present in people)
+        padded = np.zeros((len(cut), lengths.max(), n_people, *cut[0].shape[2:]), np.float32)
+        there = np.zeros((len(cut), n_people), bool)
+        for row, (blocks, present) in enumerate(zip(cut, people, strict=True)):
+            padded[row, : len(blocks), : len(present)] = blocks
+            there[row, : len(present)] = present
+        return torch.from_numpy(padded), torch.from_numpy(lengths), torch.from_numpy(there)
+
+    def _normalized(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Frames (T, P, J, C), and the mask (P,) of people who are present; at least the first is."""
+        if index in self._kept:
+            return self._kept[index]
+        raw = self.clips[index].frames
+        present = np.isfinite(raw).any((0, 2, 3))
+        present[0] = True
+        found = normalize(raw, self.graph.centre, self.scale), present
+        if self._kept_bytes + found[0].nbytes <= CACHED_BYTES:
+            self._kept[index] = found
+            self._kept_bytes += found[0].nbytes
+        return found

@@ -1,5 +1,6 @@
-"""The skeleton encoder: blocks of frames in, one token a block out."""
+"""Encoders of skeletons: blocks of frames in, one token per block out."""
 
+import itertools
 import math
 
 import torch
@@ -13,34 +14,44 @@ MOST_HOPS, MOST_LAYERS = 1000, 256
 
 
 class SkeletonEncoder(nn.Module):
-    """MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
+    """Tokens of blocks: an MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
 
-    ``X̂ = MLP(block)`` (d̂ for each joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalised adjacency of the joint graph,
-    flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. Two people: their mean. The
-    Transformer sees a set of blocks, not their order: that is the business of the alignment, and a code of the position
-    would make all clips alike.
+    ``X̂ = MLP(block)`` (d̂ features per joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalised adjacency of the joint
+    graph, flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. The features of two
+    people are averaged. The Transformer has no position encoding: order is left to the alignment, and a position
+    encoding would make all clips similar.
 
     Parameters
     ----------
     graph : Graph
     block_size : int
-        Frames M of a block.
+        Frames M per block.
     coordinates : int
-        2 or 3.
+        2 or 3 per joint.
     dim : int
-        Features d' of a token.
+        Features d' per token.
     joint_dim : int
-        d̂.
+        Features d̂ per joint.
     width, depth, heads, dropout
-        Of the Transformer; ``depth=0`` leaves it out. The MLP has the same dropout before its last layer.
+        Sizes of the Transformer; ``depth=0`` leaves it out. The MLP has the same dropout before its last layer.
     hops, alpha : int, float
         K and α of S²GC.
     unit_tokens : bool
         Scale tokens to zero mean and ``‖token‖² = 1`` (LayerNorm without weights, divided by √d'), so that costs lie
-        between 0 and 4 whatever the data, and the targets δ = 0 and 1 can both be reached.
+        between 0 and 4 for any data, and both targets δ = 0 and 1 can be reached.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.skeleton import SkeletonEncoder, graph
+    >>> encoder = SkeletonEncoder(graph("kinect20"), block_size=8, dim=16)
+    >>> blocks = torch.randn(2, 5, 1, 20, 8 * 3)  # clips, blocks, people, joints, M·C
+    >>> tokens = encoder((blocks, torch.tensor([5, 3]), torch.ones(2, 1, dtype=torch.bool)))
+    >>> tokens.features.shape
+    torch.Size([2, 5, 16])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, graph: Graph, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
         unit_tokens: bool = True,
@@ -77,8 +88,8 @@ class SkeletonEncoder(nn.Module):
     def standardize(self, batch: tuple[Tensor, Tensor, Tensor]) -> None:
         """Rescale the last FC so that every feature of these clips' tokens has mean 0 and standard deviation 1.
 
-        Before any training all tokens point the same way, because what clips have in common outweighs what tells them
-        apart; without labels nothing would change that.
+        Before training all tokens point in nearly the same direction, because clips differ little compared with what
+        they have in common; training without labels would not change that.
         """
         tokens = self._raw(batch)
         values = tokens.features[tokens.inside]
@@ -89,8 +100,8 @@ class SkeletonEncoder(nn.Module):
     def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
         """Tokens (B, τ, d') of ``(blocks, lengths, people)``.
 
-        ``blocks`` (B, τ, P, J, M·C) are padded to the longest; ``lengths`` (B,) count them; ``people`` (B, P) says who
-        is there.
+        ``blocks`` (B, τ, P, J, M·C) are padded to the longest clip; ``lengths`` (B,) are their numbers; ``people``
+        (B, P) is True for people who are present.
         """
         raw = self._raw(batch)
         if not self.unit_tokens:
@@ -115,13 +126,59 @@ class SkeletonEncoder(nn.Module):
 
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
-    """``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J): S²GC is this matrix times the joint features."""
+    """The matrix ``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J), by which S²GC multiplies the joint features."""
     if not 1 <= hops <= MOST_HOPS or not 0 <= alpha <= 1:
         raise OptionError(f"S²GC needs 1 to {MOST_HOPS} hops K and α in [0, 1]; got {hops} and {alpha}.")
     step = torch.from_numpy(graph.adjacency())
-    # Beside the graph, also where the model is being made on another device.
+    # On the device of the graph, also if the default device is another one ("meta" when a checkpoint is checked).
     power, total = torch.eye(len(step), dtype=step.dtype, device=step.device), torch.zeros_like(step)
     for _ in range(hops):
         power = power @ step
         total = total + power
     return (alpha * torch.eye(len(step), device=step.device) + (1 - alpha) / hops * total).float()
+
+
+def render(blocks: Tensor, coordinates: int, size: int = 224) -> Tensor:
+    """Colour images (n, 3, size, size) of blocks (n, J, M·C): joints down, frames across, x, y, z as red, green, blue.
+
+    The values of each block are scaled to [0, 1] and interpolated bilinearly; without a third coordinate blue is 0.
+    """
+    if blocks.ndim != 3 or blocks.shape[2] % coordinates:
+        raise ShapeError(f"Blocks must have shape (n, J, M·{coordinates}); got {tuple(blocks.shape)}.")
+    image = blocks.unflatten(2, (-1, coordinates)).permute(0, 3, 1, 2)
+    low, high = image.amin((1, 2, 3), keepdim=True), image.amax((1, 2, 3), keepdim=True)
+    image = (image - low) / (high - low).clamp_min(1e-6)
+    image = nn.functional.pad(image, (0, 0, 0, 0, 0, 3 - coordinates))
+    return nn.functional.interpolate(image, (size, size), mode="bilinear", align_corners=True)
+
+
+class RenderedEncoder(nn.Module):
+    """Tokens of pictures of blocks by a small convolutional network, which does not use the joint graph.
+
+    The paper compared with Matching and Prototypical Networks in this way. Takes the same batches as
+    `SkeletonEncoder`. Four convolutions, the first 8×8 with stride 4, the others 3×3 with stride 2, each with group
+    normalisation and ReLU; mean over the picture; FC to ``dim``. The tokens of two people are averaged.
+    """
+
+    def __init__(self, coordinates: int = 3, *, dim: int = 64, width: int = 16, image_size: int = 224) -> None:
+        super().__init__()
+        self.dim, self.coordinates, self.image_size = dim, coordinates, image_size
+        sizes = [3, width, 2 * width, 4 * width, 4 * width]
+        layers: list[nn.Module] = []
+        for number, (before, after) in enumerate(itertools.pairwise(sizes)):
+            kernel, stride = (8, 4) if number == 0 else (3, 2)
+            layers += [
+                nn.Conv2d(before, after, kernel, stride, padding=kernel // 2 if number else 2),
+                nn.GroupNorm(4, after),
+                nn.ReLU(),
+            ]
+        self.net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], dim))
+
+    def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
+        blocks, lengths, people = batch
+        inside = torch.arange(blocks.shape[1], device=blocks.device) < lengths[:, None]
+        used = inside[:, :, None] & people[:, None, :]
+        tokens = self.net(render(blocks[used], self.coordinates, self.image_size))
+        every = tokens.new_zeros(*used.shape, self.dim)
+        every[used] = tokens
+        return Tokens(every.sum(2) / people.sum(1).to(every.dtype)[:, None, None], lengths)

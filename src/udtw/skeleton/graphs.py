@@ -1,4 +1,4 @@
-"""Which joints a skeleton has, and which bones connect them."""
+"""Joint layouts: the joints of a skeleton and the bones that connect them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,15 @@ from udtw.errors import OptionError
 
 @dataclass(frozen=True)
 class Graph:
-    """A joint layout: ``joints`` names, ``edges`` pairs of joint numbers, ``centre`` the torso joint."""
+    """A joint layout: names of the ``joints``, ``edges`` as pairs of joint numbers, and the torso joint ``centre``.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import Graph
+    >>> arm = Graph(("shoulder", "elbow", "hand"), ((0, 1), (1, 2)), centre=0)
+    >>> arm.adjacency().round(2).tolist()
+    [[0.5, 0.41, 0.0], [0.41, 0.33, 0.41], [0.0, 0.41, 0.5]]
+    """
 
     joints: tuple[str, ...]
     edges: tuple[tuple[int, int], ...]
@@ -25,7 +33,7 @@ class Graph:
             )
 
     def adjacency(self) -> np.ndarray:
-        """``T = D̃^(−1/2) (A + I) D̃^(−1/2)``, (J, J): symmetric, with eigenvalues in (−1, 1]."""
+        """The normalised adjacency ``D̃^(−1/2) (A + I) D̃^(−1/2)``, (J, J): symmetric, with eigenvalues in (−1, 1]."""
         matrix = np.eye(len(self.joints))
         for a, b in self.edges:
             matrix[a, b] = matrix[b, a] = 1
@@ -34,12 +42,19 @@ class Graph:
 
 
 def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
-    """A graph of joints without names."""
+    """A graph of ``n_joints`` joints without names.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import from_edges
+    >>> from_edges([(0, 1), (1, 2)], n_joints=3).joints
+    ('joint 0', 'joint 1', 'joint 2')
+    """
     return Graph(tuple(f"joint {j}" for j in range(n_joints)), tuple((int(a), int(b)) for a, b in edges), centre)
 
 
 def _chains(joints: str, centre: str, *chains: str) -> Graph:
-    """Joints and chains of connected joints, as words."""
+    """A graph from the names of its joints and of chains of connected joints, separated by blanks."""
     names = tuple(joints.split())
     numbers = {name: number for number, name in enumerate(names)}
     edges = [(numbers[a], numbers[b]) for c in chains for a, b in zip(c.split(), c.split()[1:], strict=False)]
@@ -86,11 +101,24 @@ GRAPHS = {
         "thumb_r wrist_r",
     ),
 }
-"""Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 (UTD-MHAD) and the arms of NATOPS."""
+"""Joint layouts by name: Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 (UTD-MHAD), arms (NATOPS).
+
+>>> from udtw.skeleton import GRAPHS
+>>> {name: len(layout.joints) for name, layout in GRAPHS.items()}
+{'ntu25': 25, 'openpose18': 18, 'kinect20': 20, 'upperbody8': 8}
+"""
 
 
 def graph(name: str) -> Graph:
-    """The layout of that name, one of `GRAPHS`."""
+    """The joint layout ``name``, one of `GRAPHS`.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import graph
+    >>> layout = graph("kinect20")
+    >>> layout.joints[layout.centre], len(layout.edges)
+    ('spine', 19)
+    """
     if name not in GRAPHS:
         raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r}.")
     return GRAPHS[name]

@@ -1,39 +1,101 @@
 """Few-shot action recognition from clips to scores: train, save, load, compare."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from udtw.data.checked_shards import plan_of
+from udtw.checkpoint import read_checkpoint
+from udtw.data.shard_store import checksum
 from udtw.errors import DataError, OptionError
-from udtw.fewshot import (
-    Dictionary,
-    DictionaryTask,
-    FewShotModel,
-    Tokens,
-    checkpoint,
-    loop,
-)
+from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
+from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
+from udtw.skeleton.blocks import Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
-from udtw.skeleton.encoder import SkeletonEncoder
+from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
 from udtw.skeleton.graphs import graph
-from udtw.skeleton.recipe import Recipe
-from udtw.skeleton.rendering import RenderedEncoder
-from udtw.skeleton.source import SkeletonSource
+from udtw.training import Task
 
+ENCODERS = ("joints", "pictures")
 INFERENCE = ("auto", "alignment", "codes")
 
 
-class ActionRecognizer(Recognizer):
-    """A model of a `Recipe` for skeletons of one joint layout.
+@dataclass(frozen=True)
+class Recipe(FewShotRecipe):
+    """All settings of a few-shot action recogniser, as JSON can hold them.
 
-    >>> recognizer = ActionRecognizer(Recipe(metric="udtw"), "kinect20")
-    >>> recognizer.fit(skeletons.of_classes(training_classes), checkpoint_path="run.safetensors")
-    >>> recognizer.scores(queries, supports)           # (Q, S), lower is closer
+    The settings are explained in the classes named in brackets in the source, besides those of `FewShotRecipe`.
+    ``encoder``: "joints" for `SkeletonEncoder`, "pictures" for a small convolutional network on pictures of the blocks.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import Recipe
+    >>> recipe = Recipe(metric="soft_dtw", n_steps=100)
+    >>> recipe.encoder, recipe.as_dict()["n_steps"]
+    ('joints', 100)
+    """
+
+    encoder: str = "joints"
+    # Blocks [SkeletonSource] and their augmentation [Augmentation]
+    block_size: int = 8
+    stride: int = 4
+    scale: str | None = "body"
+    rotation: float = 0.0
+    stretch: float = 0.0
+    noise: float = 0.0
+    # Network [SkeletonEncoder], [RenderedEncoder]
+    dim: int = 64
+    joint_dim: int = 50
+    width: int = 128
+    depth: int = 2
+    heads: int = 4
+    dropout: float = 0.1
+    hops: int = 6
+    alpha: float = 0.7
+    image_size: int = 224
+    # Training without labels [Dictionary], [DictionaryTask]
+    n_atoms: int = 64
+    n_nearest: int = 8
+    temperature: float = 0.7
+    dict_iter: int = 10
+    dictionary_rate: float = 1e-3
+    encoder_rate: float = 1e-3
+    spread: float = 1.0
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_choice("encoder", ENCODERS)
+
+
+class ActionRecognizer(Recognizer):
+    """Few-shot recogniser of actions for skeletons of one joint layout.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        All settings of the model and its training.
+    graph_name : str
+        Layout of the joints, one of `GRAPHS`.
+    coordinates : int
+        2 or 3 per joint.
+    dictionary_steps : int
+        Length of the atoms if ``recipe.mode`` is "unsupervised"; `fit` sets it from the training clips.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import ActionRecognizer, Recipe
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> actions = make_actions(n_classes=6, n_clips=4)
+    >>> recipe = Recipe(n_steps=2, n_way=3, n_query=1, dim=8, joint_dim=4, width=8, depth=0)
+    >>> recognizer = ActionRecognizer(recipe, actions.graph).fit(actions.of_classes([0, 1, 2]))
+    >>> novel = actions.of_classes([3, 4, 5])
+    >>> recognizer.scores(novel[:2], novel).shape  # one row per query, one column per support; lower is closer
+    (2, 12)
     """
 
     what = "an action recogniser"
@@ -64,20 +126,25 @@ class ActionRecognizer(Recognizer):
         return r.model(encoder)
 
     def source(self, skeletons: SkeletonSet, *, augment: bool = False) -> SkeletonSource:
-        """Batches of these clips as the model's encoder takes them."""
+        """Batches of these clips for the model's encoder, with augmentation in training if ``augment``."""
         if skeletons.graph != self.graph_name:
             raise DataError(
                 f"The model was made for {self.graph_name} skeletons; {skeletons.name} has {skeletons.graph}."
             )
         r = self.recipe
-        extra = {"rotation": r.rotation, "stretch": r.stretch, "noise": r.noise} if augment else {}
         return SkeletonSource(
-            skeletons, skeletons.labels, self.graph, block_size=r.block_size, stride=r.stride, scale=r.scale, **extra
+            skeletons,
+            skeletons.labels,
+            self.graph,
+            block_size=r.block_size,
+            stride=r.stride,
+            scale=r.scale,
+            augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
-    def _task(self, samples: SkeletonSet, fabric: Any) -> loop.Task:
+    def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples, augment=True)
-        self._trained_on = plan_of(samples.name, samples.names, samples.labels.tolist())
+        self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
             return r.episodic_task(self.model, source, fabric)
         self._start_dictionary(samples)
@@ -88,7 +155,7 @@ class ActionRecognizer(Recognizer):
         )  # fmt: skip
 
     def _start_dictionary(self, skeletons: SkeletonSet) -> None:
-        """Atoms of the mean block count begin as tokens of random clips under the untrained encoder."""
+        """Make a dictionary of atoms as long as the mean clip, initialised by the tokens of random clips."""
         r = self.recipe
         chosen = np.random.default_rng((r.seed, 0)).choice(
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
@@ -103,14 +170,14 @@ class ActionRecognizer(Recognizer):
         self.dictionary.start_from(tokens)
 
     def tokens(self, skeletons: SkeletonSet) -> Tokens:
-        """The tokens of clips, with variances if the metric reads them."""
+        """The tokens of clips, with variances if the metric uses them."""
         return encode_all(self.model, self.source(skeletons))
 
     def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None, inference: str = "auto") -> np.ndarray:
-        """(Q, S) of every query against every support (the queries themselves by default); lower is closer.
+        """(Q, S): the distance of every query to every support (by default the queries themselves).
 
         ``inference``: "alignment" compares tokens by the recipe's metric; "codes" compares dictionary codes by
-        histogram intersection; "auto" is codes where there is a dictionary.
+        histogram intersection; "auto" uses codes if there is a dictionary.
         """
         if inference not in INFERENCE or (inference == "codes" and self.dictionary is None):
             raise OptionError(
@@ -138,7 +205,8 @@ class ActionRecognizer(Recognizer):
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":
         """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
-        tensors, config = checkpoint.read(Path(path))
+        saved = read_checkpoint(Path(path))
+        config = saved.settings
 
         def make() -> "ActionRecognizer":
             recipe = Recipe.from_dict(config["recipe"])
@@ -146,6 +214,4 @@ class ActionRecognizer(Recognizer):
             made._trained_on = config["data"]
             return made
 
-        found = cls._made(Path(path), tensors, make)
-        found._take(Path(path), tensors)
-        return found
+        return cls._loaded(Path(path), saved, make)

@@ -1,4 +1,4 @@
-"""Time series: means, classifiers and forecasts, with scikit-learn's interface (extra ``timeseries``)."""
+"""Time series: barycenters, classifiers and forecasters with scikit-learn's interface (extra ``timeseries``)."""
 
 try:
     import sklearn  # noqa: F401
@@ -9,9 +9,8 @@ except ModuleNotFoundError as error:
         "udtw.timeseries needs scikit-learn and SciPy; install them with: pip install 'udtw[timeseries]'"
     ) from error
 
-from udtw.timeseries.barycenter import Barycenter, barycenter
+from udtw.timeseries.barycenter import Barycenter, barycenter, class_barycenters
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.class_barycenters import class_barycenters
 from udtw.timeseries.forecaster import SequenceForecaster
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 

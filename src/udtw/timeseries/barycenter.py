@@ -1,7 +1,7 @@
 """Fréchet means: the series with the least weighted sum of distances to a set of series, and its uncertainty."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from udtw import joblib_tasks, likelihood
+from udtw.align import dtw
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
-from udtw.timeseries.dba import dba
 from udtw.timeseries.resample import resample
 
 LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
@@ -27,7 +28,12 @@ INITS = ("mean", "medoid")
 
 @dataclass(frozen=True)
 class Barycenter:
-    """What `barycenter` found."""
+    """What `barycenter` found.
+
+    >>> found = barycenter([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="dtw")
+    >>> found.mean.tolist(), found.objective
+    ([0.0, 0.0, 1.0, 0.0], 0.0)
+    """
 
     mean: np.ndarray
     """(L, d), or (L,) if the series were given without a feature axis."""
@@ -43,7 +49,7 @@ class Barycenter:
     """The network as trained along with the mean (a copy; the given one is not changed)."""
 
 
-def barycenter(
+def barycenter(  # noqa: PLR0913 (the options that users type)
     X: Any,
     metric: str | Metric = "udtw",
     *,
@@ -77,8 +83,8 @@ def barycenter(
     weights : (n,), optional
         Non-negative; scaled to sum to one. With two series, ``weights=[1 − t, t]`` interpolates between them.
     sigma : "free", None or a SigmaNet
-        Uncertainty of "udtw". "free": one σ²_μ a step of the mean, ``Σ = noise·11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ`` from
-        the network on series and mean, its weights optimised with the mean. None: Σ = 1.
+        Uncertainty of "udtw". "free": one σ²_μ per step of the mean, ``Σ = noise·11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ``
+        from the network on series and mean, its weights optimised with the mean. None: Σ = 1.
     noise : float
         Variance that every step of the series has by itself, in the units of ``X²``, for ``sigma="free"``. γ and β act
         in units of it: the cost is ``D / Σ``, the regulariser ``Ω = E[log(Σ / noise)] ≥ 0``. At β = 1 an uncertain
@@ -92,6 +98,13 @@ def barycenter(
     -------
     Barycenter
         With ``mean``, ``variance``, ``objective``, ``trace``, ``converged`` and ``n_iter``.
+
+    Examples
+    --------
+    >>> from udtw.timeseries import barycenter
+    >>> found = barycenter([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="udtw", gamma=0.01, noise=0.01)
+    >>> found.mean.shape, found.variance.shape, found.objective <= found.trace[0]
+    ((4,), (4,), True)
     """
     chosen = get_metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
     chosen.check()
@@ -120,7 +133,7 @@ def _weights(weights: Any, count: int) -> np.ndarray:
         return np.full(count, 1 / count)
     share = np.asarray(weights, dtype=float)
     if share.shape != (count,):
-        raise ShapeError(f"weights must be one number a series, shape ({count},); got {share.shape}.")
+        raise ShapeError(f"weights must be one number per series, shape ({count},); got {share.shape}.")
     if not np.isfinite(share).all() or (share < 0).any() or share.sum() == 0:
         raise OptionError(f"weights must be non-negative and not all zero; got {share[:10].tolist()}.")
     return share / share.sum()
@@ -260,3 +273,76 @@ def _minimize(
         options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-8},
     )
     return found.x, trace, bool(found.success)
+
+
+def dba(
+    series: SeriesSet, share: np.ndarray, start: np.ndarray, *, band: Any, max_iter: int, tol: float
+) -> tuple[np.ndarray, list[float], bool]:
+    """(mean (L, d), trace of ``Σ_i w_i DTW(x_i, μ)``, whether it stopped by itself).
+
+    Each iteration replaces μ_n by the weighted average of all x_i,m matched with it, which is the minimum over μ for
+    the paths held fixed; so the objective never rises.
+    """
+    mean = start.copy()
+    trace: list[float] = []
+    for _ in range(max_iter + 1):
+        value, total, count = _matched(series, share, mean, band)
+        if trace and value >= trace[-1] * (1 - tol):
+            return mean, trace, True
+        trace.append(value)
+        best = mean
+        mean = np.where(count[:, None] > 0, total / np.maximum(count[:, None], np.finfo(float).tiny), mean)
+    return best, trace, False
+
+
+def _matched(series: SeriesSet, share: np.ndarray, mean: np.ndarray, band: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """The objective, and for each step of the mean the weighted sum (L, d) and weight (L,) of what is matched to it."""
+    x, lengths = torch.from_numpy(series.values), torch.from_numpy(series.lengths)
+    centre = torch.from_numpy(mean).expand(len(series), -1, -1)
+    cost = likelihood.squared_distances(x, centre).requires_grad_()
+    value = torch.from_numpy(share) @ dtw(None, None, cost=cost, lengths_x=lengths, band=band)
+    # The gradient of DTW in its cost is the indicator of the least path.
+    [matched] = torch.autograd.grad(value, [cost])
+    total = torch.einsum("nml,nmd->ld", matched, x)
+    return float(value.detach()), total.numpy(), matched.sum((0, 1)).numpy()
+
+
+def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: Any) -> dict[Any, Barycenter]:
+    """``{label: barycenter(series of that label, metric, **params)}``, labels sorted.
+
+    Parameters
+    ----------
+    X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
+    y : (n,) labels
+    metric, **params : as in `barycenter`
+        ``weights`` belong to one set of series and are refused.
+
+    Under ``joblib.parallel_config`` with a backend of processes or machines (loky, Dask), there is one task per class.
+
+    >>> means = class_barycenters([[0.0, 1.0], [0.0, 3.0], [5.0, 5.0]], ["a", "a", "b"], metric="euclidean")
+    >>> means["a"].mean.tolist()
+    [0.0, 2.0]
+    """
+    if "weights" in params:
+        raise OptionError("weights belong to the series of one class; call barycenter for each class.")
+    labels = np.asarray(y)
+    if labels.shape != (len(X),):
+        raise ShapeError(f"y must be one label per series, shape ({len(X)},); got {labels.shape}.")
+    names = np.unique(labels)
+    means = barycenters_of([[X[i] for i in np.flatnonzero(labels == name)] for name in names], metric, params)
+    return dict(zip(names.tolist(), means, strict=True))
+
+
+def barycenters_of(
+    groups: Sequence[Sequence[np.ndarray]], metric: str | Metric, params: Mapping[str, Any]
+) -> list[Barycenter]:
+    """The mean of every group of series."""
+    tasks = [(group, metric, params) for group in groups]
+    if not joblib_tasks.chosen():
+        return [_mean(*task) for task in tasks]
+    found = dict(joblib_tasks.spread(_mean, tasks))
+    return [found[number] for number in range(len(tasks))]
+
+
+def _mean(group: Sequence[np.ndarray], metric: str | Metric, params: Mapping[str, Any]) -> Barycenter:
+    return barycenter(group, metric, **params)

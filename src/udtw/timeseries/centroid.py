@@ -1,4 +1,4 @@
-"""Nearest centroid: one prototype a class, with its uncertainty."""
+"""Nearest centroid: one prototype per class, with its uncertainty."""
 
 import math
 from typing import Any, Self
@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from udtw.errors import OptionError
-from udtw.timeseries.classifier import MetricClassifier
-from udtw.timeseries.inputs import checked_labels, fit_series, new_series
+from udtw.metrics import Metric
+from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.prototypes import (
     all_distances,
     fit_temperature,
@@ -19,7 +19,7 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import seeded_sigma
+from udtw.timeseries.uncertainty import Descent, seeded_sigma
 
 OBJECTIVES = ("frechet", "discriminative")
 
@@ -47,7 +47,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     length : int, optional
         Steps of the prototypes; the average length of the series by default.
     max_iter, batch_size, learning_rate
-        Of the training: steps of Adam (of L-BFGS for Fréchet means without uncertainty), series a step, and rate.
+        Of the training: steps of Adam (of L-BFGS for Fréchet means without uncertainty), series per step, and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
@@ -56,11 +56,19 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     ----------
     classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
     sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
+
+    Examples
+    --------
+    >>> from udtw.timeseries import NearestCentroidTimeSeriesClassifier
+    >>> X, y = [[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], [0.0, 2.0, 3.0, 4.0]], [0, 0, 1, 1]
+    >>> model = NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=20, random_state=0).fit(X, y)
+    >>> model.predict([[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 2.0, 4.0]]).tolist(), model.prototypes_.shape
+    ([0, 1], (2, 4, 1))
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
-        metric: str = "udtw",
+        metric: str | Metric = "udtw",
         *,
         objective: str = "discriminative",
         gamma: float = 0.1,
@@ -103,19 +111,14 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         if sigma is not None and sigma != "free":
             sigma = seeded_sigma(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
-        training: dict[str, Any] = {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "seed": seed}
+        descent = Descent(self.max_iter, self.batch_size, self.learning_rate, seed)
         self.loss_trace_: list[float] = []
-        if self.objective == "frechet" and metric.name != "euclidean":
-            if sigma is None:
-                found.values, self.loss_trace_ = frechet_means(found, series, codes, metric, self.max_iter)
-            else:
-                self.loss_trace_ = train_prototypes(
-                    found, series, codes, metric, "frechet", max_iter=self.max_iter, **training
-                )
+        if self.objective == "frechet" and sigma is None and metric.name != "euclidean":
+            found.values, self.loss_trace_ = frechet_means(found, series, codes, metric, self.max_iter)
+        elif self.objective == "frechet" and metric.name != "euclidean":
+            self.loss_trace_ = train_prototypes(found, series, codes, metric, "frechet", descent)
         elif self.objective == "discriminative" and len(self.classes_) > 1:
-            self.loss_trace_ = train_prototypes(
-                found, series, codes, metric, "discriminative", max_iter=self.max_iter, **training
-            )
+            self.loss_trace_ = train_prototypes(found, series, codes, metric, "discriminative", descent)
         if self.objective == "discriminative":
             self.temperature_ = math.exp(float(found.log_temperature))
         else:

@@ -1,4 +1,4 @@
-"""SequenceForecaster: from the observed past of a series to its future, trained by a distance between sequences."""
+"""SequenceForecaster: forecasts the future of a series from its past, trained by a distance between sequences."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -7,59 +7,63 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from udtw.checkpoint import Checkpoint, History
 from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
+from udtw.metrics import metric_names
+from udtw.progress import progress_bar
 from udtw.timeseries import forecaster_files
-from udtw.timeseries.calibration import calibrate
-from udtw.timeseries.forecaster_checks import check_options, hidden_widths, with_features
-from udtw.timeseries.forecaster_networks import Forecaster, initialise, make_loss, sigma_of
-from udtw.timeseries.forecaster_training import train_phases
-from udtw.timeseries.scale import Scale
-from udtw.timeseries.training import History
-from udtw.timeseries.training_file import TrainingFile
-
-Floats = NDArray[np.floating]
-
-TRAINING_OPTIONS = ("learning_rate", "weight_decay", "batch_size", "max_epochs", "patience")
+from udtw.timeseries.forecaster_model import (
+    Floats,
+    Forecaster,
+    ForecastTask,
+    Pair,
+    Scale,
+    calibrate,
+    initialise,
+    make_loss,
+    sigma_of,
+)
+from udtw.training import Training
 
 
 class SequenceForecaster(RegressorMixin, BaseEstimator):
     """A multilayer perceptron from the past of a series to its future, trained by an alignment loss.
 
-    Past and future are standardised, each by one mean and standard deviation a feature (of the training data, over all
-    series and steps), so that ``gamma``, ``beta`` and ``learning_rate`` mean the same for every data set. Forecasts
-    come back in the units of ``y``.
+    Past and future are standardised, each by one mean and standard deviation per feature (of the training data, over
+    all series and steps), so that ``gamma``, ``beta`` and ``learning_rate`` mean the same for every data set. Forecasts
+    are returned in the units of ``y``.
 
     Parameters
     ----------
-    loss : "udtw", "euclidean", "soft_dtw" or "soft_dtw_divergence"
-        Distance between forecast and truth. "udtw" is ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet trained along.
+    loss : str
+        Distance between forecast and true future, a metric of `udtw.metrics.METRICS`. "udtw" is
+        ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet that is trained with the forecaster.
     gamma : float
         Temperature of the paths, in units of a standardised squared difference.
     beta : float
         Weight of the uncertainty regulariser ("udtw" only).
     sigma : "series", "context", "step" or None
-        What the SigmaNet sees: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
+        Input of the SigmaNet: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
     sigma_range : (low, high)
-        Bounds of σ, in standardised units ("udtw" only). Below σ = 1 the regulariser is negative and so pays for every
-        further step of a path, which a forecast out of phase has more of. From 1 up, long paths cost.
+        Bounds of σ, in standardised units ("udtw" only). Below σ = 1 the regulariser is negative and rewards every
+        further step of a path, and forecasts out of phase have longer paths. From 1 up, long paths cost.
     normalize, band
         As in `udtw.align`; not used by "euclidean".
     hidden : int or sequence of int
         Width of the hidden layer(s), ReLU after each; () for a linear forecaster.
     dropout : float in [0, 1)
-        Share of hidden units that are left out at random in training.
+        Share of hidden units dropped at random in training.
     warm_start_euclidean : bool
-        Train with the Euclidean loss first, by the same rules, and go on from its best weights. It costs one short
-        training and keeps the forecast in phase: an alignment loss alone is content with a future that is right but
-        too early or too late.
+        Train with the Euclidean loss first, with the same options, and continue from its best weights. It costs one
+        short training and keeps the forecast in phase: an alignment loss alone accepts a future that is right but too
+        early or too late.
     learning_rate, weight_decay, batch_size, max_epochs
         Of Adam with decoupled weight decay, for either phase.
     patience : int or None
@@ -67,12 +71,12 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         training); the best weights are kept in any case. None: train for all ``max_epochs``.
     validation_fraction : float in [0, 1)
         Share of the series set aside if ``fit`` is given no validation set. If that is less than one series, the
-        training loss stands in.
+        training loss is used instead.
     random_state : int, RandomState or None
-        Decides split, weights and order of the batches, through a generator of its own. An int makes ``fit``
-        reproducible; no global random state is read or changed.
+        Seed of split, weights and order of the batches. An int makes ``fit`` reproducible; no global random state is
+        read or changed.
     device : str
-        Where to train. A fitted forecaster predicts on the CPU, in float64.
+        Device of the training. A fitted forecaster predicts on the CPU, in float64.
     verbose : bool
         Show a progress bar (needs rich).
 
@@ -81,9 +85,9 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     model_ : torch.nn.Module
         The network, on standardised series.
     sigma_ : SigmaNet or None
-        Makes variances of standardised futures.
+        Predicts variances of standardised futures.
     std_scale_ : (T_out, d), std_power_ : float
-        Calibrate the uncertainty: see `predict`.
+        Calibration of the uncertainty: see `predict`.
     history_ : dict of str to History
         Losses by epoch of each phase, "euclidean" (the warm start) and that of ``loss``.
     n_iter_ : int
@@ -95,11 +99,21 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     -----
     Ctrl-C during `fit` leaves the best weights so far in place, ready for `predict`, and is raised again.
 
-    >>> forecaster = SequenceForecaster(loss="udtw", random_state=0).fit(series[:, :84], series[:, 84:])
-    >>> future, std = forecaster.predict(past, return_std=True)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.timeseries import SequenceForecaster
+    >>> series = np.sin(np.arange(24) / 3 + np.linspace(0, 6, 60)[:, None])  # 60 waves of 24 steps
+    >>> past, future = series[:, :14], series[:, 14:]
+    >>> forecaster = SequenceForecaster("udtw", hidden=32, learning_rate=0.01, max_epochs=20, random_state=0)
+    >>> forecast, std = forecaster.fit(past, future).predict(past, return_std=True)
+    >>> forecast.shape, std.shape
+    ((60, 10), (60, 10))
+    >>> forecaster.score(past, future) > 0.9
+    True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         loss: str = "udtw",
         *,
@@ -150,13 +164,13 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
 
         ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
         ``validation_fraction`` of the training series does. With ``checkpoint_path`` the state of the training is
-        written there after every epoch, and a training that was stopped, in whatever way, goes on from it with the same
-        result. ``fabric``: a launched lightning-fabric object, whose processes share the series of every batch.
+        written there after every epoch, and an interrupted training continues from it with the same result.
+        ``fabric``: a launched lightning-fabric object, whose processes share the series of every batch.
         """
-        check_options(self)
+        self._check_options()
         if (checkpoint_path is not None or fabric is not None) and not isinstance(self.random_state, Integral):
             raise OptionError(
-                "A training that goes on, or is shared by several processes, needs the same random numbers each time: "
+                "A training with a checkpoint or with several processes needs the same random numbers each time: "
                 f"give random_state as an integer; got {self.random_state!r}."
             )
         self._device = self.device if fabric is None else str(fabric.device)
@@ -177,14 +191,13 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         self.model_, loss = self._networks(generator)
         self.sigma_ = sigma_of(loss)
         self.history_: dict[str, History] = {}
-        processes = Processes(fabric)
-        options = {name: getattr(self, name) for name in TRAINING_OPTIONS}
+        processes, checkpoint = Processes(fabric), None
+        if checkpoint_path is not None:
+            settings = forecaster_files.settings_of(self, x, future, *(valid or ()))
+            checkpoint = Checkpoint(checkpoint_path, settings, writes=processes.writes)
         try:
-            train_phases(
-                self.model_, self._phases(loss), data, valid_data, self.history_, options=options, generator=generator,
-                file=self._training_file(checkpoint_path, (x, future, *(valid or ())), processes.writes),
-                processes=processes, verbose=self.verbose,
-            )  # fmt: skip
+            for phase, one in self._phases(loss).items():
+                self._train(phase, one, (data, valid_data), generator, processes, checkpoint)
         finally:  # an interrupt finds the best weights in place
             self.model_.generator = None
             for module in (self.model_, self.sigma_):
@@ -200,16 +213,15 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         """The forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` given to `fit`.
 
         With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of the SigmaNet on
-        the forecast itself (1 for other losses), one number a series and step, and both ``s`` and p are fitted to the
+        the forecast itself (1 for other losses), one number per series and step, and both ``s`` and p are fitted to the
         errors on the validation series: ``s`` (``std_scale_``), for every step and feature, is the root of the mean of
-        ``(error/σᵖ)²``; p (``std_power_``), one of a few, has the greatest Gaussian likelihood (see
-        `udtw.timeseries.calibration`). It widens a σ that was trained in narrow bounds, and is 0 if σ says nothing of
-        the errors. The result is the deviation of the truth from the forecast at the same step, errors in time
-        included, for series like those of validation.
+        ``(error/σᵖ)²``; p (``std_power_``), one of a few, has the greatest Gaussian likelihood. It widens a σ that was
+        trained in narrow bounds, and is 0 if σ is unrelated to the errors. The result estimates the deviation of the
+        true future from the forecast at the same step, errors in time included, for series like those of validation.
         """
         check_is_fitted(self, "std_scale_")
         X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
-        mean, sigma = self._forecast(with_features("X", X))
+        mean, sigma = self._forecast(_with_features("X", X))
         shape = (len(mean), *self._future_shape[: self._y_ndim - 1]) if self._y_ndim > 1 else (len(mean),)
         if not return_std:
             return mean.reshape(shape)
@@ -224,13 +236,13 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         return r2_score(y.reshape(count, -1), pred.reshape(count, -1), sample_weight=sample_weight)
 
     def save(self, path: str | Path) -> None:
-        """Write to the folder ``path``: ``config.json`` and weights as safetensors. Replaces what is there, at once."""
+        """Write ``config.json`` and the weights (safetensors) to the folder ``path``; an earlier one is replaced."""
         check_is_fitted(self, "std_scale_")
         forecaster_files.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "SequenceForecaster":
-        """Read what `save` wrote. Anything else, or damaged files, is a `FileFormatError`; no code in it is run."""
+        """The forecaster that `save` wrote; other or damaged files are a `FileFormatError`. No code in them is run."""
         return forecaster_files.load(cls, Path(path))
 
     def __sklearn_tags__(self) -> Any:
@@ -239,8 +251,25 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
+    def _check_options(self) -> None:
+        """Raise for options that no other part checks where it uses them."""
+        if self.loss not in metric_names():
+            raise OptionError(f"loss must be one of {metric_names()}; got {self.loss!r}.")
+        for name in ("batch_size", "max_epochs"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise OptionError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+        if not self.learning_rate > 0 or not self.weight_decay >= 0:
+            raise OptionError(
+                "learning_rate must be positive and weight_decay not negative; got "
+                f"{self.learning_rate!r} and {self.weight_decay!r}."
+            )
+        for name in ("validation_fraction", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise OptionError(f"{name} must lie in [0, 1); got {getattr(self, name)!r}.")
+
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
-        """X (n, T_in, d), y (n, T_out, d) and the axes that y had."""
+        """X (n, T_in, d), y (n, T_out, d) and the number of axes of the given y."""
         if y is not None and not hasattr(y, "shape"):
             y = np.asarray(y)
         shape = () if y is None else tuple(y.shape)
@@ -251,7 +280,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
             self, X, flat, reset=reset, allow_nd=True, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32)
         )
         full = (len(checked), *shape[1:], *[1] * (3 - len(shape)))
-        return with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
+        return _with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
 
     def _check_shapes(self, x: Floats, future: Floats | None = None) -> None:
         for name, array, shape in (("X", x, self._past_shape), ("y", future, self._future_shape)):
@@ -275,9 +304,9 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         )
 
     def _networks(self, generator: torch.Generator | None = None) -> tuple[Forecaster, nn.Module]:
-        """The forecaster and its loss; weights as yet unset if there is no generator."""
-        hidden = hidden_widths(self.hidden)
-        # Both are built without a draw from the global generator: under fork_rng it is put back as it was.
+        """The forecaster and its loss; on the meta device, without weights, if there is no generator."""
+        hidden = _hidden_widths(self.hidden)
+        # fork_rng restores the global generator, from which torch initialises new layers.
         with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
             model = Forecaster(self._past_shape, self._future_shape, hidden, self.dropout)
             loss = make_loss(
@@ -292,16 +321,30 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         return model, loss
 
     def _phases(self, loss: nn.Module) -> dict[str, nn.Module]:
-        """The losses to train with, one after the other."""
+        """The losses to train with, in order."""
         if not self.warm_start_euclidean or self.loss == "euclidean":
             return {self.loss: loss}
         first = make_loss("euclidean", self._future_shape, sigma=None, sigma_range=None, beta=0.0)
         return {"euclidean": first, self.loss: loss}
 
-    def _training_file(self, path: str | Path | None, data: Sequence[Floats], writes: bool) -> TrainingFile | None:
-        if path is None:
-            return None
-        return TrainingFile(Path(path), forecaster_files.settings_of(self, *data), writes)
+    def _train(
+        self, phase: str, loss: nn.Module, data: tuple[Pair, Pair | None], generator: torch.Generator,
+        processes: Processes, checkpoint: Checkpoint | None,
+    ) -> None:  # fmt: skip
+        """Train ``model_`` with the loss of one phase; continue or skip it if the checkpoint says so."""
+        if checkpoint is not None and checkpoint.is_past(phase):
+            self.history_[phase] = checkpoint.history[phase]
+            return
+        task = ForecastTask(
+            self.model_, loss, *data, generator, rates=(self.learning_rate, self.weight_decay),
+            batch_size=self.batch_size, processes=processes,
+        )  # fmt: skip
+        training = Training(
+            task, self.max_epochs, keep_best=True, patience=self.patience, checkpoint=checkpoint, phase=phase
+        )
+        self.history_[phase] = training.history
+        with progress_bar(f"{phase} loss", self.max_epochs, self.verbose) as advance:
+            training.run(lambda number, value: advance(note=f"loss {value:.4g}"))
 
     @torch.no_grad()
     def _forecast(self, x: Floats) -> tuple[Floats, Floats]:
@@ -310,3 +353,18 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         mean = self.model_(torch.tensor(self._x_scale.apply(x), dtype=torch.float64))
         sigma = torch.ones_like(mean[..., :1]) if self.sigma_ is None else self.sigma_(mean).sqrt()[..., None]
         return self._y_scale.undo(mean.numpy()), sigma.numpy()
+
+
+def _hidden_widths(hidden: Any) -> tuple[int, ...]:
+    """The widths of the hidden layers, from one number or several."""
+    widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
+    if not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
+        raise OptionError(f"hidden must be one or several positive whole numbers; got {hidden!r}.")
+    return tuple(int(width) for width in widths)
+
+
+def _with_features(name: str, array: Floats) -> Floats:
+    """(n, T, d) from (n, T) or (n, T, d)."""
+    if array.ndim not in (2, 3):
+        raise ShapeError(f"{name} must have shape (n, T) or (n, T, d); got {array.shape}.")
+    return array[..., None] if array.ndim == 2 else array

@@ -1,7 +1,7 @@
 """A forecaster on disk: a folder with ``config.json`` and one safetensors file of weights.
 
-The weights are written first, under the name of their own checksum; replacing ``config.json``, which names them, is the
-one step that counts. Whatever happens before or after it, the folder holds one whole forecaster. Nothing is pickled.
+The weights are written first, under the name of their own checksum; ``config.json``, which names them, is then replaced
+atomically. Whenever the process is killed, the folder holds one complete forecaster. Nothing is pickled.
 """
 
 import hashlib
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
+from udtw.checkpoint import History
 from udtw.data.atomic import write_atomically
-from udtw.data.versioned_json import read_described
+from udtw.data.versioned_json import read_versioned
 from udtw.errors import FileFormatError, OptionError
-from udtw.timeseries.forecaster_networks import sigma_of
-from udtw.timeseries.scale import Scale
-from udtw.timeseries.training import History
+from udtw.timeseries.forecaster_model import Scale, sigma_of
 
 if TYPE_CHECKING:
     from udtw.timeseries.forecaster import SequenceForecaster
@@ -32,7 +31,7 @@ Estimator = TypeVar("Estimator", bound="SequenceForecaster")
 
 
 def save(forecaster: "SequenceForecaster", folder: Path) -> None:
-    """Write ``forecaster`` into ``folder``, made if needed; a forecaster there is replaced."""
+    """Write ``forecaster`` into ``folder``, created if needed; a forecaster there is replaced."""
     from safetensors.torch import save as to_bytes
 
     arrays = {
@@ -66,7 +65,7 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
 
 
 def settings_of(forecaster: "SequenceForecaster", *arrays: np.ndarray) -> dict[str, Any]:
-    """All that a training depends on, as JSON values; the data by their checksum."""
+    """Everything that a training depends on, as JSON values; the data by their checksum."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
@@ -79,7 +78,7 @@ def load(cls: type[Estimator], folder: Path) -> Estimator:
     """The forecaster in ``folder``; anything that `save` did not write is a `FileFormatError`."""
     if not folder.exists():
         raise FileNotFoundError(f"There is no forecaster at {folder}.")
-    config = read_described(folder / CONFIG, FORMAT, VERSION, "a saved forecaster")
+    config = read_versioned(folder / CONFIG, FORMAT, VERSION, "a saved forecaster")
     try:
         return _build(cls, config, _read_weights(folder, config["weights"]))
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -102,7 +101,7 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
     numbers = {"std_power": torch.tensor(forecaster.std_power_), **tensors}
     bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
     if bad:
-        raise FileFormatError(f"{bad[0]} holds NaN or infinity, so that there is nothing to forecast with.")
+        raise FileFormatError(f"{bad[0]} holds NaN or infinity, so that no forecast is possible.")
     forecaster.n_features_in_ = forecaster._past_shape[0]
     if config["feature_names"]:
         forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)
@@ -131,7 +130,7 @@ def _modules(model: torch.nn.Module, sigma: torch.nn.Module | None) -> dict[str,
 
 
 def _plain(name: str, value: Any) -> Any:
-    """``value`` as JSON can hold it. A RandomState is left out: it no longer matters once the fit is done."""
+    """``value`` as JSON can hold it. A RandomState becomes None: it no longer matters after the fit."""
     if isinstance(value, np.random.RandomState):
         return None
     if isinstance(value, np.generic):

@@ -11,10 +11,9 @@ from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.classifier import MetricClassifier
-from udtw.timeseries.inputs import checked_labels, fit_series, new_series
+from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
-from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
+from udtw.timeseries.uncertainty import Descent, seeded_sigma, train_for_neighbours, variances_of
 
 VOTES = ("soft", "uniform")
 OBJECTIVES = ("neighbors", "centroid")
@@ -45,19 +44,27 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     sigma_range : (low, high)
         Range of σ.
     sigma_iter, batch_size, learning_rate
-        Of that training: steps of Adam, series a step (a step compares all pairs of them), and rate.
+        Of that training: steps of Adam, series per step (a step compares all pairs of them), and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     n_jobs : int, optional
         Threads of the search.
     random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from udtw.timeseries import KNeighborsTimeSeriesClassifier
+    >>> X, y = [[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], [0.0, 2.0, 3.0, 4.0]], [0, 0, 1, 1]
+    >>> model = KNeighborsTimeSeriesClassifier(metric="dtw").fit(X, y)
+    >>> model.predict([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 2.0, 4.0]]).tolist()
+    [0, 1]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         n_neighbors: int = 1,
         *,
-        metric: str = "udtw",
+        metric: str | Metric = "udtw",
         gamma: float = 0.1,
         beta: float = 0.1,
         band: Any = None,
@@ -120,14 +127,14 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         net = seeded_sigma(self.sigma, series, self.sigma_range, seed)
         if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
             return net
-        training: dict[str, Any] = {"max_iter": self.sigma_iter, "learning_rate": self.learning_rate}
         if self.sigma_objective == "centroid":
             centroid = NearestCentroidTimeSeriesClassifier(
-                metric="udtw", objective="discriminative", gamma=self.gamma, beta=self.beta, band=self.band,
-                normalize=self.normalize, sigma=net, random_state=seed, **training,
+                metric=metric, objective="discriminative", sigma=net, max_iter=self.sigma_iter,
+                learning_rate=self.learning_rate, random_state=seed,
             )  # fmt: skip
             return centroid.fit(series.rows(), codes).sigma_net_
-        train_for_neighbours(net, series, codes, metric, batch_size=self.batch_size, seed=seed, **training)
+        descent = Descent(self.sigma_iter, self.batch_size, self.learning_rate, seed)
+        train_for_neighbours(net, series, codes, metric, descent)
         return net
 
     def _with_variances(self, series: SeriesSet) -> SeriesSet:
@@ -159,7 +166,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         return votes / votes.sum(1, keepdims=True)
 
     def _weights(self, distances: np.ndarray) -> np.ndarray:
-        """Larger for nearer neighbours; the nearest gets a hair more, so that it decides ties."""
+        """Larger for nearer neighbours; slightly larger again for the nearest, so that it decides ties."""
         weights = np.ones(distances.shape)
         if self.vote == "soft":
             # Relative to the nearest, since d² + βΩ can be negative; in units of the neighbourhood's own scale.

@@ -12,10 +12,9 @@ from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
-from udtw.timeseries.class_barycenters import barycenters_of
+from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
-from udtw.timeseries.sigma_kinds import sigma_bounds, starting_sigma
-from udtw.timeseries.uncertainty import minimise
+from udtw.timeseries.uncertainty import Descent, minimise, sigma_bounds, starting_sigma
 
 PAIR_CELLS = 2**24
 """Cells of the alignments in flight when distances to prototypes are computed without gradients."""
@@ -107,16 +106,7 @@ def frechet_means(
 
 
 def train_prototypes(
-    start: Prototypes,
-    series: SeriesSet,
-    codes: np.ndarray,
-    metric: Metric,
-    objective: str,
-    *,
-    max_iter: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, objective: str, descent: Descent
 ) -> list[float]:
     """Train prototypes, uncertainty and temperature in place; returns the loss of every step.
 
@@ -125,7 +115,7 @@ def train_prototypes(
     """
     x, target = Batch.of(series), torch.as_tensor(codes)
     with torch.no_grad():
-        some = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:batch_size]
+        some = torch.randperm(len(x), generator=torch.Generator().manual_seed(descent.seed))[: descent.batch_size]
         first = start.distances(x[some], metric)
         # T starts at the typical difference between prototypes, so that γ, length and scale do not matter to the rate.
         start.log_temperature.fill_(math.log(max(float(first.std(1).mean()), 1e-6)))
@@ -138,11 +128,9 @@ def train_prototypes(
         return nn.functional.cross_entropy(logits, target[index])
 
     parameters = [p.requires_grad_() for p in start.parameters()]
-    pairs = batch_size * (1 if objective == "frechet" else len(start))
-    trace = minimise(
-        parameters, loss, len(x), cells=pairs * x.values.shape[1] * start.values.shape[1],
-        max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
-    )  # fmt: skip
+    pairs = descent.batch_size * (1 if objective == "frechet" else len(start))
+    cells = pairs * x.values.shape[1] * start.values.shape[1]
+    trace = minimise(parameters, loss, len(x), cells=cells, descent=descent)
     for parameter in parameters:
         parameter.requires_grad_(False)
     return trace

@@ -1,25 +1,55 @@
-"""The SigmaNets of the classifiers: which kind, and the loops that train them on labelled series."""
+"""The SigmaNets of the estimators: which kinds there are, and how the classifiers train them on labelled series."""
 
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
-from udtw.timeseries.sigma_kinds import make_sigma
-from udtw.timeseries.training import threads_for
+from udtw.training import Task, Training, cosine
+
+KINDS = ("context", "series", "step")
+CONTEXT = 9
+"""Steps that a network of kind "context" sees."""
+
+
+def sigma_bounds(sigma_range: Any) -> tuple[float, float]:
+    """The least and the greatest σ of an estimator's ``sigma_range``."""
+    try:
+        low, high = (float(limit) for limit in sigma_range)
+    except (TypeError, ValueError):
+        raise OptionError(f"sigma_range must be two numbers, least and greatest σ; got {sigma_range!r}.") from None
+    if not 0 < low < high < math.inf:
+        raise OptionError(f"sigma_range must satisfy 0 < low < high; got {sigma_range!r}.")
+    return low, high
+
+
+def starting_sigma(low: float, high: float) -> float:
+    """σ = 1 if the range contains it, so that training begins with the sharp soft-DTW; else the middle."""
+    return 1.0 if low < 1 < high else 0.5 * (low + high)
+
+
+def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
+    """A SigmaNet for series (steps, dim): "step" sees one step, "context" `CONTEXT` of them, "series" all."""
+    if kind not in KINDS:
+        raise OptionError(f"sigma must be one of {KINDS} or None; got {kind!r}.")
+    low, high = sigma_bounds(sigma_range)
+    extent: dict[str, Any] = {"step": {}, "context": {"context": CONTEXT}, "series": {"length": steps}}[kind]
+    return SigmaNet(dim, sigma_span=high - low, sigma_min=low, sigma_init=starting_sigma(low, high), **extent)
 
 
 def seeded_sigma(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> SigmaNet:
-    """A network of that kind for these series, its weights drawn by ``seed``; or a copy of a given one, in float32."""
+    """A network of that kind for these series, its weights drawn by ``seed``; or a float32 copy of a given one."""
     if isinstance(sigma, SigmaNet):
         return copy.deepcopy(sigma).float()
     with torch.random.fork_rng(devices=[]):
@@ -36,18 +66,20 @@ def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
     return series.with_variances(variances)
 
 
+@dataclass(frozen=True)
+class Descent:
+    """Steps of Adam, series per step, learning rate (it falls to zero as a cosine) and seed of a training."""
+
+    max_iter: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+
+
 def train_for_neighbours(
-    net: SigmaNet,
-    series: SeriesSet,
-    labels: np.ndarray,
-    metric: Metric,
-    *,
-    max_iter: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    net: SigmaNet, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent
 ) -> list[float]:
-    """Train ``net`` so that the neighbours of a series are of its class; returns the loss of every step.
+    """Train ``net`` so that the neighbours of a series have its class; returns the loss of every step.
 
     ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−(d² + βΩ)_ij / T)`` over the other series j of a batch
     (neighbourhood components), T learned.
@@ -64,50 +96,56 @@ def train_for_neighbours(
         closeness = -cost / scale.exp()
         logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
         same = (target[index][:, None] == target[index]) & ~torch.eye(count, dtype=torch.bool)
-        # A row without another of its class teaches nothing.
+        # Rows without another series of their class have no loss.
         share = torch.where(same, torch.softmax(logits, 1), 0.0).sum(1)[same.any(1)]
         return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
 
-    some = np.random.default_rng(seed).permutation(len(series))[:batch_size]
+    some = np.random.default_rng(descent.seed).permutation(len(series))[: descent.batch_size]
     nearest = np.sort(distances(variances_of(net, series[some]), None, metric), axis=1)[:, 1:6]
-    with torch.no_grad():  # the temperature starts at the spread of a series' own neighbourhood
+    with torch.no_grad():  # the temperature starts at the spread of distances within a neighbourhood
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
-    return minimise(
-        [*net.parameters(), scale], loss, len(series), cells=batch_size**2 // 2 * series.values.shape[1] ** 2,
-        max_iter=max_iter, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
-    )  # fmt: skip
+    cells = descent.batch_size**2 // 2 * series.values.shape[1] ** 2
+    return minimise([*net.parameters(), scale], loss, len(series), cells=cells, descent=descent)
 
 
 def minimise(
-    parameters: Sequence[Tensor],
-    loss: Callable[[Tensor], Tensor],
-    count: int,
-    *,
-    cells: int,
-    max_iter: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent
 ) -> list[float]:
-    """``max_iter`` steps of Adam on shuffled batches of indices below ``count``; the rate falls as a cosine to zero.
+    """Losses of the steps of Adam on ``loss(indices)``, with shuffled batches of indices below ``count``.
 
-    ``cells``: how many a step aligns, which decides whether threads pay.
+    ``cells``: how many a step aligns; it decides the number of threads.
     """
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(parameters, lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, max_iter))
-    trace: list[float] = []
-    waiting: list[Tensor] = []
-    with threads_for(cells):
-        for _ in range(max_iter):
-            if not waiting:
-                waiting = list(torch.randperm(count, generator=generator).split(batch_size))
-                if len(waiting) > 1 and len(waiting[-1]) < batch_size // 2:
-                    waiting[-2:] = [torch.cat(waiting[-2:])]
-            value = loss(waiting.pop())
-            optimizer.zero_grad()
-            value.backward()
-            optimizer.step()
-            schedule.step()
-            trace.append(float(value.detach()))
-    return trace
+    optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
+    generator = torch.Generator().manual_seed(descent.seed)
+    task = BatchTask(optimizer, loss, count, descent.batch_size, generator, cells)
+    return Training(task, descent.max_iter).run().train
+
+
+class BatchTask(Task):
+    """Per step, one gradient step on the loss of the next batch of shuffled indices below ``count``.
+
+    A last batch of less than half the size is joined to the one before it.
+    """
+
+    schedule = staticmethod(cosine)
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, loss: Callable[[Tensor], Tensor], count: int, batch_size: int,
+        generator: torch.Generator, cells: int,
+    ) -> None:  # fmt: skip
+        self.optimizers = {"all": optimizer}
+        self.generator, self.cells = generator, cells
+        self.loss, self.count, self.batch_size = loss, count, batch_size
+        self._waiting: list[Tensor] = []
+
+    def step(self, number: int) -> float:
+        if not self._waiting:
+            self._waiting = list(torch.randperm(self.count, generator=self.generator).split(self.batch_size))
+            if len(self._waiting) > 1 and len(self._waiting[-1]) < self.batch_size // 2:
+                self._waiting[-2:] = [torch.cat(self._waiting[-2:])]
+        value = self.loss(self._waiting.pop())
+        optimizer = self.optimizers["all"]
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        return float(value.detach())

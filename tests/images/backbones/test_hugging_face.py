@@ -232,7 +232,7 @@ def test_an_index_that_leads_elsewhere_is_refused(vit):
     (vit / "model.safetensors").unlink()
     index = vit / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "../model.safetensors"}}))
-    with pytest.raises(FileFormatError, match="names other files"):
+    with pytest.raises(FileFormatError, match="names files other than safetensors"):
         HuggingFaceBackbone.load(vit)
     index.write_text(json.dumps({"weight_map": {"a": f"{'y' * 500}.safetensors"}}))
     with pytest.raises(FileFormatError, match="names files by more than 200 letters"):
@@ -280,5 +280,5 @@ def test_models_of_other_kinds_are_refused(tmp_path):
 def test_options_that_cannot_be_are_refused(vit, options, said):
     with pytest.raises(OptionError, match=said):
         HuggingFaceBackbone.load(vit, **options)
-    with pytest.raises(DataError, match="A revision is of the hub"):
+    with pytest.raises(DataError, match="revision is for models of the hub"):
         HuggingFaceBackbone.load(vit, revision="main")

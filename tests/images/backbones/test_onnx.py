@@ -16,7 +16,7 @@ from tests.images.backbones.onnx_files import DIM, kernel, write_model
 from tests.images.backbones.pictures import noise
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.backbones import OnnxBackbone
-from udtw.images.backbones.onnx_graph import cut
+from udtw.images.backbones.onnx import cut
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_model_for_one_batch_size_is_run_batch_by_batch(tmp_path, path, batch)
     backbone, free = OnnxBackbone(fixed, "tokens"), OnnxBackbone(path, "tokens")
     assert backbone.prepare(noise()).shape == (3, 32, 32)
     assert torch.allclose(backbone(pixels(3)).tokens, free(pixels(3)).tokens, atol=1e-5)
-    with pytest.raises(OptionError, match="32 × 32 pixels alone, and not 64 × 64"):
+    with pytest.raises(OptionError, match="32 × 32 pixels only; got 64 × 64"):
         OnnxBackbone(fixed, "tokens", image_size=64)
     with pytest.raises(ShapeError, match="cannot compute images"):
         backbone(pixels(1, 64))

@@ -107,7 +107,7 @@ def test_aircraft_with_damaged_lists(tmp_path):
     with pytest.raises(DataError, match=r"0000001\.jpg is listed under two classes"):
         load_images("aircraft", tmp_path)
     (tmp_path / "data/images_variant_test.txt").unlink()
-    with pytest.raises(DataError, match=r"has no images_variant_test\.txt"):
+    with pytest.raises(DataError, match=r"has images_variant_trainval\.txt but no images_variant_test\.txt"):
         load_images("aircraft", tmp_path)
 
 
@@ -141,5 +141,5 @@ def test_nabirds_with_lists_that_do_not_fit(tmp_path):
     with pytest.raises(DataError, match="there is no label or path for some images"):
         load_images("nabirds", tmp_path)
     (tmp_path / "classes.txt").unlink()
-    with pytest.raises(DataError, match=r"holds no NABirds: it has no classes\.txt"):
+    with pytest.raises(DataError, match=r"has images\.txt but no classes\.txt"):
         load_images("nabirds", tmp_path)

@@ -11,7 +11,7 @@ pytest.importorskip("PIL")
 from tests.images.datasets.files import encoded, write, write_zip
 from udtw.errors import DataError, OptionError, ShapeError
 from udtw.images.datasets import ImageSet
-from udtw.images.datasets.trees import Folder, open_tree
+from udtw.images.datasets.folders import Folder, open_folder
 
 NAMES = [f"{label}/{number}.png" for label in "abc" for number in range(6)]
 
@@ -72,7 +72,7 @@ def test_a_limited_number_of_images_a_class(images):
 
 def test_sets_are_sent_to_other_processes(images, tmp_path):
     path = write_zip(tmp_path / "x.zip", {name: images.read(at) for at, name in enumerate(NAMES)})
-    packed = ImageSet("mine", "abc", images.labels, NAMES, images.splits, open_tree(path))
+    packed = ImageSet("mine", "abc", images.labels, NAMES, images.splits, open_folder(path))
     packed.read(0)
     again = pickle.loads(pickle.dumps(packed))
     assert [again.read(at) for at in range(18)] == [images.read(at) for at in range(18)]

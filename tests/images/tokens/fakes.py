@@ -7,9 +7,8 @@ import torch
 from PIL import Image
 
 from udtw.errors import DataError
-from udtw.images.augmentation import PRESETS
 from udtw.images.backbones.base import TokenGrid
-from udtw.images.views import Views
+from udtw.images.views import PRESETS, Views
 
 
 def png(seed, size=(20, 16)):

@@ -1,4 +1,4 @@
-"""What is damaged, foreign or out of range is named, and costs no more than itself."""
+"""Damaged, foreign or out-of-range input is named, and only its shard is written again."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, expected, files, shards
 from tests.skeleton.datasets.clips import many, outcome, source
-from udtw.data.checked_shards import MANIFEST
+from udtw.data.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, UdtwError
 from udtw.images.tokens import embed, open_tokens
 from udtw.images.tokens.shards import TokenShard
@@ -50,7 +50,7 @@ def test_a_shard_of_broken_images_only(tmp_path):
         embed(Images(2).changed({0: b"no", 1: None}), Backbone(), tmp_path / "none", on_error="skip")
 
 
-def test_values_that_cannot_be_kept_are_refused(tmp_path):
+def test_values_that_cannot_be_stored_are_refused(tmp_path):
     for spoil in (float("nan"), float("-inf")):
         with pytest.raises(NonFiniteError, match=r"NaN or infinity for the image '0/9.png'"):
             embed(IMAGES, Backbone(spoil=spoil), tmp_path, on_error="skip")
@@ -62,7 +62,7 @@ def test_values_that_cannot_be_kept_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("length", [0, 7, 100, -1])
-def test_a_cut_shard_is_named_and_made_again(tmp_path, length):
+def test_a_truncated_shard_is_named_and_written_again(tmp_path, length):
     embed(IMAGES, Backbone(), tmp_path, **OPTIONS)
     whole = files(tmp_path)
     victim = shards(tmp_path)[1]
@@ -92,7 +92,7 @@ def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": "other"}, "is not a folder of tokens"),
+        ({"format": "other"}, "is not a folder of shards of tokens"),
         ({"version": 9}, "has version 9"),
         ({"shards": [{"file": "../x", "images": 10}]}, "not the name of a shard"),
         ({"labels": [7] * 10}, "labels must index"),
@@ -110,7 +110,7 @@ def test_a_foreign_manifest_is_refused(tmp_path, changes, said):
         open_tokens(tmp_path)
 
 
-def test_shards_of_another_layout_are_noticed(tmp_path):
+def test_shards_of_another_layout_are_detected(tmp_path):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -129,7 +129,7 @@ def test_another_set_is_not_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"dim": 2**63}, {"dim": 2**40}, {"grid": [2**20 + 1, 5]}, {"views": 10**30}])
-def test_sizes_that_cannot_be_are_refused(tmp_path, change):
+def test_impossible_sizes_are_refused(tmp_path, change):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -138,7 +138,7 @@ def test_sizes_that_cannot_be_are_refused(tmp_path, change):
         open_tokens(tmp_path)
 
 
-def test_a_layout_that_the_shards_do_not_have_takes_no_memory(tmp_path):
+def test_a_layout_that_the_shards_do_not_have_allocates_no_memory(tmp_path):
     embed(IMAGES, Backbone(), tmp_path)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -147,11 +147,44 @@ def test_a_layout_that_the_shards_do_not_have_takes_no_memory(tmp_path):
         open_tokens(tmp_path).tokens(range(10))
 
 
-@pytest.mark.parametrize("value", [float("inf"), "[" * 50_000])
-def test_a_shard_with_an_impossible_description_is_refused(tmp_path, value):
-    described = value if isinstance(value, str) else json.dumps({"layout": {"grid": [1, 1], "dim": value}})
-    content = save({"tokens": np.zeros((1, 1, 1), np.float16)}, metadata={"images": described})
-    path = tmp_path / f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"
+def shard_file(folder, arrays, header):
+    """A shard written by safetensors alone, with the checksum in its name."""
+    content = save(arrays, metadata={"images": header})
+    path = folder / f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"
     path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="is not a shard of tokens"):
+    return path
+
+
+LAYOUT = {"grid": [1, 1], "dim": 1, "views": 0, "attention": False, "dtype": "float16"}
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"layout": LAYOUT | {"dim": float("inf")}}, "is not a shard of tokens"),
+        ({"layout": LAYOUT | {"dim": 2}}, "is not a shard of tokens .*tokens: F16 of "),
+        ({"layout": LAYOUT | {"attention": True}}, "is not a shard of tokens"),
+        ({"names": ["a", "b"]}, "is not a shard of tokens .*tokens: F16 of "),
+        ({"names": [1]}, "does not say which images it holds"),
+        ({"layout": None}, "is not a shard of tokens"),
+        ("[" * 50_000, "does not say which images it holds"),
+    ],
+)
+def test_a_shard_with_an_impossible_description_is_refused(tmp_path, header, said):
+    known = {"plan": "", "layout": LAYOUT, "names": ["a"], "skipped": []}
+    text = header if isinstance(header, str) else json.dumps(known | header)
+    path = shard_file(tmp_path, {"tokens": np.zeros((1, 1, 1), np.float16)}, text)
+    with pytest.raises(FileFormatError, match=said):
         TokenShard(path)
+
+
+def test_files_of_version_1_are_read(tmp_path):
+    known = {"plan": "0", "layout": LAYOUT, "names": ["a"], "skipped": []}
+    path = shard_file(tmp_path, {"tokens": np.full((1, 1, 1), 0.5, np.float16)}, json.dumps(known))
+    manifest = {
+        "format": "udtw.TokenSet", "version": 1, "name": "toy", "backbone": {}, "augmentation": None, "seed": None,
+        "layout": LAYOUT, "classes": ["x"], "splits": {"train": [0]}, "shards": [{"file": path.name, "images": 1}],
+        "names": ["a"], "labels": [0], "sha256": ["0"], "skipped": [],
+    }  # fmt: skip
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    assert open_tokens(tmp_path).tokens([0]).tolist() == [[[0.5]]]

@@ -12,10 +12,10 @@ pytest.importorskip("PIL")
 pytest.importorskip("kornia")
 
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, Stop, expected, files, png, shards
-from udtw.data.checked_shards import MANIFEST
+from udtw.data.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.augmentation import PRESETS
 from udtw.images.tokens import check_against, embed, open_tokens
+from udtw.images.views import PRESETS
 
 
 @pytest.mark.parametrize(("size", "batch"), [(1, 4), (4, 3), (256, 4)])
@@ -189,7 +189,7 @@ class Growing(Backbone):
 
 @pytest.mark.parametrize("size", [2, 10])
 def test_one_grid_for_all_images(tmp_path, size):
-    with pytest.raises(ShapeError, match=r"must give one grid for all images"):
+    with pytest.raises(ShapeError, match=r"must return one grid for all images"):
         embed(IMAGES, Growing(), tmp_path, batch_size=2, images_per_shard=size)
     assert not (tmp_path / MANIFEST).exists()
 

@@ -25,7 +25,7 @@ def many(n=10, classes=3):
 
 
 def source(clips, *, name="toy", broken=(), stamps=None, reads=None):
-    """Original files that are not there: those in ``broken`` cannot be read; ``reads`` collects what was asked for."""
+    """A source without files: clips in ``broken`` cannot be read; ``reads`` collects the indices that are read."""
 
     def read(index):
         if reads is not None:
@@ -48,7 +48,7 @@ def same(one, other):
 
 
 def outcome(call, *args, **options):
-    """What ``call`` gives, or the error of our family that it raises; any other error goes through."""
+    """The result of ``call``, or the `UdtwError` that it raises; other errors are not caught."""
     try:
         return call(*args, **options)
     except UdtwError as error:

@@ -1,4 +1,4 @@
-"""Files in the format of NTU RGB+D, whole and mutated."""
+"""Files in the format of NTU RGB+D, valid and mutated."""
 
 import random
 

@@ -10,8 +10,7 @@ import pytest
 from tests.skeleton.datasets.clips import outcome, zip_bytes
 from udtw.errors import DataError, UdtwError
 from udtw.skeleton.datasets import Clip, load_skeletons
-from udtw.skeleton.datasets.kinetics import read_clip
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
+from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
 
 RNG = np.random.default_rng(0)
 
@@ -69,7 +68,7 @@ def test_frames_are_ordered_by_their_index():
         (b"[" * 100_000, "x.json is not JSON"),
         ([], "expected"),
         ({"data": 3}, "expected"),
-        (clip_of([]), "nobody is seen in any of its 1 frames"),
+        (clip_of([]), "there is no person in any of its 1 frames"),
         ({"data": [{"skeleton": []}]}, "frame 1: frame_index must be a whole number"),
         ({"data": [{"frame_index": 1, "skeleton": []}] * 2}, "frame 2: frame_index"),
         ({"data": [{"frame_index": 1}]}, "frame 1: skeleton must be a list"),
@@ -79,7 +78,7 @@ def test_frames_are_ordered_by_their_index():
         (clip_of([{**person(), "score": [0.1, None] * 9}]), "score must be a list of 18 numbers"),
         (clip_of([person(pose=[1e300] * 36)]), r"pose holds 1e\+300"),
         (clip_of([person(pose=[10**400] * 36)]), "pose holds 1000"),
-        (clip_of([person()], label_index=3), "label_index is 3, but the list of labels says 5"),
+        (clip_of([person()], label_index=3), "label_index is 3, but in the list of labels it is 5"),
     ],
 )
 def test_damage_is_named(clip, said):
@@ -195,7 +194,7 @@ def place(tmp_path):
     return tmp_path
 
 
-def test_the_lists_say_what_there_is(place):
+def test_clips_are_those_of_the_lists(place):
     skeletons = load_skeletons("kinetics", place)
     assert skeletons.names == ("a", "b", "c")
     assert skeletons.labels.tolist() == [2, 0, 2]

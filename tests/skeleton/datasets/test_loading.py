@@ -1,12 +1,25 @@
-"""Data sets by name: found where users put them, in the form that is there."""
+"""Data sets by name: found in the usual folders, prepared or as original files."""
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("scipy")
 
-from tests.skeleton.datasets.clips import mat_bytes, same
+from tests.skeleton.datasets.clips import many, mat_bytes, same, source
 from udtw.errors import DataError, OptionError, SizeError
-from udtw.skeleton.datasets import find_source, load_skeletons, loading, prepare
+from udtw.skeleton import GRAPHS
+from udtw.skeleton.datasets import (
+    DATASETS,
+    ClassSplit,
+    class_split,
+    find_source,
+    load_skeletons,
+    loading,
+    prepare,
+    protocol,
+)
 
 FILE = "a1_s1_t1_skeleton.mat"
 
@@ -54,7 +67,7 @@ def test_wrong_names_and_options(tmp_path, monkeypatch):
         load_skeletons("utd-mhad", tmp_path / "none")
 
 
-def test_nothing_but_broken_files_is_an_error(tmp_path):
+def test_only_broken_files_are_an_error(tmp_path):
     (tmp_path / FILE).write_bytes(b"")
     with pytest.raises(DataError, match=r"none of the 1 clips could be read. The first: .*a1_s1_t1"):
         load_skeletons("utd-mhad", tmp_path, on_error="skip")
@@ -66,3 +79,28 @@ def test_a_progress_bar_goes_to_standard_error(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "reading utd-mhad" in shown.err
+
+
+DOCS = Path(__file__).parents[3] / "docs/skeleton-data.md"
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_data_set_has_a_layout_of_joints_a_source_and_a_row_in_the_documentation(name):
+    dataset = DATASETS[name]
+    assert dataset.graph in GRAPHS
+    assert (dataset.find is None) != (dataset.make is None)
+    rows = [line for line in DOCS.read_text().splitlines() if line.startswith("|") and f"`{name}`" in line]
+    assert any(f"`{dataset.graph}`" in row for row in rows)
+    assert len(rows) == 2  # files, protocol
+
+
+def test_a_new_entry_is_loaded_and_split_by_its_name(tmp_path, monkeypatch):
+    def find(folder):
+        return replace(source(many(6)), name="toy")
+
+    entry = loading.Dataset("none", "kinect20", lambda n: ClassSplit((0, 1), (), (2,)), find)
+    monkeypatch.setitem(DATASETS, "toy", entry)
+    skeletons = load_skeletons("toy", tmp_path)
+    assert len(skeletons) == 6
+    assert class_split(skeletons).novel == (2,)
+    assert set(skeletons.labels[protocol(skeletons).novel]) == {2}

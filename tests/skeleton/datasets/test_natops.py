@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("aeon")
-
 from udtw.errors import DataError
 from udtw.skeleton.datasets import load_skeletons
 

@@ -1,4 +1,4 @@
-"""NTU RGB+D: what a file says, who of its bodies is a person, and nothing but named errors from damaged files."""
+"""NTU RGB+D: parsing, which bodies are people, and only named errors from damaged files."""
 
 import random
 import tracemalloc
@@ -11,9 +11,7 @@ from tests.skeleton.datasets.clips import outcome
 from tests.skeleton.datasets.ntu_files import lying, mutate, ntu_text, seen, small_files, standing
 from udtw.errors import DataError, UdtwError
 from udtw.skeleton.datasets import Clip, load_skeletons
-from udtw.skeleton.datasets.ntu import read_skeleton
-from udtw.skeleton.datasets.ntu_classes import CLASSES
-from udtw.skeleton.datasets.ntu_parser import MAX_BYTES, parse
+from udtw.skeleton.datasets.ntu import CLASSES, MAX_BYTES, parse, read_skeleton
 
 NAME = "S001C002P003R002A059"
 
@@ -38,7 +36,7 @@ def test_one_person(read):
     np.testing.assert_array_equal(frames[:, 0], joints.astype(np.float32))
 
 
-def test_two_people_the_livelier_one_first(read):
+def test_two_people_the_one_with_more_motion_first(read):
     calm, lively = standing(20, 1, moves=0.01), standing(16, 2, moves=0.3)
     frames = read(ntu_text(20, {"1": seen(calm), "2": seen(lively, 3)}))
     assert frames.shape == (20, 2, 25, 3)
@@ -48,7 +46,7 @@ def test_two_people_the_livelier_one_first(read):
     assert np.isnan(frames[19:, 0]).all()
 
 
-def test_ghosts_are_left_out(read):
+def test_false_detections_are_left_out(read):
     person = standing(20, 1, moves=0.01)
     ghosts = {"wide": seen(lying(20)), "short": seen(standing(11, 3, moves=1.0), 2)}
     frames = read(ntu_text(20, {**ghosts, "person": seen(person)}))
@@ -56,7 +54,7 @@ def test_ghosts_are_left_out(read):
     np.testing.assert_array_equal(frames[:, 0], person.astype(np.float32))
 
 
-def test_of_three_people_the_two_liveliest_stay(read):
+def test_of_three_people_the_two_with_most_motion_stay(read):
     people = {str(i): seen(standing(15, i, moves=0.1 * i)) for i in (1, 2, 3)}
     frames = read(ntu_text(15, people))
     np.testing.assert_array_equal(frames[:, 0], standing(15, 3, moves=0.1 * 3).astype(np.float32))
@@ -64,7 +62,7 @@ def test_of_three_people_the_two_liveliest_stay(read):
 
 
 @pytest.mark.parametrize("bodies", [{"1": seen(lying(20))}, {"1": seen(standing(3))}])
-def test_the_only_body_is_kept_whatever_it_looks_like(read, bodies):
+def test_the_only_body_is_kept_in_any_shape(read, bodies):
     assert read(ntu_text(20, bodies)).shape == (len(bodies["1"]), 1, 25, 3)
 
 
@@ -83,7 +81,7 @@ def test_missing_joints(read):
     assert np.isnan(frames).sum() == 9
 
 
-def test_what_is_not_read_may_be_anything(read):
+def test_unused_values_may_be_anything(read):
     text = ntu_text(2, {"1": seen(standing(2))}).replace("277.4 191.8", "-Infinity NaN").replace("\n", " \r\n")
     assert read(text).shape == (2, 1, 25, 3)
 
@@ -128,7 +126,7 @@ def test_a_file_larger_than_any_recording_is_not_read(read):
         read(b"1\n" * (MAX_BYTES // 2 + 1))
 
 
-def test_a_count_does_not_decide_how_much_memory_is_taken():
+def test_a_count_does_not_decide_how_much_memory_is_used():
     tracemalloc.start()
     for text in (with_line(1, "10000"), with_line(2, "6"), "10000\n" + "0\n" * 50, with_line(4, "999999999")):
         assert isinstance(outcome(parse, text.encode(), "x"), UdtwError)

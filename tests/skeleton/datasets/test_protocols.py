@@ -1,4 +1,4 @@
-"""Protocols: disjoint classes by documented rules, and clear words when something is missing."""
+"""Protocols: disjoint classes by documented rules, and clear errors if clips are missing."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from tests.skeleton.datasets.clips import clip
 from udtw.errors import DataError, OptionError
 from udtw.skeleton.datasets import SkeletonSet, Skipped, class_split, make_actions, protocol
-from udtw.skeleton.datasets.ntu_classes import CLASSES as NTU_CLASSES
+from udtw.skeleton.datasets.ntu import CLASSES as NTU_CLASSES
 from udtw.skeleton.datasets.utd_mhad import CLASSES
 
 

@@ -1,4 +1,4 @@
-"""Sets of clips: lazy, cut into subsets without reading, and strict about what they are given."""
+"""Sets of clips: lazy, split into subsets without reading, and strict about their input."""
 
 import pickle
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.skeleton.datasets.clips import clip, many, same
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.skeleton.datasets import Clip, SkeletonSet
+from udtw.skeleton.datasets import Clip, Entry, SkeletonSet
 
 CLIPS = many(10)
 
@@ -46,14 +46,15 @@ def test_classes_by_name_and_number(skeletons):
         skeletons.of_classes([3])
 
 
-def test_frames_are_read_when_asked_for():
+def test_frames_are_read_on_demand():
     read = []
 
     def reader(index):
         read.append(index)
         return CLIPS[index].frames
 
-    skeletons = SkeletonSet("toy", "toy4", "ab", [0, 1, 0], ["x", "y", "z"], reader)
+    entries = [Entry("x", 0), Entry("y", 1), Entry("z", 0)]
+    skeletons = SkeletonSet("toy", "toy4", "ab", entries, reader)
     part = skeletons.of_classes("a")
     assert read == []
     assert same(part[1], Clip(CLIPS[2].frames, 0, "z"))
@@ -81,8 +82,8 @@ def test_indices_are_whole_numbers(skeletons, indices):
 def test_labels_must_fit_the_classes():
     with pytest.raises(OptionError, match="labels must index the 2 classes from 0; got 0 to 2"):
         SkeletonSet.from_clips("toy", "toy4", "ab", CLIPS)
-    with pytest.raises(ShapeError, match=r"subjects must have shape \(1,\)"):
-        SkeletonSet("toy", "toy4", "a", [0], ["x"], lambda index: CLIPS[0].frames, subjects=[1, 2])
+    with pytest.raises(ShapeError, match=r"subjects must be one number per clip, shape \(1,\); got shape \(1, 2\)"):
+        SkeletonSet("toy", "toy4", "a", [Entry("x", 0, subject=[1, 2])], lambda index: CLIPS[0].frames)
 
 
 @pytest.mark.parametrize(

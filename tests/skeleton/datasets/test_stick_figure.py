@@ -1,4 +1,4 @@
-"""The stick figure has a person's proportions, and every angle moves what it says, where it says."""
+"""The stick figure has the proportions of a person, and every angle moves the right joint in the right direction."""
 
 import numpy as np
 import pytest

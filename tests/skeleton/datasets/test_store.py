@@ -1,5 +1,6 @@
-"""The prepared form: what goes in comes out, an interrupted run goes on, and a damaged shard is never read silently."""
+"""The prepared form: exact round trip, interrupted runs continue, and a damaged shard is never read silently."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -10,13 +11,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("safetensors")
+from safetensors.numpy import save
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
-from udtw.data.checked_shards import write_checked
+from udtw.data.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
-from udtw.skeleton.datasets import open_prepared, prepare
-from udtw.skeleton.datasets.shards import Shard
-from udtw.skeleton.datasets.store import MANIFEST
+from udtw.skeleton.datasets import Clip, Skipped, open_prepared, prepare
+from udtw.skeleton.datasets.store import ClipShard
 
 CLIPS = many(10)
 
@@ -29,6 +30,14 @@ def shards(folder):
     return sorted(folder.glob("shard-*"))
 
 
+def shard_file(folder, arrays, described):
+    """A shard written by safetensors alone, with the checksum in its name."""
+    content = save(arrays, metadata={"clips": json.dumps(described)})
+    path = folder / f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"
+    path.write_bytes(content)
+    return path
+
+
 @pytest.mark.parametrize("size", [1, 3, 256])
 def test_the_round_trip_is_exact(tmp_path, size):
     done = prepare(source(CLIPS), tmp_path / "new" / "out", clips_per_shard=size)
@@ -39,7 +48,7 @@ def test_the_round_trip_is_exact(tmp_path, size):
     assert same(skeletons.subset([7, 2])[0], CLIPS[7])
 
 
-def test_frames_are_not_read_before_they_are_asked_for(tmp_path):
+def test_frames_are_read_on_demand(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=5)
     skeletons = open_prepared(tmp_path)
     shards(tmp_path)[1].unlink()
@@ -69,7 +78,7 @@ class Stop(BaseException):
 
 
 @pytest.mark.parametrize("stop", range(10))
-def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
+def test_a_stopped_run_continues_and_ends_with_the_same_files(tmp_path, stop):
     prepare(source(CLIPS), tmp_path / "whole", clips_per_shard=3)
 
     def until(index):
@@ -88,7 +97,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_files(tmp_path, stop):
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-def test_until_the_new_set_is_whole_the_old_one_is_there(tmp_path):
+def test_the_old_set_stays_until_the_new_one_is_complete(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=3)
     changed = source(CLIPS, broken={8}, stamps={0: "2", 8: "2"})
     with pytest.raises(DataError, match="file 8"):
@@ -96,7 +105,7 @@ def test_until_the_new_set_is_whole_the_old_one_is_there(tmp_path):
     assert all(same(one, other) for one, other in zip(open_prepared(tmp_path), CLIPS, strict=True))
 
 
-def test_old_temporaries_are_removed_and_young_ones_left_alone(tmp_path):
+def test_old_temporary_files_are_removed_and_recent_ones_kept(tmp_path):
     for name, age in (("old", 7200), ("young", 60)):
         (tmp_path / f".shard-{name}.tmp").touch()
         os.utime(tmp_path / f".shard-{name}.tmp", times=(time.time() - age,) * 2)
@@ -104,7 +113,7 @@ def test_old_temporaries_are_removed_and_young_ones_left_alone(tmp_path):
     assert [path.name for path in tmp_path.glob(".*")] == [".shard-young.tmp"]
 
 
-def test_half_a_shard_is_made_again(tmp_path):
+def test_a_truncated_shard_is_written_again(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     whole = files(tmp_path)
     victim = shards(tmp_path)[1]
@@ -113,7 +122,7 @@ def test_half_a_shard_is_made_again(tmp_path):
     assert files(tmp_path) == whole
 
 
-def test_a_changed_file_renews_its_shard_alone(tmp_path):
+def test_a_changed_file_renews_only_its_shard(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     changed = [*CLIPS[:5], clip("clip 5", label=1, frames=9), *CLIPS[6:]]
     done = prepare(source(changed, stamps={5: "2"}), tmp_path, clips_per_shard=4)
@@ -135,12 +144,12 @@ def test_broken_files_are_refused_or_skipped(tmp_path):
         prepare(source(CLIPS, broken={3}), tmp_path, clips_per_shard=3)
 
 
-def test_nothing_but_broken_files_is_an_error(tmp_path):
+def test_only_broken_files_are_an_error(tmp_path):
     with pytest.raises(DataError, match=r"none of the 2 clips could be read. The first: file 0"):
         prepare(source(CLIPS[:2], broken={0, 1}), tmp_path, on_error="skip")
 
 
-def test_every_altered_byte_of_a_shard_is_noticed(tmp_path):
+def test_every_altered_byte_of_a_shard_is_detected(tmp_path):
     prepare(source(CLIPS), tmp_path)
     path = shards(tmp_path)[0]
     whole = path.read_bytes()
@@ -174,10 +183,11 @@ def test_a_mutated_manifest_gives_the_set_or_a_named_error(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": "other"}, "is not a prepared data set"),
+        ({"format": "other"}, "is not a folder of shards of skeletons"),
         ({"version": 9}, "has version 9"),
         ({"shards": [{"file": "../x", "clips": 10}]}, "not the name of a shard"),
         ({"labels": [7] * 10}, "labels must index"),
+        ({"labels": [[0]] * 10}, "labels must be one number per clip"),
         ({"names": ["a"]}, "do not add up"),
         ({"skipped": [3]}, "does not describe"),
         ({"classes": 3}, "does not describe"),
@@ -191,7 +201,7 @@ def test_a_foreign_manifest_is_refused(tmp_path, changes, said):
         open_prepared(tmp_path)
 
 
-def test_shards_that_were_swapped_are_noticed(tmp_path):
+def test_swapped_shards_are_detected(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=4)
     path = tmp_path / MANIFEST
     manifest = json.loads(path.read_text())
@@ -229,6 +239,58 @@ def test_a_shard_with_an_impossible_description_is_refused(tmp_path, change):
         "offsets": np.array([0, 1], np.int64),
         "people": np.array([1], np.int64),
     }
-    path = write_checked(tmp_path, 0, tensors, {"clips": known})
-    with pytest.raises(FileFormatError, match="does not say whose clips it holds"):
-        Shard(path).contents()
+    path = shard_file(tmp_path, tensors, known)
+    with pytest.raises(FileFormatError, match="does not say which clips it holds"):
+        ClipShard(path)
+
+
+def test_files_of_version_1_are_read(tmp_path):
+    frames = np.arange(3 * 2 * 4 * 3, dtype=np.float32).reshape(3, 2, 4, 3)
+    arrays = {
+        "rows": frames.reshape(6, 4, 3),
+        "offsets": np.array([0, 6], np.int64),
+        "people": np.array([2], np.int64),
+    }
+    columns = {"names": ["a"], "labels": [1], "subjects": [7], "cameras": [-1]}
+    skipped = [{"name": "b", "reason": "empty"}]
+    path = shard_file(tmp_path, arrays, {"plan": "0", **columns, "skipped": skipped})
+    manifest = {
+        "format": "udtw.SkeletonSet", "version": 1, "name": "toy", "graph": "toy4", "classes": ["x", "y"],
+        "shards": [{"file": path.name, "clips": 1}], **columns, "skipped": skipped,
+    }  # fmt: skip
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    skeletons = open_prepared(tmp_path)
+    assert same(skeletons[0], Clip(frames, 1, "a", 7))
+    assert skeletons.skipped == (Skipped("b", "empty"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rows": np.zeros((2, 4, 3))}, "rows: F64"),
+        ({"people": np.array([1, 1], np.int64)}, "people: I64"),
+        ({"people": np.array([3], np.int64)}, "offsets that do not fit the rows"),
+        ({"offsets": np.array([0, 3], np.int64)}, "offsets that do not fit the rows"),
+        ({"rows": np.zeros((3, 4, 3), np.float32), "offsets": np.array([0, 3], np.int64)}, "number of people"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, change, said):
+    arrays = {
+        "rows": np.zeros((2, 4, 3), np.float32),
+        "offsets": np.array([0, 2], np.int64),
+        "people": np.array([2], np.int64),
+    }
+    known = {"plan": "", "names": ["a"], "labels": [0], "subjects": [1], "cameras": [1], "skipped": []}
+    with pytest.raises(FileFormatError, match=f"is not a shard of skeletons .*{said}"):
+        ClipShard(shard_file(tmp_path, arrays | change, known))
+
+
+def test_columns_of_different_lengths_are_refused(tmp_path):
+    known = {"plan": "", "names": ["a", "b"], "labels": [0], "subjects": [1, 1], "cameras": [1, 1], "skipped": []}
+    with pytest.raises(FileFormatError, match=r"different numbers of clips: \[1, 2\]"):
+        ClipShard(shard_file(tmp_path, {"rows": np.zeros((0, 4, 3), np.float32)}, known))
+    prepare(source(CLIPS), tmp_path)
+    path = tmp_path / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), "subjects": [1]}))
+    with pytest.raises(FileFormatError, match="does not describe a set of skeletons"):
+        open_prepared(tmp_path)

@@ -1,4 +1,4 @@
-"""Generated actions: reproducible, different between classes, alike within one, and honest about their bursts."""
+"""Generated actions: reproducible, different between classes, similar within one, with the bursts the mask says."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tests.skeleton.datasets.clips import same
 from udtw import dtw
 from udtw.errors import OptionError
 from udtw.skeleton.datasets import Sensor, load_skeletons, make_actions
-from udtw.skeleton.datasets.synthetic_actions import ACTIONS, actions
+from udtw.skeleton.datasets.stick_figure import ACTIONS, actions
 
 CLEAN = Sensor(noise=0.0, bursts=0.0)
 
@@ -66,7 +66,7 @@ def test_bursts_are_where_the_mask_says():
         assert not (one.frames[:, 0][mask] == other.frames[:, 0][mask]).any()
 
 
-def test_actions_can_be_invented_without_end():
+def test_any_number_of_actions_can_be_generated():
     named, more = actions(12), actions(60, seed=5)
     assert len(ACTIONS) >= 12
     assert tuple(named) == tuple(ACTIONS)[:12]

@@ -1,4 +1,4 @@
-"""UTD-MHAD: from a folder or the zip file, and nothing but named errors from damaged ones."""
+"""UTD-MHAD: from a folder or the zip file, and only named errors from damaged ones."""
 
 import io
 import random
@@ -49,7 +49,7 @@ def test_class_names_are_those_of_the_set():
     assert (CLASSES[2], CLASSES[22], CLASSES[26]) == ("wave", "walk", "squat")
 
 
-def test_what_is_not_finite_is_missing_as_a_whole_joint():
+def test_a_joint_with_a_value_that_is_not_finite_is_missing():
     joints = np.ones((20, 3, 2))
     joints.view(np.uint64)[0, 0, 0] = 0x7FF0000000000001  # a signalling NaN, which a cast would warn of
     joints[3, 1, 0], joints[4, 2, 1], joints[5, 0, 1] = np.nan, np.inf, 1e300
@@ -129,7 +129,7 @@ def test_damaged_archives_are_named(tmp_path):
         result = outcome(load_skeletons, "utd-mhad", tmp_path, on_error="skip")
         assert not isinstance(result, UdtwError) or str(tmp_path) in str(result)
     (tmp_path / "x.zip").write_bytes(whole[:-30])
-    with pytest.raises(DataError, match=r"x.zip is not a whole zip file"):
+    with pytest.raises(DataError, match=r"x.zip is not a complete zip file"):
         load_skeletons("utd-mhad", tmp_path)
 
 

@@ -1,4 +1,4 @@
-// One request at a time for each tab; what changes meanwhile is sent when the answer is there.
+// Each tab sends one request at a time; changes in the meantime are sent once the answer has arrived.
 (function () {
   "use strict";
   const PATIENCE = 15000; // milliseconds after which an answer counts as lost
@@ -57,7 +57,7 @@
       const tab = clientside.callback_context.outputs_list.id.replace(/-idle$/, "");
       const one = state(tab);
       if (answer && answer.number === one.number && one.since !== null) {
-        // After the next frame: the figures are drawn by then, and a drag does not pile up work for the browser either.
+        // After the next frame the figures are drawn, so that requests do not pile up in the browser while dragging.
         requestAnimationFrame(function () {
           setTimeout(function () {
             if (answer.number !== one.number || one.since === null) { return; }
@@ -74,7 +74,7 @@
       if (contents.length * 0.75 > limit + 200) {
         const size = Math.round(contents.length * 0.75).toLocaleString("en");
         clientside.set_props(tab + "-message", {
-          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are read.",
+          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are accepted.",
         });
         return clientside.no_update;
       }

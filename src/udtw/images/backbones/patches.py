@@ -1,4 +1,4 @@
-"""Tokens without a network: patches of pixels, and where they are."""
+"""Tokens without a network: patches of pixels with a code of their position."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,39 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 class PatchBackbone:
-    """Each token is a patch of ``patch``² pixels, one every ``stride`` (by default side by side), and its position.
+    """Normalised patches of pixels, followed by a code of their position, as tokens; no network and no weights.
 
     A patch p of C·patch² numbers becomes (p − mean p) / √(var p + floor²) / √(C·patch²): a patch with contrast has a
-    norm just under 1, a constant one is 0, and contrast below ``floor`` (in units of white) is not blown up. After it
-    stands the code of the position, of norm ``position`` (0: none): sin and cos of 2ᵏ·π·r and 2ᵏ·π·c for
-    k < ``frequencies``, with r and c the row and column of the patch's place in (0, 1).
+    norm just under 1, a constant one is 0, and contrast below ``floor`` is not amplified. The code of the position is
+    sin and cos of 2ᵏ·π·r and 2ᵏ·π·c for k < ``frequencies``, with r and c the row and column of the patch in (0, 1).
 
-    ``colour`` False keeps the grey value alone.
+    Parameters
+    ----------
+    image_size : int
+        Side of the square images, in pixels.
+    patch : int
+        Side of a patch.
+    stride : int, optional
+        Distance of neighbouring patches, by default ``patch``.
+    colour : bool
+        False: only the grey value is used.
+    position : float
+        Norm of the code of the position; 0: no code.
+    frequencies : int
+    floor : float
+        In units of white.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> from udtw.images import PatchBackbone
+    >>> backbone = PatchBackbone(image_size=64, patch=16)
+    >>> pixels = backbone.prepare(Image.new("RGB", (100, 80)))
+    >>> pixels.shape
+    torch.Size([3, 64, 64])
+    >>> found = backbone(pixels[None])
+    >>> found.tokens.shape, found.grid  # 3·16² numbers of a patch, 12 of its position
+    (torch.Size([1, 16, 780]), (4, 4))
     """
 
     has_attention = False

@@ -1,4 +1,4 @@
-"""From a PIL image of any mode and size to numbers in [0, 1], framed as a model wants it."""
+"""From a PIL image of any mode and size to numbers in [0, 1], resized and cropped as a model needs it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import DataError, OptionError, ShapeError
-from udtw.images.backbones.packages import needed
+from udtw.images.backbones.base import needed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 FITS = ("cover", "stretch", "contain")
-# By Pillow's numbers, which processor files hold.
+# Pillow's numbers, which processor files use.
 RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 
 
@@ -25,8 +25,8 @@ RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "
 class Framing:
     """Resize to ``resize`` (rows, columns), then cut ``crop`` out of the centre.
 
-    ``fit`` of an image whose shape differs: "cover" keeps its proportions and lets the longer side stick out, "stretch"
-    gives them up, "contain" keeps them and fills the rest with black.
+    ``fit`` of an image of another shape: "cover" keeps its proportions and cuts off the longer side, "stretch" changes
+    its proportions, "contain" keeps them and fills the rest with black.
     """
 
     resize: tuple[int, int]
@@ -61,7 +61,7 @@ class Framing:
         return _tensor(self._contained(colour) if self.fit == "contain" else self._cut(colour))
 
     def _cut(self, image: "Image") -> "Image":
-        # Only what stays is computed: a strip of 1 × 10000 pixels would be a gigabyte when resized as a whole.
+        # Resize only the part that is kept: a strip of 1 × 10000 pixels would take a gigabyte when resized as a whole.
         width, height = image.size
         rows, columns = self.resize
         if self.fit == "cover":
@@ -81,7 +81,7 @@ class Framing:
         columns = min(self.resize[1], max(1, round(width * scale)))
         small = image.resize((columns, rows), RESAMPLE[self.resample])
         left, top = (columns - self.crop[1]) // 2, (rows - self.crop[0]) // 2
-        # A box that sticks out is filled with black.
+        # The part of a box outside the image is filled with black.
         return small.crop((left, top, left + self.crop[1], top + self.crop[0]))
 
 
@@ -100,11 +100,11 @@ def square_framing(
 def to_rgb(image: "Image") -> "Image":
     """Colour, 8 bits: grey is repeated, 16 bits are scaled, transparent parts show white."""
     if 0 in image.size:
-        raise DataError(f"An image of {image.size[0]} × {image.size[1]} pixels has nothing to show.")
+        raise DataError(f"An image of {image.size[0]} × {image.size[1]} pixels is empty.")
     if image.mode.startswith("I"):
         image = _from_16_bits(image)
     if image.mode == "F":
-        raise DataError("An image of floats (mode F) does not say what white is; convert it to 8 bits first.")
+        raise DataError("An image of floats (mode F) has no known value of white; convert it to 8 bits first.")
     try:
         if image.has_transparency_data:
             pillow = needed("PIL.Image", "Images")

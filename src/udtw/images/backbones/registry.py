@@ -1,4 +1,4 @@
-"""Backbones by name, as the command line gives them."""
+"""Backbones by name, as they are written on the command line."""
 
 import os
 from typing import Any
@@ -6,12 +6,11 @@ from typing import Any
 import torch
 
 from udtw.errors import OptionError
-from udtw.images.backbones.base import Backbone
+from udtw.images.backbones.base import Backbone, Pooled
 from udtw.images.backbones.efficientnet import LAST_BLOCK, efficientnet_lite0
 from udtw.images.backbones.hugging_face import HuggingFaceBackbone
 from udtw.images.backbones.onnx import OnnxBackbone
 from udtw.images.backbones.patches import PatchBackbone
-from udtw.images.backbones.pooled import Pooled
 from udtw.images.backbones.sift import SiftBackbone
 
 DINOV3 = "facebook/dinov3-vits16-pretrain-lvd1689m"
@@ -25,7 +24,7 @@ BACKBONES = (
     "onnx:FILE[#OUTPUT]",
 )
 SETTINGS = ("image_size", "pool", "layer", "threads")
-"""What may stand in a spec after a question mark."""
+"""Settings that may follow a question mark in a spec."""
 
 
 def load_backbone(
@@ -39,20 +38,35 @@ def load_backbone(
 ) -> Backbone:
     """The backbone ``spec``, one of `BACKBONES`; the same arguments give the same identity in every process.
 
-    Settings may stand in the spec as well: "dinov3?pool=7&image_size=224" is ``load_backbone("dinov3", pool=7,
-    image_size=224)``, and goes before the arguments.
-    ``image_size``: pixels of a side, by default the model's own. ``pool``: see `Pooled`. ``layer``: a number for
-    Hugging Face models (see `HuggingFaceBackbone.load`), the number or name of a block of efficientnet-lite0, the name
-    of a result of an ONNX model. ``threads``: of onnxruntime; torch has its own setting.
+    Parameters
+    ----------
+    spec : str
+        May contain settings, which take precedence over the arguments: "dinov3?pool=7&image_size=224" is
+        ``load_backbone("dinov3", pool=7, image_size=224)``.
+    image_size : int, optional
+        Side of the images in pixels, by default the model's own.
+    pool : int or (int, int), optional
+        See `Pooled`.
+    layer : int or str, optional
+        A number for Hugging Face models (see `HuggingFaceBackbone.load`), the number or name of a block of
+        efficientnet-lite0, the name of a result of an ONNX model.
+    threads : int, optional
+        Threads of onnxruntime; torch has its own setting.
+
+    Examples
+    --------
+    >>> from udtw.images import load_backbone
+    >>> load_backbone("patches?image_size=64").dim
+    780
     """
-    spec, said = parse_spec(spec)
-    given = {"image_size": image_size, "pool": pool, "layer": layer, "threads": threads} | said
+    spec, in_spec = parse_spec(spec)
+    given = {"image_size": image_size, "pool": pool, "layer": layer, "threads": threads} | in_spec
     backbone = _load(spec, given["image_size"], given["layer"], device, given["threads"])
     return backbone if given["pool"] is None else Pooled(backbone, given["pool"])
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """``"dinov3?pool=7"`` as ("dinov3", {"pool": 7}); the name of a file that is there may have a question mark."""
+    """``"dinov3?pool=7"`` as ("dinov3", {"pool": 7}); the name of an existing file may contain a question mark."""
     name, mark, query = spec.rpartition("?")
     if not mark or os.path.exists(spec.partition(":")[2]):
         return spec, {}
@@ -98,7 +112,7 @@ def _load(
 def _patches(spec: str, image_size: int | None) -> PatchBackbone:
     if spec == "patches":
         return PatchBackbone(224 if image_size is None else image_size, 16)
-    # Thin strokes: small images blur them, and patches that overlap find them a few pixels aside.
+    # For thin strokes: small images blur them, and overlapping patches match strokes that moved by a few pixels.
     return PatchBackbone(40 if image_size is None else image_size, 16, stride=4, colour=False)
 
 

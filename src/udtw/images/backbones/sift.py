@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import OptionError
-from udtw.images.backbones.base import TokenGrid
-from udtw.images.backbones.packages import needed
+from udtw.images.backbones.base import TokenGrid, needed
 from udtw.images.backbones.patches import LUMA
 from udtw.images.backbones.pixels import check_pixels, square_framing
 
@@ -18,9 +17,18 @@ ANGLES = 8
 
 
 class SiftBackbone:
-    """Each token is a (root-)SIFT descriptor: ``cells``² cells of ``cell`` pixels, 8 directions each, norm 1; one every
-    ``stride`` pixels of the grey image. What a patch of pixels would call another patch, a stroke moved by a pixel, is
-    nearly the same here.
+    """Dense (root-)SIFT descriptors of the grey image, one every ``stride`` pixels, as tokens of norm 1.
+
+    A descriptor has ``cells``² cells of ``cell`` × ``cell`` pixels with 8 directions each. It hardly changes when a
+    stroke moves by a pixel, unlike a patch of pixels.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.images.backbones import SiftBackbone
+    >>> found = SiftBackbone(image_size=64)(torch.rand(1, 3, 64, 64))
+    >>> found.tokens.shape, found.grid
+    (torch.Size([1, 81, 72]), (9, 9))
     """
 
     has_attention = False

@@ -1,18 +1,23 @@
-"""Data sets of images: read where they lie, checked, with their classes split as published."""
+"""Data sets of images: a table of the published ones, their files, checked, and their classes split as published."""
 
+from udtw.images.datasets.catalogue import DATASETS, MODES, DataSet, Setting, data_set, settings_of
 from udtw.images.datasets.class_splits import read_split_file
 from udtw.images.datasets.image_set import ImageSet
-from udtw.images.datasets.loading import NAMES, load_images
+from udtw.images.datasets.loading import load_images
 from udtw.images.datasets.omniglot import Run, omniglot_runs, runs_as_images
-from udtw.images.datasets.protocols import MODES, Setting, settings_of
 from udtw.images.datasets.synthetic import make_images, shape_mask
 
+NAMES = tuple(DATASETS)
+
 __all__ = [
+    "DATASETS",
     "MODES",
     "NAMES",
+    "DataSet",
     "ImageSet",
     "Run",
     "Setting",
+    "data_set",
     "load_images",
     "make_images",
     "omniglot_runs",

@@ -1,9 +1,9 @@
-"""Which classes are for training, which for choosing settings, and which are novel: lists of names of classes.
+"""Which classes are for training ("train"), for choosing settings ("val"), and novel ("test"): lists of class names.
 
-The lists in the folder `splits` are facts that were published with the data sets: CIFAR-FS (Bertinetto et al. 2019),
-miniImageNet (Ravi and Larochelle 2017), tieredImageNet (Ren et al. 2018), CUB (140/30/30) and Omniglot (Vinyals et al.
-2016). Where we have no published list the classes are divided by `by_digest`: these are our lists, with the usual
-numbers of classes but not the usual classes. A file of the user's replaces either.
+The lists in the folder `splits` were published with the data sets: CIFAR-FS (Bertinetto et al. 2019), miniImageNet
+(Ravi and Larochelle 2017), tieredImageNet (Ren et al. 2018), CUB (140/30/30) and Omniglot (Vinyals et al. 2016). Where
+we have no published list the classes are divided by `by_digest`: these lists are our own, with the usual numbers of
+classes but not the usual classes. A file of the user replaces either.
 """
 
 import csv
@@ -32,11 +32,19 @@ def shipped_split(name: str) -> Split:
 
 
 def read_split_file(path: Path) -> Split:
-    """A list of the user's.
+    """The classes of "train", "val" and "test" in a file of the user.
 
     JSON: {"train": [names of classes], "val": […], "test": […]}, each may be missing; or CSV with the columns ``class``
-    and ``split``. A name that ends where a "/" follows in names of classes stands for all of these: an alphabet of
-    Omniglot.
+    and ``split``. A name stands for all classes that begin with it and a "/", such as an alphabet of Omniglot.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from udtw.images.datasets import read_split_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "split.csv"
+    ...     _ = path.write_text("class,split\\ncat,train\\ndog,train\\nowl,test\\n")
+    ...     read_split_file(path)
+    {'train': ('cat', 'dog'), 'test': ('owl',)}
     """
     try:
         if path.stat().st_size > MAX_SPLIT_FILE:
@@ -75,7 +83,7 @@ def _from_csv(text: str, path: Path) -> Split:
 
 
 def checked(split: Split, where: str) -> Split:
-    """``split`` without empty parts, if its parts are known and share no class."""
+    """``split`` without empty parts; `DataError` unless its parts are known and share no class."""
     unknown = sorted(set(split) - set(SPLITS))
     if unknown:
         raise DataError(f"{where} has the parts {unknown}; known are {', '.join(SPLITS)}.")
@@ -104,10 +112,10 @@ def expanded(split: Split, classes: Sequence[str]) -> Split:
 
 
 def by_digest(classes: Sequence[str], n_train: int, n_val: int) -> Split:
-    """Classes in the order of the SHA-256 of their names; the first ``n_train`` train, ``n_val`` validate, others test.
+    """Classes in the order of the SHA-256 of their names: the first ``n_train`` train, ``n_val`` validate, others test.
 
-    Of a name only letters and digits count, in lower case, since redistributed folders differ in the others. The order
-    has nothing to do with the meaning of the classes and is the same on every machine and for ever.
+    Only letters and digits of a name count, in lower case, since redistributed folders differ in the others. The order
+    does not depend on the meaning of the classes and is the same on every machine.
     """
     if not 0 < n_train < n_train + n_val < len(classes) and not (n_val == 0 and 0 < n_train < len(classes)):
         raise OptionError(f"{len(classes)} classes cannot be divided into {n_train}, {n_val} and at least one.")
@@ -127,7 +135,7 @@ def by_shares(classes: Sequence[str]) -> Split:
 
 
 def odd_novel(classes: Sequence[str]) -> Split:
-    """The ultra-fine-grained protocol: of the sorted classes those at odd indices are novel, at even ones base.
+    """The ultra-fine-grained protocol: classes at odd indices of the sorted list are novel, those at even ones train.
 
     Indices count from 0 and numbers in names are sorted as numbers. There is no validation.
     """
@@ -136,7 +144,7 @@ def odd_novel(classes: Sequence[str]) -> Split:
 
 
 def by_alphabet(classes: Sequence[str]) -> Split:
-    """Omniglot without its evaluation set: whole alphabets, sorted by name, by their place (from 0) modulo 8.
+    """Omniglot without its evaluation set: whole alphabets, sorted by name, by their index (from 0) modulo 8.
 
     3 and 7 are novel, 5 validates, the other five train. Of the eight alphabets of the two small sets Japanese
     (katakana) and Tagalog are novel, with 64 characters, and Latin validates, with 26.

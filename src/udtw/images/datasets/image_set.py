@@ -1,4 +1,4 @@
-"""Many images of one data set: what is known of all of them at once, and the pixels of each when it is asked for."""
+"""Labelled images of one data set, whose files are read on demand."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ SPLITS = ("train", "val", "test")
 
 
 class Reader(Protocol):
-    """Encoded files by their names; can be sent to worker processes."""
+    """Reads encoded files by their names; can be sent to worker processes."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -25,11 +25,31 @@ class Reader(Protocol):
 
 
 class ImageSet:
-    """Labelled images that are read when they are asked for.
+    """Labelled images of one data set; their files are read on demand.
 
-    ``labels`` is an (n,) int64 array that indexes ``classes``; ``names`` are unique and relative, "/" between folders.
-    ``splits`` has the class indices of "train", "val" and "test", of those that there are. ``notes`` says in what the
-    set differs from the published one. Subsets keep all classes, so that labels stay the same numbers.
+    Parameters
+    ----------
+    name : str
+    classes : sequence of str
+    labels : (n,) int
+        They index ``classes``. Subsets keep all classes, so that labels stay the same numbers.
+    names : n str
+        Unique and relative, "/" between folders.
+    splits : mapping
+        The class indices of "train", "val" and "test"; any of these may be absent.
+    reader : Reader
+        Reads a file by its name.
+    notes : sequence of str
+        How the set differs from the published one.
+
+    Examples
+    --------
+    >>> from udtw.images import load_images
+    >>> images = load_images("synthetic")
+    >>> images.of_split("test").limited(5)
+    ImageSet('synthetic', 40 images, 24 classes: train 12, val 4, test 8)
+    >>> images.names[0], images.classes[images.labels[0]], images.image(0).size
+    ('disc-striped/001.png', 'disc striped', (96, 96))
     """
 
     def __init__(
@@ -48,7 +68,7 @@ class ImageSet:
         self.reader = reader
         n = len(self.classes)
         if self.labels.shape != (len(self.names),):
-            raise ShapeError(f"labels must have shape ({len(self.names)},), one an image; got {self.labels.shape}.")
+            raise ShapeError(f"labels must have shape ({len(self.names)},), one per image; got {self.labels.shape}.")
         self.labels.flags.writeable = False
         if len(self.labels) and not (self.labels.min() >= 0 and self.labels.max() < n):
             found = f"{self.labels.min()} to {self.labels.max()}"
@@ -72,7 +92,7 @@ class ImageSet:
         return decode(self.reader.read(name), self.reader.place(name))
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageSet":
-        """The images at ``indices``, in that order; none is read for it."""
+        """The images at ``indices``, in that order; no file is read."""
         at = checked_indices(indices, len(self), f"{self.name} has {len(self)} images")
         names = [self.names[i] for i in at]
         return ImageSet(self.name, self.classes, self.labels[at], names, self.splits, self.reader, self.notes)
@@ -84,16 +104,16 @@ class ImageSet:
         return self.subset(np.flatnonzero(np.isin(self.labels, self.splits[split])))
 
     def limited(self, per_class: int, seed: int = 0) -> "ImageSet":
-        """At most ``per_class`` images of each class, in the order in which they are here.
+        """At most ``per_class`` images of each class, in their present order.
 
-        Which ones depends on the seed, the class and the images of that class only.
+        The choice depends on the seed, the class and the images of that class only.
         """
         if per_class < 1:
             raise OptionError(f"per_class must be at least 1; got {per_class}.")
         kept: list[int] = []
         for label in np.unique(self.labels):
             members = np.flatnonzero(self.labels == label)
-            # Sorting random numbers, unlike `choice`, keeps the first picks when more are asked for.
+            # Sorting random numbers, unlike `choice`, keeps the chosen images when ``per_class`` grows.
             order = np.argsort(np.random.default_rng([seed, int(label)]).random(len(members)), kind="stable")
             kept.extend(members[order[:per_class]].tolist())
         return self.subset(np.array(sorted(kept), dtype=np.int64))

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from udtw.data.folder import data_root
 from udtw.errors import DataError
 from udtw.images.datasets.class_splits import Split, by_alphabet, expanded, shipped_split
+from udtw.images.datasets.folders import Folder, Mounted, places
 from udtw.images.datasets.image_set import ImageSet
-from udtw.images.datasets.listing import Listing
+from udtw.images.datasets.layouts import Listing
 from udtw.images.datasets.safe_images import decode, is_image
-from udtw.images.datasets.trees import Mounted, Tree
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+NAMES = ("omniglot", "Omniglot")  # of its folder or archive
 BACKGROUND, EVALUATION = "images_background", "images_evaluation"
 SMALL = ("images_background_small1", "images_background_small2")
 RUNS, N_RUNS, N_ITEMS = "all_runs", 20, 20
@@ -24,29 +25,29 @@ N_CHARACTERS = 1623
 LINE = re.compile(r"(?:.*/)?test/item(\d\d)\.png\s+(?:.*/)?training/class(\d\d)\.png")
 
 
-def find_omniglot(tree: Tree) -> Listing:
+def find_omniglot(folder: Folder) -> Listing:
     """images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
 
     A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
-    once. The small sets are parts of images_background and are not looked at if that is there.
+    once. The small sets are parts of images_background and are ignored where that is there.
     """
-    root = tree.part("python") or tree
-    trees = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
+    root = folder.part("python") or folder
+    folders = _parts(root, (BACKGROUND, EVALUATION)) or _parts(root, SMALL)
     images, seen = [], set()
-    for mount, part in trees.items():
+    for mount, part in folders.items():
         for name in part.files():
             if name.count("/") == 2 and is_image(name) and name not in seen:
                 seen.add(name)
                 images.append((f"{mount}/{name}", name.rpartition("/")[0]))
     classes = tuple(sorted({label for _, label in images}))
     notes = () if len(classes) == N_CHARACTERS else (f"{len(classes)} of the {N_CHARACTERS} characters are here",)
-    return Listing(Mounted(root.where, trees), tuple(images), classes, notes)
+    return Listing(Mounted(root.where, folders), tuple(images), classes, notes)
 
 
 def split_omniglot(classes: tuple[str, ...]) -> Split:
     """The published split (Vinyals et al. 2016) if all 1623 characters are there, else `by_alphabet`.
 
-    The published one has 1028, 172 and 423 characters of whole alphabets, but for Gurmukhi: 41 of its characters train
+    The published one has 1028, 172 and 423 characters of whole alphabets, except Gurmukhi: 41 of its characters train
     and 4 are novel.
     """
     published = expanded(shipped_split("omniglot"), classes)
@@ -57,7 +58,15 @@ def split_omniglot(classes: tuple[str, ...]) -> Split:
 
 @dataclass(frozen=True)
 class Run:
-    """One 20-way run: ``test[i]`` shows the same character as ``training[answers[i]]``, drawn by somebody else."""
+    """One 20-way run: ``test[i]`` shows the same character as ``training[answers[i]]``, drawn by another person.
+
+    >>> from PIL import Image
+    >>> from udtw.images.datasets import Run
+    >>> a, b = Image.new("1", (105, 105), 0), Image.new("1", (105, 105), 1)
+    >>> run = Run("run01", training=(a, b), test=(b, a), answers=(1, 0))
+    >>> run.training[run.answers[0]] is run.test[0]
+    True
+    """
 
     name: str
     training: tuple["Image", ...]
@@ -69,12 +78,15 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
     """The 20 official one-shot runs, from all_runs.zip or the folder all_runs.
 
     ``data_dir``: the folder that holds it, one above that holds it as omniglot, or all_runs.zip itself.
-    """
-    from udtw.images.datasets.loading import places
 
+    >>> from udtw.images.datasets import omniglot_runs
+    >>> runs = omniglot_runs("~/data/omniglot")     # doctest: +SKIP
+    >>> len(runs), len(runs[0].training)            # doctest: +SKIP
+    (20, 20)
+    """
     reasons = [f"{data_root(data_dir)} holds no {RUNS}.zip"]
-    for tree in places("omniglot", data_dir):
-        root = tree.part("python") or tree
+    for folder in places(NAMES, data_dir):
+        root = folder.part("python") or folder
         root = root.part("one-shot-classification") or root
         runs = root.part(RUNS) or root
         if runs.has("run01"):
@@ -84,8 +96,16 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
 
 
 def runs_as_images(runs: list[Run]) -> ImageSet:
-    """The drawings of all runs as one set, so that their tokens can be extracted: for each run its ``training`` images,
-    then its ``test`` images, each labelled with its character "RUN/classNN".
+    """The drawings of all runs as one set, so that their tokens can be extracted.
+
+    For each run its ``training`` images, then its ``test`` images, each labelled with its character "RUN/classNN".
+
+    >>> from PIL import Image
+    >>> from udtw.images.datasets import Run, runs_as_images
+    >>> a, b = Image.new("1", (105, 105), 0), Image.new("1", (105, 105), 1)
+    >>> images = runs_as_images([Run("run01", training=(a, b), test=(b, a), answers=(1, 0))])
+    >>> images.labels.tolist()
+    [0, 1, 1, 0]
     """
     classes = [f"{run.name}/class{number + 1:02d}" for run in runs for number in range(len(run.training))]
     files: dict[str, bytes] = {}
@@ -112,32 +132,32 @@ class _InMemory:
         return f"{RUNS}/{name}"
 
 
-def _run(tree: Tree, name: str) -> Run:
+def _run(folder: Folder, name: str) -> Run:
     listed = f"{name}/class_labels.txt"
     answers: dict[int, int] = {}
-    for line in tree.read_text(listed).splitlines():
+    for line in folder.read_text(listed).splitlines():
         if not line.strip():
             continue
         match = LINE.fullmatch(line.strip())
         item, answer = (int(number) - 1 for number in match.groups()) if match else (-1, -1)
         if not (0 <= item < N_ITEMS and 0 <= answer < N_ITEMS and item not in answers):
             raise DataError(
-                f"{tree.place(listed)}: expected one line RUN/test/itemNN.png RUN/training/classNN.png for each item "
+                f"{folder.place(listed)}: expected one line RUN/test/itemNN.png RUN/training/classNN.png for each item "
                 f"from 01 to {N_ITEMS}, got {line.strip()!r}."
             )
         answers[item] = answer
     if sorted(answers) != list(range(N_ITEMS)) or sorted(answers.values()) != list(range(N_ITEMS)):
-        raise DataError(f"{tree.place(listed)} must pair {N_ITEMS} items with {N_ITEMS} classes, each once.")
+        raise DataError(f"{folder.place(listed)} must pair {N_ITEMS} items with {N_ITEMS} classes, each once.")
     training, test = (
-        tuple(_picture(tree, f"{name}/{stem}{number:02d}.png") for number in range(1, N_ITEMS + 1))
+        tuple(_picture(folder, f"{name}/{stem}{number:02d}.png") for number in range(1, N_ITEMS + 1))
         for stem in ("training/class", "test/item")
     )
     return Run(name, training, test, tuple(answers[item] for item in range(N_ITEMS)))
 
 
-def _picture(tree: Tree, name: str) -> "Image":
-    return decode(tree.read(name), tree.place(name))
+def _picture(folder: Folder, name: str) -> "Image":
+    return decode(folder.read(name), folder.place(name))
 
 
-def _parts(tree: Tree, stems: tuple[str, ...]) -> dict[str, Tree]:
-    return {stem: part for stem in stems if (part := tree.part(stem)) is not None}
+def _parts(folder: Folder, stems: tuple[str, ...]) -> dict[str, Folder]:
+    return {stem: part for stem in stems if (part := folder.part(stem)) is not None}

@@ -1,4 +1,4 @@
-"""Encoded images to pixels: known formats, a bounded number of pixels, and one kind of error for damaged files."""
+"""Decoding of images: known formats, a bounded number of pixels, and one kind of error for damaged files."""
 
 import io
 from types import ModuleType
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
-# The largest photographs of cameras have about as many; a file of a few kilobytes can claim a thousand times more.
+# About the largest photographs of cameras; a file of a few kilobytes can claim a thousand times more.
 MAX_PIXELS = 64_000_000
 MAX_FILE = 64 * 2**20
 
@@ -34,13 +34,13 @@ def decode(content: bytes, where: str, max_pixels: int = MAX_PIXELS) -> "Image":
         raise DataError(f"{where} has more than {max_pixels} pixels and is not decoded: {error}.") from error
     except pillow.UnidentifiedImageError as error:
         raise DataError(f"{where} is damaged, or not an image in one of {', '.join(FORMATS)}.") from error
-    # Damaged bytes lead Pillow's decoders to nearly every exception there is, from SyntaxError to ZeroDivisionError.
+    # On damaged bytes Pillow's decoders raise nearly any exception, from SyntaxError to ZeroDivisionError.
     except Exception as error:
         raise DataError(f"{where} is damaged: {error or type(error).__name__}. Get the file again.") from error
 
 
 def import_pillow() -> ModuleType:
-    """The module `PIL.Image`, or an `ImportError` that says how to get it."""
+    """The module `PIL.Image`; an `ImportError` says how to install it."""
     try:
         from PIL import Image
     except ImportError as error:

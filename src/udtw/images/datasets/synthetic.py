@@ -1,7 +1,7 @@
-"""Images made by formula: a textured shape of a strong colour somewhere on grey clutter, no file needed.
+"""Generated images: a textured shape of a strong colour somewhere on grey clutter; no file is needed.
 
-A class is a shape with a texture. Place, size, tilt and colour are of the image alone, so that what tells classes apart
-moves about, and nothing in the background tells anything.
+A class is a shape with a texture. Position, size, tilt and colour are random in each image, so that what distinguishes
+classes moves about, and the background carries no information.
 """
 
 import io
@@ -47,12 +47,12 @@ TEXTURES: dict[str, Callable[[Plane, Plane], Plane]] = {
     "dotted": lambda x, y: np.cos(9 * x) * np.cos(9 * y) > 0.25,
 }
 CLASSES = tuple(f"{shape} {texture}" for shape in SHAPES for texture in TEXTURES)
-# By the label modulo 6, two shapes with three textures each: novel pairs of shapes and textures that are known singly.
+# By the label modulo 6 (two shapes with three textures each): novel classes combine known shapes and textures.
 PARTS = {"train": (0, 2, 4), "val": (3,), "test": (1, 5)}
 
 
 class Shapes:
-    """Makes an image when it is asked for: from the seed and its name only."""
+    """Generates an image on demand, from the seed and its name only."""
 
     def __init__(self, seed: int, size: int) -> None:
         self.seed, self.size = seed, size
@@ -78,7 +78,7 @@ class Shapes:
         rng = np.random.default_rng([self.seed, label, int(match[3])])
         background = _background(rng, self.size)
         x, y, radius = _coordinates(rng, self.size)
-        # One pixel of transition at the edge.
+        # The edge is one pixel wide.
         cover = np.clip(0.5 - SHAPES[match[1]](x, y) * radius, 0, 1)
         light, dark = _colours(rng)
         shape = np.where(TEXTURES[match[2]](x, y)[..., None], light, dark)
@@ -90,8 +90,15 @@ class Shapes:
 def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> ImageSet:
     """``n_images`` images (size × size, RGB) of each of 24 classes: 12 train, 4 validate, 8 are novel.
 
-    Eight shapes, three textures; place, size (radius 0.28 to 0.4 of the side), tilt (±0.2) and colour are random. The
-    same seed gives the same images, and an image does not depend on how many others there are.
+    Eight shapes, three textures; position, size (radius 0.28 to 0.4 of the side), tilt (±0.2) and colour are random.
+    The same seed gives the same images, and an image does not depend on the number of images.
+
+    >>> from udtw.images.datasets import make_images
+    >>> images = make_images(n_images=5, seed=1)
+    >>> images
+    ImageSet('synthetic', 120 images, 24 classes: train 12, val 4, test 8)
+    >>> images.image(0).size
+    (96, 96)
     """
     if n_images < 1:
         raise OptionError(f"n_images must be at least 1; got {n_images}.")
@@ -103,9 +110,15 @@ def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> Im
 
 
 def shape_mask(images: ImageSet, i: int) -> np.ndarray:
-    """(size, size) bool: where in image ``i`` of a generated set the shape is; what is left is clutter."""
+    """(size, size) bool: the pixels of the shape in image ``i`` of a generated set.
+
+    >>> from udtw.images.datasets import make_images, shape_mask
+    >>> mask = shape_mask(make_images(), 0)
+    >>> mask.shape, mask.dtype
+    ((96, 96), dtype('bool'))
+    """
     if not isinstance(images.reader, Shapes):
-        raise OptionError(f"Only generated images have masks; {images.name} is made of files.")
+        raise OptionError(f"Only generated images have masks; {images.name} is read from files.")
     return images.reader.mask(images.names[i])
 
 
@@ -120,7 +133,7 @@ def _coordinates(rng: np.random.Generator, size: int) -> tuple[Plane, Plane, flo
 
 
 def _colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A strong colour, light and dark."""
+    """A light and a dark shade of a strong colour."""
     hue = rng.uniform(0, 2 * np.pi)
     colour = 0.5 + 0.5 * np.cos(hue + 2 * np.pi / 3 * np.arange(3))
     return 0.35 + 0.65 * colour, 0.45 * colour

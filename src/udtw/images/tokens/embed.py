@@ -1,22 +1,22 @@
-"""Run a frozen backbone once over a data set and keep its tokens."""
+"""`embed`: run a frozen backbone once over a data set and keep its tokens."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from udtw import joblib_tasks
-from udtw.data.checked_shards import finished, plan_of, refuse_other_sets, write_manifest
+from udtw.data.shard_store import Contents, checksum
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.augmentation import Augmentation, as_augmentation
 from udtw.images.backbones.base import Backbone
 from udtw.images.tokens.extract import Job, Part, unreadable
-from udtw.images.tokens.shards import TYPES, Contents, Layout, TokenShard
-from udtw.images.tokens.store import FORMAT, VERSION, Images, digest_of, manifest_of, refuse_to_lose
+from udtw.images.tokens.shards import TYPES, TokenShard
+from udtw.images.tokens.store import Images, digest_of, refuse_to_lose, token_store, write_manifest
 from udtw.images.tokens.workers import make_shards
+from udtw.images.views import Augmentation, as_augmentation
 from udtw.progress import progress_bar
 
 IMAGES_PER_SHARD = 256
@@ -24,7 +24,17 @@ IMAGES_PER_SHARD = 256
 
 @dataclass(frozen=True)
 class Embedded:
-    """What `embed` did: images in the set, shards written now and found finished, and what was left out."""
+    """What `embed` did: images in the set, shards that were written and kept, and images that were left out.
+
+    >>> import tempfile
+    >>> from udtw.images import PatchBackbone, embed
+    >>> from udtw.images.datasets import make_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = embed(make_images(2), PatchBackbone(48), folder)
+    ...     again = embed(make_images(2), PatchBackbone(48), folder)
+    >>> (first.images, first.written, first.kept), (again.images, again.written, again.kept)
+    ((48, 1, 0), (48, 0, 1))
+    """
 
     folder: Path
     images: int
@@ -33,7 +43,7 @@ class Embedded:
     skipped: tuple[Skipped, ...]
 
 
-def embed(
+def embed(  # noqa: PLR0913 (keyword options that users type)
     images: Images,
     backbone: Backbone,
     folder: str | os.PathLike,
@@ -50,17 +60,47 @@ def embed(
     replace: bool = False,
     progress: bool = False,
 ) -> Embedded:
-    """Write the tokens of all ``images`` into ``folder``, made if needed; `open_tokens` reads them.
+    """Write the tokens of all ``images`` into ``folder``; `open_tokens` reads them.
 
-    ``views`` K: also the tokens of K augmented views of each image, by ``augmentation`` ("photo", "drawing" or
-    settings of one's own) and ``seed``. ``attention``: also the backbone's attention. A shard that is there in full and
-    was made by the same backbone in the same way from the same image files is kept, so that an interrupted run goes on
-    and a changed image costs one shard. With ``n_jobs`` above 1 (−1: all cores) shards are made in as many processes
-    of one torch thread each; where ``joblib.parallel_config`` names a backend, Dask for instance, by its workers, which
-    must see the images and ``folder`` at the same place. ``on_error``: "raise" stops at the first image that cannot be
-    read, "skip" leaves it out and lists it. Tokens in ``folder`` of images that are not among these, or of another
-    backbone or augmentation, are given up only with ``replace``. Tokens of a process with other threads, or of another
-    ``batch_size``, may differ in their last bit.
+    A shard that is complete and was made in the same way from the same image files is kept: an interrupted run
+    continues, and a changed image costs one shard. With another number of threads or ``batch_size``, tokens may differ
+    in their last bit.
+
+    Parameters
+    ----------
+    images : ImageSet
+        Or any object with the same names, see `udtw.images.tokens.store.Images`.
+    backbone : Backbone
+    folder : path
+        Created if needed.
+    views : int
+        Number K of augmented views of each image whose tokens are written too.
+    augmentation : "photo", "drawing", Augmentation or mapping
+        How views are made, with ``seed``.
+    attention : bool
+        Whether the backbone's attention is written too.
+    dtype : "float16" or "float32"
+    batch_size : int
+        Images per call of the backbone.
+    n_jobs : int
+        Number of processes with one torch thread each; −1: all cores. Where ``joblib.parallel_config`` names a backend,
+        such as Dask, its workers are used; they must see the images and ``folder`` under the same paths.
+    on_error : "raise" or "skip"
+        "raise" stops at the first image that cannot be read, "skip" leaves it out and lists it.
+    replace : bool
+        Whether tokens in ``folder`` of other images, or of another backbone or augmentation, may be replaced.
+    progress : bool
+        Whether a progress bar is shown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from udtw.images import PatchBackbone, embed, open_tokens
+    >>> from udtw.images.datasets import make_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = embed(make_images(2), PatchBackbone(48, patch=16), folder)
+    ...     print(done.images, open_tokens(folder))
+    48 TokenSet('synthetic', 48 images, 3 × 3 tokens of 780, 0 views)
     """
     check_on_error(on_error)
     _check_counts(views=(views, 0), batch_size=(batch_size, 1), images_per_shard=(images_per_shard, 1))
@@ -69,78 +109,66 @@ def embed(
     if attention and not backbone.has_attention:
         raise OptionError("This backbone has no attention to keep. Use attention=False.")
     if views and augmentation is None:
-        raise OptionError(f'views={views} needs an augmentation: "photo", "drawing", or settings of your own.')
+        raise OptionError(f'views={views} needs an augmentation: "photo", "drawing", or your own settings.')
     processes = _processes(n_jobs)
     chosen = as_augmentation(augmentation) if views and augmentation is not None else None
     folder = Path(folder)
     job = Job(images, backbone, folder, views, chosen, seed, attention, dtype, batch_size, on_error)
     identity = _identity(job)
-    folder.mkdir(parents=True, exist_ok=True)
-    refuse_other_sets(folder, FORMAT, images.name)
+    store = token_store(folder)
+    store.start(images.name)
     if not replace:
-        refuse_to_lose(folder, images, identity, views)
+        refuse_to_lose(store, images, identity, views)
     digests: dict[str, str] = {}
-    done: dict[int, tuple[str, Contents]] = {}
-    parts = []
     with progress_bar(f"embedding {images.name}", len(images), progress) as advance:
-        for number, start in enumerate(range(0, len(images), images_per_shard)):
-            part = _part(job, identity, number, range(start, min(start + images_per_shard, len(images))), digests)
-            found = finished(folder, number, part.plan, _contents)
-            if found is None:
-                parts.append(part)
-                advance(len(part.skipped))
-            elif on_error == "raise" and found[1].skipped:
-                raise DataError(found[1].skipped[0].reason)
-            else:
-                done[number] = found
-                advance(len(part.indices) + len(part.skipped))
-        done.update(make_shards(job, parts, processes, advance))
-    files = [done[number] for number in sorted(done)]
-    skipped = [one for _, contents in files for one in contents.skipped]
-    layout = _common_layout(images, files, skipped)
-    write_manifest(folder, manifest_of(images, digests, identity, layout, files, skipped))
-    total = sum(len(contents.names) for _, contents in files)
-    return Embedded(folder, total, len(parts), len(files) - len(parts), tuple(skipped))
+        parts = _parts(job, identity, images_per_shard, digests, advance)
+        shards, written = store.fill(
+            parts, lambda missing: make_shards(job, missing, processes, advance), on_error=on_error, advance=advance
+        )
+    skipped = [one for shard in shards for one in shard.skipped]
+    _check_layouts(images, shards, skipped)
+    write_manifest(store, images, digests, identity, shards)
+    total = sum(len(shard.names) for shard in shards)
+    return Embedded(folder, total, written, len(shards) - written, tuple(skipped))
 
 
 def _identity(job: Job) -> dict[str, Any]:
-    """All that the tokens depend on except the images, as JSON values. The seed is a matter of the views only."""
+    """All that the tokens depend on except the images, as JSON values. Only views depend on the seed."""
     augmentation = job.augmentation.as_json() if job.augmentation else None
     found = {"backbone": job.backbone.identity, "augmentation": augmentation, "seed": job.seed if job.views else None}
     return json.loads(json.dumps(found, sort_keys=True))
 
 
-def _part(job: Job, identity: dict[str, Any], number: int, indices: range, digests: dict[str, str]) -> Part:
-    """Reads the images' files, adds their checksums to ``digests``, and makes the plan of the shard from them."""
-    readable, skipped = [], []
-    for index in indices:
-        name = job.images.names[index]
-        try:
-            digests[name] = digest_of(job.images, index)
-            readable.append(index)
-        except (DataError, FileFormatError, OSError) as error:
-            named = unreadable(job.images, index, error)
-            if job.on_error == "raise":
-                raise named from error
-            skipped.append(Skipped(name, str(named)))
-    files = [[job.images.names[index], digests[job.images.names[index]]] for index in readable]
-    unread = [one.name for one in skipped]
-    plan = plan_of(VERSION, job.images.name, identity, job.views, job.attention, job.dtype, files, unread)
-    return Part(number, plan, tuple(readable), tuple(skipped))
+def _parts(
+    job: Job, identity: dict[str, Any], images_per_shard: int, digests: dict[str, str], advance: Callable[[int], None]
+) -> Iterator[Part]:
+    """The shards that there should be. Reads the images' files and adds their checksums to ``digests``."""
+    for number, start in enumerate(range(0, len(job.images), images_per_shard)):
+        readable, skipped = [], []
+        for index in range(start, min(start + images_per_shard, len(job.images))):
+            name = job.images.names[index]
+            try:
+                digests[name] = digest_of(job.images, index)
+                readable.append(index)
+            except (DataError, FileFormatError, OSError) as error:
+                named = unreadable(job.images, index, error)
+                if job.on_error == "raise":
+                    raise named from error
+                skipped.append(Skipped(name, str(named)))
+        advance(len(skipped))
+        files = [[job.images.names[index], digests[job.images.names[index]]] for index in readable]
+        unread = [one.name for one in skipped]
+        made_from = (job.images.name, identity, job.views, job.attention, job.dtype, files, unread)
+        yield Part(number, checksum(TokenShard.version, *made_from), tuple(readable), tuple(skipped))
 
 
-def _contents(path: Path) -> Contents:
-    return TokenShard(path).contents()
-
-
-def _common_layout(images: Images, files: list[tuple[str, Contents]], skipped: list[Skipped]) -> Layout:
-    layouts = {contents.layout for _, contents in files if contents.names}
-    if not layouts:
+def _check_layouts(images: Images, shards: list[Contents], skipped: list[Skipped]) -> None:
+    grids = {tuple(shard.layout["grid"]) for shard in shards if shard.names}
+    if not grids:
         first = skipped[0].reason if skipped else "there are no images"
         raise DataError(f"{images.name}: none of the {len(images)} images could be read. The first: {first}")
-    if len(layouts) > 1:
-        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(one.grid for one in layouts)}.")
-    return layouts.pop()
+    if len({checksum(shard.layout) for shard in shards if shard.names}) > 1:
+        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(grids)}.")
 
 
 def _check_counts(**counts: tuple[int, int]) -> None:

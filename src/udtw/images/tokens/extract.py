@@ -1,26 +1,25 @@
-"""From images to the arrays of one shard: decode, augment, run the backbone, refuse what cannot be kept."""
+"""From images to the arrays of one shard: decode, augment, run the backbone, check the values."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from udtw.data.shard_store import Contents, ShardStore
 from udtw.data.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, ShapeError
-from udtw.images.augmentation import Augmentation
 from udtw.images.backbones.base import Backbone, TokenGrid
-from udtw.images.threads import torch_threads
-from udtw.images.tokens.shards import Contents, Layout, TokenShard, write_shard
+from udtw.images.tokens.shards import Layout, TokenShard
 from udtw.images.tokens.store import Images
-from udtw.images.views import Views
+from udtw.images.views import Augmentation, Views, torch_threads
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that a worker needs to know to make any of the shards."""
+    """All that a worker needs to make any of the shards."""
 
     images: Images
     backbone: Backbone
@@ -36,23 +35,26 @@ class Job:
 
 @dataclass(frozen=True)
 class Part:
-    """A shard that is to be made: the images at ``indices``. ``skipped``: those of it that could not even be read."""
+    """A shard to be made, of the images at ``indices``; files of the images ``skipped`` could not be read."""
 
     number: int
     plan: str
     indices: tuple[int, ...]
     skipped: tuple[Skipped, ...]
 
+    def __len__(self) -> int:
+        return len(self.indices)
 
-def make_shard(job: Job, part: Part, advance: Callable[..., None] = lambda steps=1: None) -> tuple[str, Contents]:
-    """Write the shard ``part``; its file name and contents, read back and checked, come back."""
+
+def make_shard(job: Job, part: Part, advance: Callable[..., None] = lambda steps=1: None) -> Contents:
+    """Write the shard ``part``; its contents, read back and checked."""
     extractor = _Extractor(job, len(part.indices), torch.get_num_threads())
-    # One image at a time gains nothing from threads, and loses much where other processes want the cores.
+    # Preparing one image gains nothing from threads, and is slow where other processes use the cores.
     with torch_threads(1):
         skipped = _extract(extractor, job, part, advance)
     layout, arrays = extractor.layout(), extractor.arrays()
-    path = write_shard(job.folder, part.number, part.plan, layout, arrays, extractor.names, skipped)
-    return path.name, TokenShard(path).contents()
+    contents = Contents(part.plan, extractor.names, skipped, layout=asdict(layout))
+    return ShardStore(job.folder, TokenShard).write(part.number, contents, arrays)
 
 
 def _extract(extractor: "_Extractor", job: Job, part: Part, advance: Callable[..., None]) -> list[Skipped]:
@@ -85,7 +87,7 @@ def unreadable(images: Images, index: int, error: Exception) -> DataError:
 
 
 class _Extractor:
-    """Collects prepared images to batches, and the backbone's answers in arrays for a whole shard."""
+    """Collects prepared images into batches, and their tokens in arrays for a whole shard."""
 
     def __init__(self, job: Job, capacity: int, threads: int) -> None:
         """Room for ``capacity`` images; the backbone runs with ``threads``."""
@@ -138,20 +140,20 @@ class _Extractor:
         kept = None
         if attention:
             if found.attention is None:
-                raise ShapeError("The backbone was asked for its attention and gave none. Use attention=False.")
+                raise ShapeError("The backbone returned no attention. Use attention=False.")
             kept = found.attention.detach().cpu().float()
         self._check_values(names, tokens, kept, view)
         return TokenGrid(tokens, found.grid, kept)
 
     def _check_values(self, names: Sequence[str], tokens: Tensor, attention: Tensor | None, view: str) -> None:
         if len(tokens) != len(names):
-            raise ShapeError(f"The backbone must give tokens of all {len(names)} images; got {len(tokens)}.")
+            raise ShapeError(f"The backbone must return tokens of all {len(names)} images; got {len(tokens)}.")
         finite = tokens.isfinite().flatten(1).all(dim=1)
         if attention is not None:
             finite &= attention.isfinite().all(dim=1)
         if not finite.all():
             name = names[int(finite.int().argmin())]
-            raise NonFiniteError(f"The backbone gives NaN or infinity for the image {name!r}{view}.")
+            raise NonFiniteError(f"The backbone returns NaN or infinity for the image {name!r}{view}.")
         peaks = tokens.abs().flatten(1).amax(dim=1)
         if peaks.max() > torch.finfo(getattr(torch, self.job.dtype)).max:
             name, peak = names[int(peaks.argmax())], float(peaks.max())
@@ -166,7 +168,7 @@ class _Extractor:
             self._make_arrays(first.tokens.shape[2])
         if tuple(first.grid) != self._grid or first.tokens.shape[2] != self._arrays["tokens"].shape[2]:
             raise ShapeError(
-                f"The backbone must give one grid for all images; got {self._grid}, then {tuple(first.grid)}."
+                f"The backbone must return one grid for all images; got {self._grid}, then {tuple(first.grid)}."
             )
 
     def _make_arrays(self, dim: int) -> None:

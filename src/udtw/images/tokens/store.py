@@ -1,30 +1,25 @@
-"""The token cache: a folder of shards (see `shards`) and ``manifest.json``, which names them and all that made them."""
+"""The token cache: a folder of shards of tokens, and ``manifest.json``, which says what they were made from."""
 
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from udtw.data.checked_shards import MANIFEST, Shards
 from udtw.data.choosing import some
-from udtw.data.skipping import Skipped
-from udtw.data.versioned_json import read_described
+from udtw.data.shard_store import Contents, Shards, ShardStore
 from udtw.errors import DataError, FileFormatError
-from udtw.images.tokens.shards import Contents, Layout, TokenShard
-from udtw.images.tokens.token_set import TokenSet
+from udtw.images.tokens.shards import Layout, TokenShard
+from udtw.images.tokens.token_set import TokenSet, TokenSetInfo
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FORMAT, VERSION = "udtw.TokenSet", 1
-
 
 class Images(Protocol):
-    """What is asked of an `ImageSet`: who the images are, their files, and the images themselves."""
+    """What is needed of an `ImageSet`: names and labels, the bytes of the files, and the decoded images."""
 
     @property
     def name(self) -> str: ...
@@ -42,81 +37,90 @@ class Images(Protocol):
 
 
 def digest_of(images: Images, index: int) -> str:
-    """sha256 of the image's file, as it is now."""
+    """sha256 of the image's file as it is now."""
     return hashlib.sha256(images.read(index)).hexdigest()
 
 
-def manifest_of(
+def token_store(folder: str | os.PathLike) -> ShardStore[TokenShard]:
+    """The store of tokens in ``folder``."""
+    return ShardStore(Path(folder), TokenShard)
+
+
+def write_manifest(
+    store: ShardStore[TokenShard],
     images: Images,
     digests: Mapping[str, str],
     identity: Mapping[str, Any],
-    layout: Layout,
-    parts: Sequence[tuple[str, Contents]],
-    skipped: Sequence[Skipped],
-) -> dict[str, Any]:
-    """``parts``: file and contents of each shard; ``digests`` by name of the image."""
-    names = [name for _, contents in parts for name in contents.names]
+    shards: Sequence[Contents],
+) -> None:
+    """Finish ``store`` with these ``shards``; ``digests`` are the checksums of the images' files by name."""
+    names = [name for shard in shards for name in shard.names]
     place = {name: i for i, name in enumerate(images.names)}
-    kept = [place[name] for name in names]
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": images.name,
+    layout = next(shard.layout for shard in shards if shard.names)
+    description = {
         **identity,
-        "layout": asdict(layout),
+        "layout": layout,
         "classes": list(images.classes),
         "splits": {split: list(labels) for split, labels in images.splits.items()},
-        "shards": [{"file": file, "images": len(contents.names)} for file, contents in parts],
-        "names": names,
-        "labels": [int(images.labels[i]) for i in kept],
-        "sha256": [digests[name] for name in names],
-        "skipped": [asdict(one) for one in skipped],
     }
+    columns: dict[str, list] = {
+        "labels": [int(images.labels[place[name]]) for name in names],
+        "sha256": [digests[name] for name in names],
+    }
+    skipped = [one for shard in shards for one in shard.skipped]
+    store.finish(images.name, description, shards, columns, skipped)
 
 
-def refuse_to_lose(folder: Path, images: Images, identity: Mapping[str, Any], views: int) -> None:
-    """Raise if ``folder`` holds finished tokens that embedding ``images`` anew would give up."""
+def refuse_to_lose(store: ShardStore[TokenShard], images: Images, identity: Mapping[str, Any], views: int) -> None:
+    """Raise if ``store`` holds finished tokens that embedding ``images`` would discard."""
     try:
-        manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a token cache")
+        manifest = store.read_manifest()
         lost = len(set(manifest["names"]) - set(images.names))
         other = [key for key in identity if manifest[key] != identity[key]]
         fewer = views != manifest["layout"]["views"]
     except (FileFormatError, KeyError, TypeError):
-        return  # nothing finished is there
+        return  # no finished tokens are there
     if lost or other or fewer:
         what = f"{lost} other images" if lost else f"another {other[0]}" if other else "another number of views"
         raise DataError(
-            f"{folder} holds finished tokens of {images.name} with {what}, which would be given up. Choose another "
-            "folder, or replace them (replace=True, --replace)."
+            f"{store.folder} holds finished tokens of {images.name} with {what}, which would be discarded. Choose "
+            "another folder, or replace them (replace=True, --replace)."
         )
 
 
 def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> TokenSet:
-    """The tokens that `embed` wrote into ``folder``; they stay on the disk until they are asked for.
+    """The tokens that `embed` wrote into ``folder``; they stay on disk until they are requested.
 
-    A shard is compared with its checksum when it is used first. With ``images`` the set is also compared with the image
-    files as they are now, by `check_against`.
+    A shard is compared with its checksum when it is first used. With ``images`` the set is also compared with the
+    image files as they are now, by `check_against`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from udtw.images import PatchBackbone, embed, open_tokens
+    >>> from udtw.images.datasets import make_images
+    >>> images = make_images(n_images=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = embed(images, PatchBackbone(32, 8), folder)
+    ...     open_tokens(folder, images)
+    TokenSet('synthetic', 24 images, 4 × 4 tokens of 204, 0 views)
     """
-    folder = Path(folder)
-    manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a folder of tokens")
-    try:
-        tokens = TokenSet(
-            manifest["name"],
-            manifest["classes"],
-            manifest["labels"],
-            manifest["names"],
-            manifest["splits"],
-            digests=manifest["sha256"],
-            identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
-            layout=Layout.from_json(manifest["layout"]),
-            shards=Shards(folder, manifest["shards"], len(manifest["names"]), TokenShard),
-            skipped=[Skipped(**one) for one in manifest["skipped"]],
-        )
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise FileFormatError(f"{folder / MANIFEST} does not describe a set of tokens: {error!r}.") from error
+    tokens = token_store(folder).open(_set)
     if images is not None:
         check_against(tokens, images)
     return tokens
+
+
+def _set(manifest: dict[str, Any], shards: Shards[TokenShard]) -> TokenSet:
+    info = TokenSetInfo(
+        manifest["name"],
+        manifest["classes"],
+        manifest["splits"],
+        identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
+        layout=Layout.from_json(manifest["layout"]),
+        skipped=manifest["skipped"],
+    )
+    return TokenSet(info, manifest["labels"], manifest["names"], manifest["sha256"], shards)
 
 
 def check_against(tokens: TokenSet, images: Images) -> None:

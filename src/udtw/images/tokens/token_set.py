@@ -1,50 +1,86 @@
-"""Tokens of many images of one data set: what is known of all of them at once, and the tokens when asked for."""
+"""Tokens of many images of one data set, read from their files on demand."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.checked_shards import MANIFEST, Shards, plan_of
 from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.shard_store import MANIFEST, Shards, checksum
 from udtw.data.skipping import Skipped
 from udtw.errors import FileFormatError, OptionError, ShapeError
 from udtw.images.tokens.shards import Layout, TokenShard
 
 
-class TokenSet:
-    """Tokens in mapped files, so that a set may be larger than the memory; workers that get one open the files anew.
+@dataclass(frozen=True)
+class TokenSetInfo:
+    """What is common to a `TokenSet` and its subsets; the fields are those of `TokenSet`."""
 
-    ``labels`` (n,) int64 index ``classes``; ``names`` are n names, ``digests`` the sha256 of their files, ``splits``
-    the class numbers of each split. ``grid`` (h, w) of the tokens, ``dim`` D of their features, ``n_views`` augmented
-    views of each image, ``has_attention``. ``identity``: backbone, and augmentation and seed of the views, as JSON.
-    ``skipped``: images that could not be read when the set was embedded. Subsets keep all classes, so labels stay the
-    same numbers.
+    name: str
+    classes: Sequence[str]
+    splits: Mapping[str, Sequence[int]]
+    identity: dict[str, Any]
+    layout: Layout
+    skipped: Sequence[Skipped] = ()
+
+
+class TokenSet:
+    """Tokens of many images in mapped files, so that a set may be larger than the memory; made by `open_tokens`.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+        They index ``classes``. Subsets keep all classes, so that labels stay the same numbers.
+    names, digests : n str each
+        Names of the images, and the sha256 of their files.
+    splits : dict
+        The class numbers of each split.
+    grid : (h, w)
+        Of the tokens.
+    dim : int
+        Number D of features of a token.
+    n_views : int
+        Augmented views of each image.
+    has_attention : bool
+    identity : dict
+        Backbone, and augmentation and seed of the views, as JSON.
+    skipped : tuple of Skipped
+        Images that could not be read when the set was embedded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from udtw.images import PatchBackbone, embed, open_tokens
+    >>> from udtw.images.datasets import make_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = embed(make_images(2), PatchBackbone(48, patch=16), folder)
+    ...     tokens = open_tokens(folder)
+    ...     batch = tokens.of_split("test").tokens([0, 1])
+    >>> tokens
+    TokenSet('synthetic', 48 images, 3 × 3 tokens of 780, 0 views)
+    >>> batch.shape
+    torch.Size([2, 9, 780])
     """
 
     def __init__(
         self,
-        name: str,
-        classes: Sequence[str],
+        info: TokenSetInfo,
         labels: Sequence[int] | np.ndarray,
         names: Sequence[str],
-        splits: Mapping[str, Sequence[int]],
-        *,
         digests: Sequence[str],
-        identity: dict[str, Any],
-        layout: Layout,
         shards: Shards[TokenShard],
         rows: np.ndarray | None = None,
-        skipped: Sequence[Skipped] = (),
     ) -> None:
-        """Image i is item ``rows[i]`` of ``shards``, or item i."""
-        n = len(names)
-        self.name, self.classes, self.names, self.digests = name, tuple(classes), tuple(names), tuple(digests)
+        """Image i is item ``rows[i]`` of ``shards``, by default item i."""
+        n, name = len(names), info.name
+        self.info = info
+        self.name, self.classes, self.names, self.digests = name, tuple(info.classes), tuple(names), tuple(digests)
         self.labels = np.array(labels, dtype=np.int64)
-        self.splits = {str(split): tuple(int(label) for label in labels) for split, labels in splits.items()}
-        self.identity, self.layout, self.skipped = identity, layout, tuple(skipped)
+        self.splits = {str(split): tuple(int(label) for label in labels) for split, labels in info.splits.items()}
+        self.identity, self.layout, self.skipped = info.identity, info.layout, tuple(info.skipped)
         self._shards, self._rows = shards, np.arange(n) if rows is None else rows
         if self.labels.shape != (n,) or len(self.digests) != n:
             raise ShapeError(f"{name}: {n} names, but {self.labels.shape} labels and {len(self.digests)} digests.")
@@ -74,7 +110,7 @@ class TokenSet:
     @property
     def digest(self) -> str:
         """A checksum of the images and their labels: it changes when the set does."""
-        return plan_of(self.name, self.names, self.digests, self.labels.tolist())
+        return checksum(self.name, self.names, self.digests, self.labels.tolist())
 
     def __len__(self) -> int:
         return len(self.names)
@@ -85,7 +121,7 @@ class TokenSet:
             raise OptionError(f"{self.name} has {self.n_views} views of each image, counted from 0; got view {view}.")
         chosen = self._checked(indices)
         for index in chosen[:1]:
-            self._find(index)  # before memory is taken: that the layout is the one of the shards
+            self._find(index)  # checks the layout before memory is allocated
         result = torch.empty(len(chosen), self.grid[0] * self.grid[1], self.dim)
         for tokens, index in zip(result, chosen, strict=True):
             shard, place = self._find(index)
@@ -106,21 +142,10 @@ class TokenSet:
         return result
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "TokenSet":
-        """The images at ``indices``, in that order; nothing is read for it."""
+        """The images at ``indices``, in that order; no file is read."""
         chosen = self._checked(indices)
-        return TokenSet(
-            self.name,
-            self.classes,
-            self.labels[chosen],
-            [self.names[i] for i in chosen],
-            self.splits,
-            digests=[self.digests[i] for i in chosen],
-            identity=self.identity,
-            layout=self.layout,
-            shards=self._shards,
-            rows=self._rows[chosen],
-            skipped=self.skipped,
-        )
+        names, digests = [self.names[i] for i in chosen], [self.digests[i] for i in chosen]
+        return TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
 
     def of_split(self, split: str) -> "TokenSet":
         """The images of the classes of one split, such as "train"."""
@@ -129,7 +154,7 @@ class TokenSet:
         return self.of_classes(self.splits[split])
 
     def of_classes(self, classes: Iterable[int | str]) -> "TokenSet":
-        """The images of some classes, given by name or number, in the order in which they are here."""
+        """The images of some classes, given by name or number, in their present order."""
         return self.subset(np.flatnonzero(np.isin(self.labels, class_numbers(classes, self.classes, self.name))))
 
     def __repr__(self) -> str:

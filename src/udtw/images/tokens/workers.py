@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from udtw import joblib_tasks
+from udtw.data.shard_store import Contents
 from udtw.errors import UdtwError, WorkerError
-from udtw.images.threads import torch_threads
 from udtw.images.tokens.extract import Job, Part, make_shard
-from udtw.images.tokens.shards import Contents
+from udtw.images.views import torch_threads
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
@@ -22,8 +22,8 @@ _state: dict[str, Any] = {}
 
 def make_shards(
     job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
-) -> Iterator[tuple[int, tuple[str, Contents]]]:
-    """Number, file and contents of each shard, as it is finished."""
+) -> Iterator[tuple[int, Contents]]:
+    """Number and contents of each shard, in the order in which they are finished."""
     if joblib_tasks.chosen():
         yield from _make_elsewhere(job, parts, advance)
         return
@@ -44,11 +44,11 @@ def make_shards(
         kill = False
     except BrokenProcessPool as error:
         raise WorkerError(
-            "A worker process was killed, or crashed: perhaps memory was short, or the backbone cannot be sent to it. "
-            f"What was finished is kept in {job.folder}; run again, with a smaller n_jobs."
+            "A worker process was killed, or crashed: perhaps it ran out of memory, or the backbone cannot be sent to "
+            f"it. Finished shards are kept in {job.folder}; run again, with a smaller n_jobs."
         ) from error
     except UdtwError:
-        for future in futures:  # Those in the making are finished and kept. loky cannot both cancel and kill.
+        for future in futures:  # Running shards are finished and kept. loky cannot both cancel and kill.
             future.cancel()
         kill = False
         raise
@@ -56,31 +56,29 @@ def make_shards(
         pool.shutdown(kill_workers=kill)
 
 
-def _make_elsewhere(
-    job: Job, parts: Sequence[Part], advance: Callable[..., None]
-) -> Iterator[tuple[int, tuple[str, Contents]]]:
-    """By the workers of joblib's backend, which write into the same folder."""
+def _make_elsewhere(job: Job, parts: Sequence[Part], advance: Callable[..., None]) -> Iterator[tuple[int, Contents]]:
+    """`make_shards` by the workers of joblib's backend, which write into the same folder."""
     for k, made in joblib_tasks.spread(_make_alone, [(job, part) for part in parts]):
-        if not (job.folder / made[0]).exists():
+        if not (job.folder / made.file).exists():
             raise WorkerError(
-                f"A worker wrote {made[0]}, but it is not in {job.folder} here. The workers must see the same folder."
+                f"A worker wrote {made.file}, but it is not in {job.folder} here. The workers must see the same folder."
             )
         advance(len(parts[k].indices))
         yield parts[k].number, made
 
 
-def _make_alone(job: Job, part: Part) -> tuple[str, Contents]:
+def _make_alone(job: Job, part: Part) -> Contents:
     with torch_threads(1):
         return make_shard(job, part)
 
 
 def _start(job: Job, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # On Ctrl-C the parent ends its workers.
     torch.set_num_threads(1)
     _state.update(job=job, parent=parent)
 
 
-def _make(part: Part) -> tuple[str, Contents]:
+def _make(part: Part) -> Contents:
     if os.getppid() != _state["parent"]:
-        os._exit(1)  # The run was killed: its next one must not compete with orphans.
+        os._exit(1)  # The parent was killed: its next run must not compete with orphans.
     return make_shard(_state["job"], part)

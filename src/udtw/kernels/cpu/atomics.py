@@ -7,8 +7,8 @@ from udtw.kernels.cpu.simd import pointer_to_number
 
 
 @intrinsic
-def look(typing_context, array, index):
-    """A number that another thread may have changed; the compiler may not remember what it was before."""
+def read(typing_context, array, index):
+    """A number that another thread may have changed: it is always read from memory."""
 
     def codegen(context, builder, signature, args):
         pointer = pointer_to_number(context, builder, signature, args)

@@ -11,7 +11,7 @@ from udtw.inputs import FLOATS
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
 from udtw.kernels.cpu import autograd, launch, operators
-from udtw.kernels.cpu.layout import STATE_ROWS
+from udtw.kernels.cpu.rows import STATE_ROWS
 from udtw.problem import Problem
 
 GRIDS = {"expectations": 0.0, "coupling": 1.0, "transitions": 3.0, "choices": 2.0, "least_cost": 0.0}

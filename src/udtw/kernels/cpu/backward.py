@@ -16,10 +16,14 @@ from udtw.kernels.cpu.forward import (
     row_size,
     soft_min_at,
     start_soft_min,
-    step_soft_min,
+    step_pulls,
+    step_pulls_rest,
+    step_transitions,
+    step_usual,
     stretch_of,
 )
 from udtw.kernels.cpu.gradient_rows import (
+    Sweep,
     add_sequence_gradient_row,
     add_variance_gradient_row,
     adjoint_row,
@@ -39,7 +43,6 @@ from udtw.kernels.cpu.layout import (
     BY_SOFT_MIN,
     FACTORS,
     REST,
-    STATE_ROWS,
     USUAL,
     borrow_gradients,
     make_layout,
@@ -57,17 +60,23 @@ from udtw.kernels.cpu.pack import (
     next_pack,
     scatter,
     set_limits,
+    shifted,
     variances_usable,
 )
 from udtw.kernels.cpu.rows import (
     INNER,
     SLOT,
+    STATE_ROWS,
+    Moves,
+    Steps,
     add_product_row,
     copy_row,
     factor_row,
     fill,
     product_row,
     range_row,
+    rolling_back,
+    state_of,
     usual_factor_row,
 )
 from udtw.kernels.cpu.simd import borrow, lanes
@@ -81,109 +90,64 @@ def rest_field_row(w, pairs, d, at, used):
     fresh = True
     for which in (LOG_VARIANCE, DEVIATION, ONE, BUILT_IN):
         if used[1 + which]:
-            field_row(w, pairs, d, which, at.variance, at.field)
+            field_row(w, pairs, d, which, at)
             if fresh:
-                product_row(w, d.begin, d.end, d.pack, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
+                product_row(w, d, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
             else:
-                add_product_row(w, d.begin, d.end, d.pack, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
+                add_product_row(w, d, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
             fresh = False
 
 
 @njit(**INNER)
-def sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch, table):
+def sweep_forward(w, pairs, d, at, steps, used, stretch, table, unreachable):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
-    xs, ys, var_x, var_y = sequences
     if used[USUAL]:
-        usual_factor_row(
-            w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift, at.scale, at.over_gamma + BY_LOG * SLOT,
-            stretch, at.alarm, at.scaled, at.factor, at.total,
-        )  # fmt: skip
+        usual_factor_row(w, d, at, steps, at.over_gamma + BY_LOG * SLOT, stretch)
     else:
-        cost_row(w, pairs, d, at.row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
+        cost_row(w, pairs, d, at, steps)
         if stretch > 0:
-            range_row(w, d.begin, d.end, at.cost, stretch, at.alarm)
-        factor_row(w, d.begin, d.end, d.pack, at.cost, at.scale, at.scaled, at.factor)
+            range_row(w, d, at.cost, stretch, at.alarm)
+        factor_row(w, d, at)
         if used[REST]:
             rest_field_row(w, pairs, d, at, used)
-    to_up, to_left, to_corner = table, table + at.size, table + 2 * at.size
-    pull_up, pull_left, pull_corner = table + 3 * at.size, table + 4 * at.size, table + 5 * at.size
+    state = state_of(at.state, at.row, d.k)
+    to = Moves(table, table + at.size, table + 2 * at.size)
+    pull = Moves(table + 3 * at.size, table + 4 * at.size, table + 5 * at.size)
     if used[USUAL]:
-        step_soft_min(
-            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
-            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, True, True, at.total,
-        )  # fmt: skip
+        step_usual(w, pairs, d, at, state, to, pull, unreachable)
     elif used[ADJOINT]:
-        step_soft_min(
-            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
-            True, at.theta, True, at.by_cost, pull_up, pull_left, pull_corner, used[REST], False, at.total,
-        )  # fmt: skip
+        if used[REST]:
+            step_pulls_rest(w, pairs, d, at, state, to, pull, unreachable)
+        else:
+            step_pulls(w, pairs, d, at, state, to, pull, unreachable)
     else:
-        step_soft_min(
-            w, pairs, d, at.row, at.scaled, at.factor, at.state, unreachable, True, to_up, to_left, to_corner,
-            False, 0, False, 0, 0, 0, 0, False, False, 0,
-        )  # fmt: skip
+        step_transitions(w, pairs, d, at, state, to, pull, unreachable)
 
 
 @njit(**INNER)
-def sweep_backward(w, d, at, table1, table2, with_adjoint):
-    """One diagonal of π and W from the two after it. The last cell of a pair has no successor but its ``seed``."""
-    r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
-    coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
-    if with_adjoint:
-        adjoint_row(
-            w, d.begin, d.end, d.pack, table1, table1 + size, table2 + 2 * size,
-            table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
-            coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2, at.seed,
-        )  # fmt: skip
-        guard_above(w, d, adjoint + r, zero)
-    else:
-        coupling_row(
-            w, d.begin, d.end, d.pack, table1, table1 + size, table2 + 2 * size, coupling + r, coupling + r1,
-            coupling + r2, at.seed,
-        )  # fmt: skip
-    guard_above(w, d, coupling + r, zero)
+def sweep_of(d, at, table1, table2):
+    """What the backward sweep reads and writes on diagonal d; the tables are those of the next two diagonals."""
+    to = Moves(table1, table1 + at.size, table2 + 2 * at.size)
+    pull = Moves(table1 + 3 * at.size, table1 + 4 * at.size, table2 + 5 * at.size)
+    return Sweep(rolling_back(at.coupling, at.row, d.k), rolling_back(at.adjoint, at.row, d.k), to, pull, at.seed)
 
 
 @njit(**INNER)
-def sweep_backward_usual(w, d, at, table1, table2, sequences, shift):
-    """`sweep_backward` and `collect_gradients` at once."""
-    xs, ys, var_x, var_y = sequences
-    r, r1, r2 = d.k % 3 * at.row, (d.k + 1) % 3 * at.row, (d.k + 2) % 3 * at.row
-    coupling, adjoint, size, zero = at.coupling, at.adjoint, at.size, w.dtype.type(0)
-    usual_gradient_row(
-        w, d.begin, d.end, d.pack, xs, ys + shift, var_x, var_y + shift,
-        table1, table1 + size, table2 + 2 * size, table1 + 3 * size, table1 + 4 * size, table2 + 5 * size,
-        coupling + r, coupling + r1, coupling + r2, adjoint + r, adjoint + r1, adjoint + r2, at.seed,
-        at.direct, at.factors + BY_LOG * SLOT, at.grad_x, at.grad_y + shift, at.grad_var_x, at.grad_var_y + shift,
-    )  # fmt: skip
-    guard_above(w, d, adjoint + r, zero)
-    guard_above(w, d, coupling + r, zero)
-
-
-@njit(**INNER)
-def collect_gradients(w, pairs, grads, d, at, sequences, shift):
-    """Turn π and W of one diagonal into gradients of what the cost was made from."""
-    xs, ys, var_x, var_y = sequences
-    begin, end, pack, row = d.begin, d.end, d.pack, at.row
-    coupling, adjoint = at.coupling + d.k % 3 * row, at.adjoint + d.k % 3 * row
-    cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, at.cost, at.variance)
-    cost_gradient_row(w, begin, end, pack, coupling, adjoint, at.direct, at.gradient)
+def collect_gradients(w, pairs, grads, d, at, sweep, steps, into):
+    """Turns π and W of one diagonal into gradients of what the cost was made from."""
+    cost_row(w, pairs, d, at, steps)
+    cost_gradient_row(w, d, at, sweep)
     if grads.gamma.size > 0:
-        tilt_row(w, begin, end, pack, coupling, adjoint, at.factors + BY_SOFT_MIN * SLOT, at.cost, at.tilt)
+        tilt_row(w, d, at, sweep)
     additive = pairs.var_x.shape[0] > 0
     if additive or pairs.variance.shape[0] > 0:
-        variance_gradient_row(
-            w, begin, end, pack, coupling, at.factors + BY_LOG * SLOT, at.factors + BY_DEVIATION * SLOT, at.cost,
-            at.variance, at.gradient, at.sigma_gradient,
-        )  # fmt: skip
+        variance_gradient_row(w, d, at, sweep)
         if additive:
-            add_variance_gradient_row(w, begin, end, at.sigma_gradient, at.grad_var_x, at.grad_var_y + shift)
+            add_variance_gradient_row(w, d, at.sigma_gradient, into)
         else:
             scatter(w, at.sigma_gradient, d, grads.variance, pairs.length, w.dtype.type(np.inf))
     if pairs.x.shape[2] > 0:
-        add_sequence_gradient_row(
-            w, begin, end, at.gradient, xs, ys + shift, row, pairs.x.shape[2], at.grad_x, at.grad_y + shift
-        )
+        add_sequence_gradient_row(w, d, at, steps, into, pairs.x.shape[2])
     else:
         scatter(w, at.gradient, d, grads.cost, pairs.length, w.dtype.type(np.inf))
 
@@ -267,6 +231,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
         and grads.gamma.size == 0
     )
     soft_min = np.zeros(pack_size)
+    summed = Steps(at.grad_x, at.grad_y, at.grad_var_x, at.grad_var_y)
     fill(w, at.alarm, at.alarm + wide, zero)
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
@@ -291,8 +256,8 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
             if k % segment == 0:
                 copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
             d = diagonal(limits, k, pack, first)
-            table, shift = at.tables + row - d.begin, (columns - 1 - k) * pack
-            sweep_forward(w, pairs, d, at, sequences, shift, used, unreachable, stretch, table)
+            steps = shifted(sequences, d, columns)
+            sweep_forward(w, pairs, d, at, steps, used, stretch, at.tables + row - d.begin, unreachable)
         for s in range(last_segment, -1, -1):
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
@@ -301,35 +266,40 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
             place_tables(limits, pack, start, ahead, at.tables, row)
             for k in range(start, ahead):
                 d = diagonal(limits, k, pack, first)
-                sweep_forward(
-                    w, pairs, d, at, sequences, (columns - 1 - k) * pack, used, unreachable, stretch, limits[2, k]
-                )
+                steps = shifted(sequences, d, columns)
+                sweep_forward(w, pairs, d, at, steps, used, stretch, limits[2, k], unreachable)
                 for p in range(pack if k >= soonest else 0):
                     b = first + p
                     if ends_on(pairs.length, b, k):
                         position = pairs.length[0, b] * pack + p
-                        soft_min[p] = soft_min_at(w, at.state, row, k, position, pairs.gamma[b])
+                        state = state_of(at.state, row, k)
+                        soft_min[p] = soft_min_at(w, state, position, pairs.gamma[b])
                         if checking:
                             sums[0, b] = soft_min[p]
-                            sums[1, b] = mean_cost_at(w, at.state, at.theta + p, row, k, position, pairs.gamma[b])
+                            sums[1, b] = mean_cost_at(w, state, at.theta + p, position, pairs.gamma[b])
                             if used[BY_LOG]:
-                                rest = w[at.state + (9 + k % 3) * row + position]
-                                sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
+                                sums[2, b] = w[state.rest.here + position] * pairs.gamma[b] / factors[BY_LOG, b]
             if checking and alarmed(w, at.alarm):
                 return end_work(queue, end, BAD_VALUE)
             for k in range(done - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
-                table1, table2 = limits[2, min(k + 1, diagonals - 1)], limits[2, min(k + 2, diagonals - 1)]
+                steps, into = shifted(sequences, d, columns), shifted(summed, d, columns)
+                sweep = sweep_of(d, at, limits[2, min(k + 1, diagonals - 1)], limits[2, min(k + 2, diagonals - 1)])
                 if k + 1 >= soonest:
                     set_seeds(w, at.seed, pairs.length, first, pack, k)
                 if used[USUAL]:
-                    sweep_backward_usual(w, d, at, table1, table2, sequences, (columns - 1 - k) * pack)
+                    usual_gradient_row(w, d, at, sweep, steps, into)
+                elif used[ADJOINT]:
+                    adjoint_row(w, d, sweep)
                 else:
-                    sweep_backward(w, d, at, table1, table2, used[ADJOINT])
+                    coupling_row(w, d, sweep)
+                if used[ADJOINT]:
+                    guard_above(w, d, sweep.adjoint.here, zero)
+                guard_above(w, d, sweep.coupling.here, zero)
                 if grads.coupling.size > 0:
-                    scatter(w, at.coupling + k % 3 * row, d, grads.coupling, pairs.length, w.dtype.type(1))
+                    scatter(w, sweep.coupling.here, d, grads.coupling, pairs.length, w.dtype.type(1))
                 if with_gradients and not used[USUAL]:  # which has collected already
-                    collect_gradients(w, pairs, grads, d, at, sequences, (columns - 1 - k) * pack)
+                    collect_gradients(w, pairs, grads, d, at, sweep, steps, into)
         if with_gradients:
             hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)

@@ -1,5 +1,7 @@
 """Forward sweep over packs of pairs: soft-min and expectations in O(N + M) memory per pair."""
 
+from collections import namedtuple
+
 import numpy as np
 from numba import njit
 
@@ -16,10 +18,29 @@ from udtw.kernels.cpu.pack import (
     put_number,
     scatter,
     set_limits,
+    shifted,
     theta_of,
     variances_usable,
 )
-from udtw.kernels.cpu.rows import INNER, SLOT, expectation_row, factor_row, fill, range_row, soft_min_row
+from udtw.kernels.cpu.rows import (
+    INNER,
+    SLOT,
+    STATE_ROWS,
+    Moves,
+    expectation_row,
+    factor_row,
+    fill,
+    mean_row,
+    mean_transition_row,
+    pull_rest_row,
+    pull_row,
+    range_row,
+    rolling,
+    state_of,
+    transition_row,
+    usual_row,
+    value_row,
+)
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.problem import COST
@@ -27,6 +48,7 @@ from udtw.problem import COST
 
 @njit(**INNER)
 def pack_shape(length, first, pack):
+    """Rows and columns of the largest pair of the pack."""
     rows = 0
     columns = 0
     for b in range(first, first + pack):
@@ -64,134 +86,152 @@ def start_soft_min(w, state, row, pack, unreachable):
     fill(w, state, power, w.dtype.type(1))
     fill(w, power, power + 3 * row, unreachable)
     fill(w, power + 3 * row, power + 9 * row, w.dtype.type(0))
-    for t in range(power + row, power + row + pack):  # diagonal −2 lies in row −2 mod 3 = 1; only diagonal 0 looks
+    for t in range(power + row, power + row + pack):  # diagonal −2 lies in row −2 mod 3 = 1; only diagonal 0 reads it
         w[t] = 0
 
 
-@njit(**INNER)
-def step_soft_min(
-    w, pairs, d, row, scaled, factor, state, unreachable, keep, to_up, to_left, to_corner, with_mean, theta,
-    with_pulls, by_cost, pull_up, pull_left, pull_corner, with_rest, bounded, rest_field,
-):  # fmt: skip
-    """One diagonal of `soft_min_row` in the rolling rows of ``state``: three each of weight, power, excess and rest."""
-    r, r1, r2 = state + d.k % 3 * row, state + (d.k + 2) % 3 * row, state + (d.k + 1) % 3 * row
-    power, excess, rest = 3 * row, 6 * row, 9 * row
-    guard_below(w, d, power + r, unreachable)
-    soft_min_row(
-        w, d.begin, d.end, d.pack, scaled, factor, r, r1, r2, power + r, power + r1, power + r2, unreachable,
-        keep, to_up, to_left, to_corner, with_mean, theta, excess + r, excess + r1, excess + r2,
-        with_pulls, by_cost, pull_up, pull_left, pull_corner,
-        with_rest, bounded, rest_field, rest + r, rest + r1, rest + r2,
-    )  # fmt: skip
-    apply_mask(w, power + r, d, pairs.mask, unreachable)
-    guard_above(w, d, power + r, unreachable)
-    # An unreachable power makes a predecessor's share exactly zero, but means may be taken about its own: that must
-    # not be large, nor depend on the other pairs of the pack.
-    if with_mean:
-        apply_mask(w, excess + r, d, pairs.mask, w.dtype.type(0))
-        guard_above(w, d, excess + r, w.dtype.type(0))
-    if with_rest:
-        guard_above(w, d, rest + r, w.dtype.type(0))
+def _step(row_kernel, mean=False, rest=False):
+    """One diagonal of a row kernel of `rows`, with the guards that its neighbours need."""
+
+    @njit(**INNER)
+    def step(w, pairs, d, at, state, to, pull, unreachable):
+        guard_below(w, d, state.power.here, unreachable)
+        row_kernel(w, d, at, state, to, pull, unreachable)
+        apply_mask(w, state.power.here, d, pairs.mask, unreachable)
+        guard_above(w, d, state.power.here, unreachable)
+        # An unreachable power makes a predecessor's share exactly zero, but means may be taken about its own: that must
+        # not be large, nor depend on the other pairs of the pack.
+        if mean:
+            apply_mask(w, state.excess.here, d, pairs.mask, w.dtype.type(0))
+            guard_above(w, d, state.excess.here, w.dtype.type(0))
+        if rest:
+            guard_above(w, d, state.rest.here, w.dtype.type(0))
+
+    return step
+
+
+step_value = _step(value_row)
+step_mean = _step(mean_row, mean=True)
+step_transitions = _step(transition_row)
+step_mean_transitions = _step(mean_transition_row, mean=True)
+step_pulls = _step(pull_row, mean=True)
+step_pulls_rest = _step(pull_rest_row, mean=True, rest=True)
+step_usual = _step(usual_row, mean=True, rest=True)
 
 
 @njit(**INNER)
-def soft_min_at(w, state, row, k, position, gamma):
-    """``−γ log Z`` of the cell at ``position`` of diagonal k."""
-    t = state + k % 3 * row + position
-    return (w[3 * row + t] - np.log2(w[t])) * (np.log(2) * gamma)
+def soft_min_at(w, state, position, gamma):
+    """``−γ log Z`` of the cell at ``position`` of this diagonal."""
+    return (w[state.power.here + position] - np.log2(w[state.weight.here + position])) * (np.log(2) * gamma)
 
 
 @njit(**INNER)
-def mean_cost_at(w, state, theta, row, k, position, gamma):
-    """Prefix mean of C at ``position`` of diagonal k; ``theta`` is where the pair's θ lies."""
-    t = state + k % 3 * row + position
-    return (w[theta] * w[3 * row + t] + w[6 * row + t]) * (np.log(2) * gamma)
-
-
-@njit(**INNER)
-def step_expectation(w, d, row, field, mean, to_up, to_left, to_corner):
-    r, r1, r2 = d.k % 3 * row, (d.k + 2) % 3 * row, (d.k + 1) % 3 * row
-    expectation_row(w, d.begin, d.end, d.pack, field, mean + r, mean + r1, mean + r2, to_up, to_left, to_corner)
+def mean_cost_at(w, state, theta, position, gamma):
+    """Prefix mean of C at ``position`` of this diagonal; ``theta`` is where the pair's θ lies."""
+    mean = w[theta] * w[state.power.here + position] + w[state.excess.here + position]
+    return mean * (np.log(2) * gamma)
 
 
 @njit(**INNER)
 def alarmed(w, alarm):
+    """Whether `range_row` met a value out of range."""
     for t in range(alarm, alarm + lanes(w)):
         if w[t] != 0:  # NaN is unequal to everything
             return True
     return False
 
 
+ForwardLayout = namedtuple(
+    "ForwardLayout",
+    [
+        "row",  # numbers in a row
+        "cost", "variance", "field", "alarm", "to_up", "to_left", "to_corner", "scaled", "factor",
+        "state",  # the rows of `rows.State`
+        "means",  # three rolling rows for each field
+        "sequences",
+        "scale", "theta",  # slots
+        "end",
+    ],
+)  # fmt: skip
+"""Offsets in the scratch memory."""
+
+
+@njit(**INNER)
+def forward_layout(row, dim, fields):
+    """The layout for sequences of ``dim`` features and so many fields beside C."""
+    state = 9 * row
+    means = state + STATE_ROWS * row
+    sequences = means + 3 * fields * row
+    scale = sequences + (2 * dim + 2) * row
+    return ForwardLayout(
+        row, 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row, 7 * row, 8 * row, state, means, sequences, scale,
+        scale + SLOT, scale + 2 * SLOT,
+    )  # fmt: skip
+
+
 @njit(**OUTER)
 def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limits, out):
     """``out[b] = [soft_min, E[F] for F in wanted]`` for the pairs below ``end`` in the queue, ``pack_size`` at a time.
 
-    ``wanted`` holds field numbers (see `pack`); ``w`` is float scratch, ``limits`` (3, N + M − 1) integer scratch.
+    ``wanted`` holds field numbers (see `udtw.problem`); ``w`` is float scratch, ``limits`` (3, N + M − 1) integer
+    scratch.
     """
     pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = (21 + 3 * count) * row
-    scale = sequences + (2 * pairs.x.shape[2] + 2) * row
-    theta = scale + SLOT
-    need = theta + SLOT
-    if w.size < need:
-        return need
-    cost, variance, field, alarm = 0, row, 2 * row, 3 * row
-    to_up, to_left, to_corner = 4 * row, 5 * row, 6 * row
-    scaled, factor = 7 * row, 8 * row
-    state, means = 9 * row, 21 * row
+    at = forward_layout(row, pairs.x.shape[2], count)
+    if w.size < at.end:
+        return at.end
+    to = Moves(at.to_up, at.to_left, at.to_corner)
     with_mean, others = False, False
     for f in range(count):
         with_mean |= wanted[f] == COST
         others |= wanted[f] != COST
-    fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
+    fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
         if not variances_usable(pairs, first, first + pack):
             return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
-        xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
+        sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
         for p in range(pack):
-            put_number(w, scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
-            put_number(w, theta, p, pack, theta_of(pairs, first + p))
+            put_number(w, at.scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
+            put_number(w, at.theta, p, pack, theta_of(pairs, first + p))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
-        start_soft_min(w, state, row, pack, unreachable)
-        fill(w, means, means + 3 * count * row, w.dtype.type(0))
+        start_soft_min(w, at.state, row, pack, unreachable)
+        fill(w, at.means, at.means + 3 * count * row, w.dtype.type(0))
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
-            shift = (columns - 1 - k) * pack
-            cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
-            range_row(w, d.begin, d.end, cost, stretch, alarm)
-            factor_row(w, d.begin, d.end, d.pack, cost, scale, scaled, factor)
+            state = state_of(at.state, row, k)
+            cost_row(w, pairs, d, at, shifted(sequences, d, columns))
+            range_row(w, d, at.cost, stretch, at.alarm)
+            factor_row(w, d, at)
             if count == 0:
-                step_soft_min(
-                    w, pairs, d, row, scaled, factor, state, unreachable, False, 0, 0, 0, False, 0,
-                    False, 0, 0, 0, 0, False, False, 0,
-                )  # fmt: skip
+                step_value(w, pairs, d, at, state, to, to, unreachable)
+            elif not others:
+                step_mean(w, pairs, d, at, state, to, to, unreachable)
+            elif with_mean:
+                step_mean_transitions(w, pairs, d, at, state, to, to, unreachable)
             else:
-                step_soft_min(
-                    w, pairs, d, row, scaled, factor, state, unreachable, others, to_up, to_left, to_corner,
-                    with_mean, theta, False, 0, 0, 0, 0, False, False, 0,
-                )  # fmt: skip
+                step_transitions(w, pairs, d, at, state, to, to, unreachable)
             for f in range(count):
                 if wanted[f] != COST:
-                    field_row(w, pairs, d, wanted[f], variance, field)
-                    range_row(w, d.begin, d.end, field, stretch, alarm)
-                    step_expectation(w, d, row, field, means + 3 * f * row, to_up, to_left, to_corner)
+                    field_row(w, pairs, d, wanted[f], at)
+                    range_row(w, d, at.field, stretch, at.alarm)
+                    expectation_row(w, d, at.field, rolling(at.means + 3 * f * row, row, k), to)
             for p in range(pack):
                 b = first + p
                 if ends_on(pairs.length, b, k):
                     position = pairs.length[0, b] * pack + p
-                    out[b, 0] = soft_min_at(w, state, row, k, position, pairs.gamma[b])
+                    out[b, 0] = soft_min_at(w, state, position, pairs.gamma[b])
                     for f in range(count):
                         if wanted[f] == COST:
-                            out[b, 1 + f] = mean_cost_at(w, state, theta + p, row, k, position, pairs.gamma[b])
+                            out[b, 1 + f] = mean_cost_at(w, state, at.theta + p, position, pairs.gamma[b])
                         else:
-                            out[b, 1 + f] = w[means + (3 * f + k % 3) * row + position]
-        if alarmed(w, alarm):
+                            out[b, 1 + f] = w[rolling(at.means + 3 * f * row, row, k).here + position]
+        if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)
@@ -202,41 +242,34 @@ def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, o
     """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
     pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     row = row_size(pairs, pack_size, lanes(w))
-    sequences = 20 * row
-    scale = sequences + (2 * pairs.x.shape[2] + 2) * row
-    need = scale + SLOT
-    if w.size < need:
-        return need
-    cost, variance, alarm, to_up, to_left, to_corner = 0, row, 2 * row, 3 * row, 4 * row, 5 * row
-    scaled, factor, state = 6 * row, 7 * row, 8 * row
+    at = forward_layout(row, pairs.x.shape[2], 0)
+    if w.size < at.end:
+        return at.end
+    to = Moves(at.to_up, at.to_left, at.to_corner)
     one = w.dtype.type(1)
-    fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
+    fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
         if not variances_usable(pairs, first, first + pack):
             return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
-        xs, ys, var_x, var_y = load_sequences(w, sequences, pairs, row, first, pack, rows, columns)
+        sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
         for p in range(pack):
-            put_number(w, scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
+            put_number(w, at.scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
-        start_soft_min(w, state, row, pack, unreachable)
+        start_soft_min(w, at.state, row, pack, unreachable)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
-            shift = (columns - 1 - k) * pack
-            cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
-            range_row(w, d.begin, d.end, cost, stretch, alarm)
-            factor_row(w, d.begin, d.end, d.pack, cost, scale, scaled, factor)
-            step_soft_min(
-                w, pairs, d, row, scaled, factor, state, unreachable, True, to_up, to_left, to_corner, False,
-                0, False, 0, 0, 0, 0, False, False, 0,
-            )  # fmt: skip
-            scatter(w, to_corner, d, out[0], pairs.length, one)
-            scatter(w, to_up, d, out[1], pairs.length, one)
-            scatter(w, to_left, d, out[2], pairs.length, one)
-        if alarmed(w, alarm):
+            cost_row(w, pairs, d, at, shifted(sequences, d, columns))
+            range_row(w, d, at.cost, stretch, at.alarm)
+            factor_row(w, d, at)
+            step_transitions(w, pairs, d, at, state_of(at.state, row, k), to, to, unreachable)
+            scatter(w, to.corner, d, out[0], pairs.length, one)
+            scatter(w, to.up, d, out[1], pairs.length, one)
+            scatter(w, to.left, d, out[2], pairs.length, one)
+        if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

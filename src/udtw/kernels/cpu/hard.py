@@ -1,5 +1,7 @@
 """Classical DTW over packs of pairs: the least path cost and, on request, which way each cell was reached."""
 
+from collections import namedtuple
+
 from numba import njit
 
 from udtw.kernels.cpu.forward import alarmed, ends_on, pack_shape, row_size
@@ -13,25 +15,29 @@ from udtw.kernels.cpu.pack import (
     load_sequences,
     next_pack,
     set_limits,
+    shifted,
     variances_usable,
 )
-from udtw.kernels.cpu.rows import INNER, fill, hard_min_row, range_row
+from udtw.kernels.cpu.rows import INNER, fill, hard_min_row, range_row, rolling
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.prior import CORNER, LEFT, UP
 
+HardLayout = namedtuple("HardLayout", ["row", "cost", "variance", "alarm", "value", "sequences", "end"])
+"""Offsets in the scratch memory; ``value`` has three rolling rows."""
+
 
 @njit(**INNER)
-def write_choices(w, d, row, value, length, choice):
-    value1, value2 = value + (d.k + 2) % 3 * row, value + (d.k + 1) % 3 * row
+def write_choices(w, d, value, length, choice):
+    """Where each cell of the diagonal is reached from; before its own values are written."""
     for i in range(d.low, d.high):
         for p in range(d.pack):
             b, t = d.first + p, (i + 1) * d.pack + p
             if i < length[0, b] and d.k - i < length[1, b]:
-                least, best = w[value2 + t - d.pack], CORNER
-                if w[value1 + t - d.pack] < least:
-                    least, best = w[value1 + t - d.pack], UP
-                if w[value1 + t] < least:
+                least, best = w[value.far + t - d.pack], CORNER
+                if w[value.near + t - d.pack] < least:
+                    least, best = w[value.near + t - d.pack], UP
+                if w[value.near + t] < least:
                     best = LEFT
                 choice[b, i, d.k - i] = best
 
@@ -42,39 +48,37 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, cho
     pairs, queue, w, limits = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits)
     out, choice = borrow(out), borrow(choice)
     row = row_size(pairs, pack_size, lanes(w))
-    rows_used = 6 + 2 * pairs.x.shape[2] + 2
-    if w.size < rows_used * row:
-        return rows_used * row
-    cost, variance, alarm, value, sequence_rows = 0, row, 2 * row, 3 * row, 6 * row
-    fill(w, alarm, alarm + lanes(w), w.dtype.type(0))
+    at = HardLayout(row, 0, row, 2 * row, 3 * row, 6 * row, (8 + 2 * pairs.x.shape[2]) * row)
+    if w.size < at.end:
+        return at.end
+    fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
         if not variances_usable(pairs, first, first + pack):
             return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
-        xs, ys, var_x, var_y = load_sequences(w, sequence_rows, pairs, row, first, pack, rows, columns)
+        sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
         set_limits(limits, pairs.band, first, rows, columns)
-        fill(w, value, value + 3 * row, unreachable)
-        for t in range(value + row, value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
+        fill(w, at.value, at.value + 3 * row, unreachable)
+        for t in range(at.value + row, at.value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
             w[t] = 0
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
-            shift = (columns - 1 - k) * pack
-            r, r1, r2 = k % 3 * row, (k + 2) % 3 * row, (k + 1) % 3 * row
-            cost_row(w, pairs, d, row, xs, ys + shift, var_x, var_y + shift, cost, variance)
-            range_row(w, d.begin, d.end, cost, stretch, alarm)
+            value = rolling(at.value, row, k)
+            cost_row(w, pairs, d, at, shifted(sequences, d, columns))
+            range_row(w, d, at.cost, stretch, at.alarm)
             if choice.size > 0:
-                write_choices(w, d, row, value, pairs.length, choice)
-            guard_below(w, d, value + r, unreachable)
-            hard_min_row(w, d.begin, d.end, pack, cost, value + r, value + r1, value + r2)
-            apply_mask(w, value + r, d, pairs.mask, unreachable)
-            guard_above(w, d, value + r, unreachable)
+                write_choices(w, d, value, pairs.length, choice)
+            guard_below(w, d, value.here, unreachable)
+            hard_min_row(w, d, at.cost, value)
+            apply_mask(w, value.here, d, pairs.mask, unreachable)
+            guard_above(w, d, value.here, unreachable)
             for p in range(pack):
                 if ends_on(pairs.length, first + p, k):
-                    out[first + p] = w[value + r + pairs.length[0, first + p] * pack + p]
-        if alarmed(w, alarm):
+                    out[first + p] = w[value.here + pairs.length[0, first + p] * pack + p]
+        if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu.pack import put_number, theta_of
-from udtw.kernels.cpu.rows import INNER, SLOT
+from udtw.kernels.cpu.rows import INNER, SLOT, STATE_ROWS
 from udtw.kernels.cpu.simd import borrow
 
 Gradients = namedtuple(
@@ -44,7 +44,7 @@ Layout = namedtuple(
     "Layout",
     [
         "row",  # numbers in a row
-        "state",  # the rolling rows of `step_soft_min`
+        "state",  # the rows of `rows.State`
         "coupling", "adjoint",  # rolling, three rows each
         "cost", "scaled", "factor", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "seed", "tilt",
         "grad_x", "grad_y", "grad_var_x", "grad_var_y",
@@ -59,7 +59,6 @@ Layout = namedtuple(
     ],
 )  # fmt: skip
 """Offsets in the scratch memory."""
-STATE_ROWS = 12
 
 
 @njit(**INNER)
@@ -92,7 +91,7 @@ def make_layout(row, dim, saves, size):
 
 @njit(**INNER)
 def put_numbers(w, at, pairs, factors, first, pack):
-    """Everything that is one number a pair."""
+    """Everything that is one number per pair."""
     for p in range(pack):
         b = first + p
         gamma = pairs.gamma[b]
@@ -109,7 +108,7 @@ def put_numbers(w, at, pairs, factors, first, pack):
 
 @njit(**INNER)
 def place_tables(limits, pack, start, stop, first_table, row):
-    """``limits[2, k]``: where diagonal k's positions count from in the first table."""
+    """Sets ``limits[2, k]``: the offset of diagonal k's positions in the first table."""
     at = first_table + row
     for k in range(start, stop):
         limits[2, k] = at - (limits[0, k] + 1) * pack

@@ -140,7 +140,7 @@ def path_coupling(cost: Tensor, gamma: Tensor, lengths: Tensor, *band) -> Tensor
 
 @_operator(f"({PROBLEM}) -> Tensor")
 def path_least(*described) -> Tensor:
-    """(B,): the least path cost. Its derivative is made from `path_least_mask` by whoever needs one."""
+    """(B,): the least path cost. For its derivative see `path_least_mask`."""
     return torch.from_numpy(run(_problem(*described), None, launch.least_cost, False)[0])
 
 
@@ -176,7 +176,7 @@ def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tenso
 def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
     """``E[C] + β E[log Σ]``, E[C], E[log Σ], all (B,), and the loss's gradients in x, y, cost and the variances.
 
-    Whoever asks for a gradient will nearly always ask for this one, and both together cost one sweep each way.
+    A gradient that is needed is nearly always this one, and both together cost one sweep each way.
     """
     *results, grads = loss_and_grads(*args)
     return *results, *grad_tensors(grads)
@@ -232,9 +232,9 @@ def scaled_grads(grads: launch.Gradients, factor: np.ndarray, wanted: Sequence[b
 def path_pullback(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
 ) -> tuple[Tensor, ...]:
-    """Derivative of `path_loss_and_grads`: the grads times a number a pair, where the loss alone was used.
+    """Derivative of `path_loss_and_grads`: the gradients times one number per pair, if only the loss was used.
 
-    Where the user built another loss from the parts, the gradients are computed afresh.
+    If the user built another loss from the terms, the gradients are computed again.
     """
     grads, described, beta = args[:6], args[6:-1], args[-1]
     factor = common_amount(by_loss, by_cost, by_log, beta)

@@ -10,6 +10,8 @@ from numba import njit
 
 from udtw.kernels.cpu.rows import (
     INNER,
+    Diagonal,
+    Steps,
     deviation_row,
     fill,
     log_row,
@@ -48,16 +50,9 @@ def borrow_pairs(pairs):
     )  # fmt: skip
 
 
-Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
-"""Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
-
-The row below and the row above hold no cell of it, but neighbouring diagonals look there; not further, since from one
-diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
-"""
-
-
 @njit(**INNER)
 def diagonal(limits, k, pack, first):
+    """Diagonal k of the pack, within the ``limits`` of `set_limits`."""
     low, high = limits[0, k], limits[1, k]
     return Diagonal(k, pack, first, low, high, (low + 1) * pack, (high + 1) * pack)
 
@@ -140,7 +135,7 @@ def next_pack(pack_size, left):
 
 @njit(**INNER)
 def put_number(w, slot, p, pack, value):
-    """Pair p's number, where `rows.of_pairs` looks for it."""
+    """Pair p's number, where `rows.of_pairs` reads it."""
     for t in range(slot + p, slot + max(pack, lanes(w)), pack):
         w[t] = value
 
@@ -194,7 +189,7 @@ def apply_mask(w, at, d, mask, value):
 
 @njit(**INNER)
 def load_sequences(w, at, pairs, row, first, pack, rows, columns):
-    """x, reversed y, and half their variances; returns the offsets of the four."""
+    """Writes x, reversed y, and half their variances; returns their rows as `Steps` for diagonal ``columns − 1``."""
     dim = pairs.x.shape[2]
     one, half = w.dtype.type(1), w.dtype.type(0.5)
     xs, ys = at, at + dim * row
@@ -204,32 +199,40 @@ def load_sequences(w, at, pairs, row, first, pack, rows, columns):
     if pairs.var_x.shape[0] > 0:
         interleave(w, var_x, row, pairs.var_x, pairs.index[0], pairs.length[0], first, pack, rows, False, half)
         interleave(w, var_y, row, pairs.var_y, pairs.index[1], pairs.length[1], first, pack, columns, True, half)
-    return xs, ys, var_x, var_y
+    return Steps(xs, ys, var_x, var_y)
 
 
 @njit(**INNER)
-def cost_row(w, pairs, d, row, xs, ys, var_x, var_y, cost, variance):
-    """``C`` and Σ of one diagonal from whichever form the user gave; ``ys`` and ``var_y`` are already shifted."""
+def shifted(steps, d, columns):
+    """The `Steps` for diagonal d: y and its variances moved so that they meet x."""
+    shift = (columns - 1 - d.k) * d.pack
+    return Steps(steps.x, steps.y + shift, steps.half_var_x, steps.half_var_y + shift)
+
+
+@njit(**INNER)
+def cost_row(w, pairs, d, at, steps):
+    """C and Σ of one diagonal, written to ``at.cost`` and ``at.variance``, from whichever form the user gave."""
     if pairs.x.shape[2] > 0:
-        squared_distance_row(w, d.begin, d.end, xs, ys, row, pairs.x.shape[2], cost)
+        squared_distance_row(w, d, steps, at.row, pairs.x.shape[2], at.cost)
     else:
-        gather(w, cost, d, pairs.cost, pairs.length, w.dtype.type(0))
+        gather(w, at.cost, d, pairs.cost, pairs.length, w.dtype.type(0))
     if pairs.var_x.shape[0] > 0:
-        mean_variance_row(w, d.begin, d.end, var_x, var_y, variance)
-        weighted_cost_row(w, d.begin, d.end, variance, cost)
+        mean_variance_row(w, d, steps, at.variance)
+        weighted_cost_row(w, d, at.variance, at.cost)
     elif pairs.variance.shape[0] > 0:
-        gather(w, variance, d, pairs.variance, pairs.length, w.dtype.type(1))
-        weighted_cost_row(w, d.begin, d.end, variance, cost)
+        gather(w, at.variance, d, pairs.variance, pairs.length, w.dtype.type(1))
+        weighted_cost_row(w, d, at.variance, at.cost)
 
 
 @njit(**INNER)
-def field_row(w, pairs, d, which, variance, out):
-    """Field number ``which`` of one diagonal (not C, which `cost_row` has made)."""
+def field_row(w, pairs, d, which, at):
+    """Field number ``which`` of one diagonal (not C, which `cost_row` has made), written to ``at.field``."""
     uncertain = pairs.var_x.shape[0] > 0 or pairs.variance.shape[0] > 0
+    out = at.field
     if which == LOG_VARIANCE and uncertain:
-        log_row(w, d.begin, d.end, variance, out)
+        log_row(w, d, at.variance, out)
     elif which == DEVIATION and uncertain:
-        deviation_row(w, d.begin, d.end, variance, out)
+        deviation_row(w, d, at.variance, out)
     elif which < BUILT_IN:
         fill(w, out + d.begin, out + d.end, w.dtype.type(1 if which == ONE else 0))
     else:

@@ -1,15 +1,17 @@
 """What happens on one anti-diagonal: the recurrences of README.md on SIMD vectors.
 
-A *pack* interleaves ``pack`` pairs of sequences: cell (i, j) of pair p lies on diagonal ``k = i + j`` at position
+A *pack* interleaves several pairs of sequences: cell (i, j) of pair p lies on diagonal ``k = i + j`` at position
 ``(i + 1)·pack + p``. Its predecessors are then at fixed offsets: up (i−1, j) at ``position − pack`` and left (i, j−1)
 at ``position`` of diagonal k−1, corner (i−1, j−1) at ``position − pack`` of diagonal k−2.
 
-All rows live in one scratch array ``w``; arguments that name a quantity are the offset of its row there, and suffixes 1
-and 2 mean the diagonals before this one. Loops run in whole vectors from ``begin`` and
-may overshoot ``end`` by less than one vector; the guards (`pack.guard_below`, `guard_above`) repair that.
+All rows live in one scratch array ``w``. An argument or attribute that names a quantity is the offset of its row there.
+Loops run over a `Diagonal` in whole vectors and may overshoot its end by less than one vector; the guards
+(`pack.guard_below`, `guard_above`) repair that.
 
-What is one number a pair has no row but a *slot*; the number of pairs in a pack is a power of two.
+A quantity with one number per pair has no row but a *slot*; the number of pairs in a pack is a power of two.
 """
+
+from collections import namedtuple
 
 from numba import njit
 
@@ -32,12 +34,50 @@ from udtw.kernels.cpu.simd import (
     worst,
 )
 
+Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
+"""Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
+
+The row below and the row above hold no cell of it, but neighbouring diagonals read there; not further, since from one
+diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
+"""
+Rolling = namedtuple("Rolling", ["here", "near", "far"])
+"""Rows of one quantity on this diagonal, on the last one and on the one before it (backward: the next two)."""
+Moves = namedtuple("Moves", ["up", "left", "corner"])
+"""Rows of a quantity that each cell has for each of its predecessors."""
+Steps = namedtuple("Steps", ["x", "y", "half_var_x", "half_var_y"])
+"""Rows of the sequences and of half their variances, those of y reversed and shifted to meet x on the diagonal."""
+State = namedtuple("State", ["weight", "power", "excess", "rest"])
+"""`Rolling` rows of the forward sweep: Z as weight and power, prefix means of C (`excess`) and of other fields."""
+
 INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only other kernels call."""
 
 
 SLOT = MOST_PAIRS = 32
-"""Room for one number a pair of the largest pack, which is no smaller than a vector."""
+"""Room for one number per pair of the largest pack, which is no smaller than a vector."""
+
+
+@njit(**INNER)
+def rolling(at, row, k):
+    """`Rolling` rows of a quantity with three rows from ``at`` on, for a forward sweep."""
+    return Rolling(at + k % 3 * row, at + (k + 2) % 3 * row, at + (k + 1) % 3 * row)
+
+
+@njit(**INNER)
+def rolling_back(at, row, k):
+    """The same for a backward sweep."""
+    return Rolling(at + k % 3 * row, at + (k + 1) % 3 * row, at + (k + 2) % 3 * row)
+
+
+STATE_ROWS = 12
+
+
+@njit(**INNER)
+def state_of(at, row, k):
+    """The `State` whose `STATE_ROWS` rows lie from ``at`` on."""
+    return State(
+        rolling(at, row, k), rolling(at + 3 * row, row, k), rolling(at + 6 * row, row, k), rolling(at + 9 * row, row, k)
+    )
 
 
 @njit(**INNER)
@@ -47,210 +87,226 @@ def of_pairs(w, slot, t, pack):
 
 
 @njit(**INNER)
-def squared_distance_row(w, begin, end, xs, ys, row, dim, out):
+def squared_distance_row(w, d, steps, row, dim, out):
     """``out = Σ_f (x_f − y_f)²``; feature f of x lies ``f·row`` further on."""
-    for t in range(begin, end, lanes(w)):
-        difference = load(w, xs + t) - load(w, ys + t)
+    for t in range(d.begin, d.end, lanes(w)):
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
         store(w, out + t, difference * difference)
     for f in range(1, dim):
-        for t in range(begin, end, lanes(w)):
-            difference = load(w, xs + f * row + t) - load(w, ys + f * row + t)
+        for t in range(d.begin, d.end, lanes(w)):
+            difference = load(w, steps.x + f * row + t) - load(w, steps.y + f * row + t)
             store(w, out + t, fma(difference, difference, load(w, out + t)))
 
 
 @njit(**INNER)
-def mean_variance_row(w, begin, end, half_var_x, half_var_y, out):
+def mean_variance_row(w, d, steps, out):
     """``Σ = ½σ²(x_m) + ½σ²(y_n)``."""
-    for t in range(begin, end, lanes(w)):
-        store(w, out + t, load(w, half_var_x + t) + load(w, half_var_y + t))
+    for t in range(d.begin, d.end, lanes(w)):
+        store(w, out + t, load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t))
 
 
 @njit(**INNER)
-def weighted_cost_row(w, begin, end, variance, cost):
+def weighted_cost_row(w, d, variance, cost):
     """``C = D / Σ`` in place."""
-    for t in range(begin, end, lanes(w)):
+    for t in range(d.begin, d.end, lanes(w)):
         store(w, cost + t, load(w, cost + t) / load(w, variance + t))
 
 
 @njit(**INNER)
-def log_row(w, begin, end, variance, out):
+def log_row(w, d, variance, out):
     """``log Σ``."""
-    for t in range(begin, end, lanes(w)):
+    for t in range(d.begin, d.end, lanes(w)):
         store(w, out + t, log(load(w, variance + t)))
 
 
 @njit(**INNER)
-def deviation_row(w, begin, end, variance, out):
+def deviation_row(w, d, variance, out):
     """``(Σ − 1)²``."""
     one = splat(w, w.dtype.type(1))
-    for t in range(begin, end, lanes(w)):
+    for t in range(d.begin, d.end, lanes(w)):
         excess = load(w, variance + t) - one
         store(w, out + t, excess * excess)
 
 
 @njit(**INNER)
-def range_row(w, begin, end, values, stretch, alarm):
+def range_row(w, d, values, stretch, alarm):
     """Adds NaN to ``alarm`` where ``values·stretch`` is not a finite number."""
     factor = splat(w, stretch)
     total = load(w, alarm)
-    for t in range(begin, end, lanes(w)):
+    for t in range(d.begin, d.end, lanes(w)):
         stretched = load(w, values + t) * factor
         total = total + (stretched - stretched)
     store(w, alarm, total)
 
 
 @njit(**INNER)
-def factor_row(w, begin, end, pack, cost, scale, scaled_cost, factor):
+def factor_row(w, d, at):
     """``scale·C``, and ``2^(−scale·C)`` without its power of two, for `soft_min_row`.
 
-    A loop of its own: the chain of operations is long, and in a longer loop the processor could not look far enough
-    ahead to overlap it with that of the next cells.
+    A loop of its own: the chain of operations is long, and in a longer loop the processor could not overlap
+    it with that of the next cells.
     """
-    for t in range(begin, end, lanes(w)):
-        scaled = load(w, cost + t) * of_pairs(w, scale, t, pack)
-        store(w, scaled_cost + t, scaled)
-        store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
+    for t in range(d.begin, d.end, lanes(w)):
+        scaled = load(w, at.cost + t) * of_pairs(w, at.scale, t, d.pack)
+        store(w, at.scaled + t, scaled)
+        store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
 
 
 @njit(**INNER)
-def usual_factor_row(
-    w, begin, end, pack, xs, ys, half_var_x, half_var_y, scale, by_log, stretch, alarm, scaled_cost, factor, field
-):  # fmt: skip
-    """`factor_row`, `range_row` and ``field = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
+def usual_factor_row(w, d, at, steps, by_log, stretch):
+    """`factor_row`, `range_row` and ``total = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
     zero = splat(w, w.dtype.type(0))
     highest = zero
-    for t in range(begin, end, lanes(w)):
-        difference = load(w, xs + t) - load(w, ys + t)
-        sigma = load(w, half_var_x + t) + load(w, half_var_y + t)
+    for t in range(d.begin, d.end, lanes(w)):
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
+        sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
         cost = difference * difference / sigma
         highest = worst(highest, cost)
-        scaled = cost * of_pairs(w, scale, t, pack)
-        store(w, scaled_cost + t, scaled)
-        store(w, factor + t, exp2_fraction(nearest(scaled) - scaled))
-        store(w, field + t, of_pairs(w, by_log, t, pack) * log(sigma))
-    store(w, alarm, fma(highest * splat(w, stretch), zero, load(w, alarm)))
+        scaled = cost * of_pairs(w, at.scale, t, d.pack)
+        store(w, at.scaled + t, scaled)
+        store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
+        store(w, at.total + t, of_pairs(w, by_log, t, d.pack) * log(sigma))
+    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
 
 
-@njit(**INNER)
-def soft_min_row(
-    w, begin, end, pack, scaled_cost, factor, weight, weight1, weight2, power, power1, power2, unreachable,
-    keep, to_up, to_left, to_corner,
-    with_mean, theta, excess, excess1, excess2,
-    with_pulls, by_cost, pull_up, pull_left, pull_corner,
-    with_rest, bounded, rest_field, rest, rest1, rest2,
-):  # fmt: skip
-    """One diagonal of the partition function, and on request of the prefix means and their derivatives.
+def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False):
+    """The kernel for one diagonal of the partition function, specialised for what is wanted beside it.
 
     ``Z_k = 2^(−scale·C_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
     is no logarithm, one polynomial, and no loss of accuracy however small γ is.
 
-    - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``;
-    - ``with_mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
-    - ``with_pulls``: ``q_p (Σ q A − A_p)``, how the average path differs from one that arrives from p, in units of γ
-      and weighted by ``by_cost``; ``with_rest`` adds the same of a further field, whose prefix mean is ``rest``.
+    - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``, written to ``to``;
+    - ``mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
+    - ``pulls``: ``q_p (Σ q A − A_p)``, how the average path differs from one that arrives from p, in units of γ and
+      weighted by ``at.by_cost``, written to ``pull``; ``rest`` adds the same of a further field ``at.total``, whose
+      prefix mean is ``state.rest``.
 
     So that rounding hardly adds up, means are taken about one of the predecessors. For C it is the one of least mean,
     the likeliest but for the entropy of its paths; for a further field the likeliest, or where it is ``bounded``, so
     that no cell's value dwarfs the others', simply the corner.
     """
-    ceiling, deepest = splat(w, unreachable), splat(w, most_halvings(w))
-    nothing = halved(deepest)
-    for t in range(begin, end, lanes(w)):
-        up_power = load(w, power1 + t - pack)
-        left_power = load(w, power1 + t)
-        corner_power = load(w, power2 + t - pack)
-        least = minimum(minimum(up_power, left_power), corner_power)
-        up_lag = minimum(up_power - least, deepest)
-        left_lag = minimum(left_power - least, deepest)
-        corner_lag = minimum(corner_power - least, deepest)
-        up = load(w, weight1 + t - pack) * (halved(up_lag) - nothing)
-        left = load(w, weight1 + t) * (halved(left_lag) - nothing)
-        corner = load(w, weight2 + t - pack) * (halved(corner_lag) - nothing)
-        total = up + left + corner
-        scaled = load(w, scaled_cost + t)
-        value = total * load(w, factor + t)
-        drop = exponent(value) - nearest(scaled)
-        store(w, weight + t, mantissa(value))
-        store(w, power + t, minimum(least - drop, ceiling))
-        if keep or with_mean:
-            # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly one.
-            q_up, q_left, q_corner = up / total, left / total, corner / total
-            if keep:
-                store(w, to_up + t, q_up)
-                store(w, to_left + t, q_left)
-                store(w, to_corner + t, q_corner)
-            if with_mean:
-                offset = of_pairs(w, theta, t, pack)
-                up_mean = fma(offset, up_lag, load(w, excess1 + t - pack))
-                left_mean = fma(offset, left_lag, load(w, excess1 + t))
-                corner_mean = fma(offset, corner_lag, load(w, excess2 + t - pack))
-                centre = minimum(minimum(up_mean, left_mean), corner_mean)
-                up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
-                mean = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
-                store(w, excess + t, centre + (mean + fma(offset, drop, scaled)))
-                if with_pulls:
-                    unit = of_pairs(w, by_cost, t, pack)
-                    mean, corner_mean = unit * mean, unit * corner_mean
-                    if with_rest:
-                        up_rest, left_rest = load(w, rest1 + t - pack), load(w, rest1 + t)
-                        corner_rest = load(w, rest2 + t - pack)
-                        centre = corner_rest
-                        if not bounded:
-                            centre = where_greater(up, corner, up_rest, centre)
-                            centre = where_greater(left, maximum(up, corner), left_rest, centre)
-                        up_rest, left_rest = up_rest - centre, left_rest - centre
-                        rest_mean = fma(q_left, left_rest, q_up * up_rest)
-                        if not bounded:
-                            corner_rest = corner_rest - centre
-                            rest_mean = fma(q_corner, corner_rest, rest_mean)
-                            corner_mean = corner_mean + corner_rest
-                        store(w, rest + t, centre + (rest_mean + load(w, rest_field + t)))
-                        mean = mean + rest_mean
-                        up_mean, left_mean = fma(unit, up_mean, up_rest), fma(unit, left_mean, left_rest)
-                    else:
-                        up_mean, left_mean = unit * up_mean, unit * left_mean
-                    store(w, pull_up + t, q_up * (mean - up_mean))
-                    store(w, pull_left + t, q_left * (mean - left_mean))
-                    store(w, pull_corner + t, q_corner * (mean - corner_mean))
+
+    @njit(**INNER)
+    def row(w, d, at, state, to, pull, unreachable):
+        weight, power, excess = state.weight, state.power, state.excess
+        ceiling, deepest = splat(w, unreachable), splat(w, most_halvings(w))
+        nothing = halved(deepest)
+        for t in range(d.begin, d.end, lanes(w)):
+            above = t - d.pack
+            up_power = load(w, power.near + above)
+            left_power = load(w, power.near + t)
+            corner_power = load(w, power.far + above)
+            least = minimum(minimum(up_power, left_power), corner_power)
+            up_lag = minimum(up_power - least, deepest)
+            left_lag = minimum(left_power - least, deepest)
+            corner_lag = minimum(corner_power - least, deepest)
+            up = load(w, weight.near + above) * (halved(up_lag) - nothing)
+            left = load(w, weight.near + t) * (halved(left_lag) - nothing)
+            corner = load(w, weight.far + above) * (halved(corner_lag) - nothing)
+            total = up + left + corner
+            scaled = load(w, at.scaled + t)
+            value = total * load(w, at.factor + t)
+            drop = exponent(value) - nearest(scaled)
+            store(w, weight.here + t, mantissa(value))
+            store(w, power.here + t, minimum(least - drop, ceiling))
+            if keep or mean:
+                # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly 1.
+                q_up, q_left, q_corner = up / total, left / total, corner / total
+                if keep:
+                    store(w, to.up + t, q_up)
+                    store(w, to.left + t, q_left)
+                    store(w, to.corner + t, q_corner)
+                if mean:
+                    offset = of_pairs(w, at.theta, t, d.pack)
+                    up_mean = fma(offset, up_lag, load(w, excess.near + above))
+                    left_mean = fma(offset, left_lag, load(w, excess.near + t))
+                    corner_mean = fma(offset, corner_lag, load(w, excess.far + above))
+                    centre = minimum(minimum(up_mean, left_mean), corner_mean)
+                    up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
+                    average = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
+                    store(w, excess.here + t, centre + (average + fma(offset, drop, scaled)))
+                    if pulls:
+                        unit = of_pairs(w, at.by_cost, t, d.pack)
+                        average, corner_mean = unit * average, unit * corner_mean
+                        if rest:
+                            up_rest, left_rest = load(w, state.rest.near + above), load(w, state.rest.near + t)
+                            corner_rest = load(w, state.rest.far + above)
+                            centre = corner_rest
+                            if not bounded:
+                                centre = where_greater(up, corner, up_rest, centre)
+                                centre = where_greater(left, maximum(up, corner), left_rest, centre)
+                            up_rest, left_rest = up_rest - centre, left_rest - centre
+                            rest_mean = fma(q_left, left_rest, q_up * up_rest)
+                            if not bounded:
+                                corner_rest = corner_rest - centre
+                                rest_mean = fma(q_corner, corner_rest, rest_mean)
+                                corner_mean = corner_mean + corner_rest
+                            store(w, state.rest.here + t, centre + (rest_mean + load(w, at.total + t)))
+                            average = average + rest_mean
+                            up_mean, left_mean = fma(unit, up_mean, up_rest), fma(unit, left_mean, left_rest)
+                        else:
+                            up_mean, left_mean = unit * up_mean, unit * left_mean
+                        store(w, pull.up + t, q_up * (average - up_mean))
+                        store(w, pull.left + t, q_left * (average - left_mean))
+                        store(w, pull.corner + t, q_corner * (average - corner_mean))
+
+    return row
+
+
+value_row = _soft_min_row()
+"""Z alone."""
+mean_row = _soft_min_row(mean=True)
+"""Z and the prefix mean of C."""
+transition_row = _soft_min_row(keep=True)
+"""Z and the transition probabilities."""
+mean_transition_row = _soft_min_row(keep=True, mean=True)
+"""Z, the prefix mean of C and the transition probabilities."""
+pull_row = _soft_min_row(keep=True, mean=True, pulls=True)
+"""All that a gradient of E[C] needs."""
+pull_rest_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True)
+"""The same for E[C] and a further field."""
+usual_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True, bounded=True)
+"""The same where the further field is a multiple of log Σ."""
 
 
 @njit(**INNER)
-def expectation_row(w, begin, end, pack, field, mean, mean1, mean2, to_up, to_left, to_corner):
+def expectation_row(w, d, field, mean, to):
     """``A_k = F_k + Σ_p q_p A_p`` for any field, taken about the likeliest predecessor."""
-    for t in range(begin, end, lanes(w)):
-        q_up, q_left, q_corner = load(w, to_up + t), load(w, to_left + t), load(w, to_corner + t)
-        up, left, corner = load(w, mean1 + t - pack), load(w, mean1 + t), load(w, mean2 + t - pack)
+    for t in range(d.begin, d.end, lanes(w)):
+        q_up, q_left, q_corner = load(w, to.up + t), load(w, to.left + t), load(w, to.corner + t)
+        up, left, corner = load(w, mean.near + t - d.pack), load(w, mean.near + t), load(w, mean.far + t - d.pack)
         centre = where_greater(q_up, q_corner, up, corner)
         centre = where_greater(q_left, maximum(q_up, q_corner), left, centre)
         excess = fma(q_corner, corner - centre, fma(q_left, left - centre, q_up * (up - centre)))
-        store(w, mean + t, centre + (excess + load(w, field + t)))
+        store(w, mean.here + t, centre + (excess + load(w, field + t)))
 
 
 @njit(**INNER)
-def hard_min_row(w, begin, end, pack, cost, value, value1, value2):
+def hard_min_row(w, d, cost, value):
     """Classical DTW: ``V_k = C_k + min_p V_p``."""
-    for t in range(begin, end, lanes(w)):
-        least = minimum(load(w, value1 + t), load(w, value1 + t - pack))
-        least = minimum(least, load(w, value2 + t - pack))
-        store(w, value + t, least + load(w, cost + t))
+    for t in range(d.begin, d.end, lanes(w)):
+        least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack))
+        least = minimum(least, load(w, value.far + t - d.pack))
+        store(w, value.here + t, least + load(w, cost + t))
 
 
 @njit(**INNER)
-def product_row(w, begin, end, pack, factor, field, out):
+def product_row(w, d, factor, field, out):
     """``out = factor · field``: the first term of ``F = Σ_i g_i F_i``."""
-    for t in range(begin, end, lanes(w)):
-        store(w, out + t, of_pairs(w, factor, t, pack) * load(w, field + t))
+    for t in range(d.begin, d.end, lanes(w)):
+        store(w, out + t, of_pairs(w, factor, t, d.pack) * load(w, field + t))
 
 
 @njit(**INNER)
-def add_product_row(w, begin, end, pack, factor, field, out):
+def add_product_row(w, d, factor, field, out):
     """``out += factor · field``: any further term."""
-    for t in range(begin, end, lanes(w)):
-        store(w, out + t, fma(of_pairs(w, factor, t, pack), load(w, field + t), load(w, out + t)))
+    for t in range(d.begin, d.end, lanes(w)):
+        store(w, out + t, fma(of_pairs(w, factor, t, d.pack), load(w, field + t), load(w, out + t)))
 
 
 @njit(**INNER)
 def copy_row(w, begin, end, source, out):
+    """Copies positions [begin, end) of a row."""
     for t in range(begin, end, lanes(w)):
         store(w, out + t, load(w, source + t))
 

@@ -17,11 +17,11 @@ from udtw.joblib_tasks import available_cores
 
 LINE = 64
 """Bytes of a cache line."""
-LOOKS = 2**20
-"""How often to look whether the other threads are done before sleeping: about a millisecond. To be woken takes a
-thread longer than to align a few dozen short pairs."""
+CHECKS = 2**20
+"""How often to check whether the other threads are done before sleeping: about a millisecond. Waking a thread takes
+longer than aligning a few dozen short pairs."""
 PAUSE = 1e-4
-"""Seconds of sleep between later looks."""
+"""Seconds of sleep between later checks."""
 
 
 class _Pool:
@@ -81,7 +81,7 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
     Returns the queue (see `work_queue`) when all pairs are done. An exception of any thread is raised here, after all
     have stopped.
     """
-    from udtw.kernels.cpu.work_queue import NEXT, new_queue, settled  # Numba, which not all who import this module need
+    from udtw.kernels.cpu.work_queue import NEXT, new_queue, settled  # imports Numba, which not every importer needs
 
     queue = new_queue(begin)
     errors: list[BaseException] = []
@@ -99,10 +99,10 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
         task(queue, end)
     finally:
         queue[NEXT] = end
-        looks = LOOKS
-        while helpers > 0 and not settled(queue, looks) and not errors:
+        checks = CHECKS
+        while helpers > 0 and not settled(queue, checks) and not errors:
             time.sleep(PAUSE)
-            looks = 1
+            checks = 1
     if errors:
         raise errors[0]
     return queue

@@ -29,7 +29,7 @@ def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...
         for name, arg, dim in zip(names, args, in_dims, strict=True):
             if name == "mask" and arg is not None and (dim is not None or arg.shape[0] > 1):
                 pairs = folded[names.index("lengths")].shape[1] // info.batch_size  # the lengths come before the mask
-                each = arg.unsqueeze(0) if dim is None else arg.movedim(dim, 0)  # one or each, one mask or one a pair
+                each = arg.unsqueeze(0) if dim is None else arg.movedim(dim, 0)  # a mask for all, or one per pair
                 folded.append(each.expand(info.batch_size, pairs, -1, -1).flatten(0, 1))
             elif name in batch_axes and isinstance(arg, Tensor):
                 folded.append(_fold(info.batch_size, dim, arg, batch_axes[name]))

@@ -1,4 +1,4 @@
-"""How threads share the pairs of a batch: whoever has done a few takes the next few.
+"""A queue from which threads take the pairs of a batch, a few at a time.
 
 All run the same kernel on one queue, an array of three integers on cache lines of their own. A kernel takes from it
 without the interpreter, so that threads neither wait for its lock nor have more than one pack to wait for at the end,
@@ -8,7 +8,7 @@ however late they began and however slow their cores are.
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.atomics import add, look
+from udtw.kernels.cpu.atomics import add, read
 from udtw.kernels.cpu.rows import INNER
 
 OUTER = {"nogil": True, "cache": True}
@@ -17,11 +17,11 @@ OK, BAD_VALUE = 0, -1
 """Kernels return OK, BAD_VALUE (a value out of range was met), or the size of scratch memory that they lack."""
 
 NEXT, ACTIVE, BAD = 0, 8, 16
-"""Where in the queue lie the first pair that nobody has taken, how many kernels are at work, whether one met a value
-out of range."""
+"""Positions in the queue: the first pair that is not taken yet, the number of kernels at work, and whether one met a
+value out of range."""
 
 MOMENT = 2**12
-"""Looks that take a few microseconds."""
+"""Reads that take a few microseconds."""
 
 
 def new_queue(begin: int) -> np.ndarray:
@@ -34,7 +34,7 @@ def new_queue(begin: int) -> np.ndarray:
 @njit(**INNER)
 def begin_work(queue, pack_size, end):
     """The first share [first, stop) of a kernel, which from now on is at work; empty if ``first`` is not below end."""
-    add(queue, ACTIVE, 1)  # before taking: who finds nothing left then sees everybody who has taken something
+    add(queue, ACTIVE, 1)  # before it takes work, so that idle threads see every thread that has some
     return go_on(queue, 0, 0, pack_size, end)
 
 
@@ -49,7 +49,7 @@ def go_on(queue, first, stop, pack_size, end):
 
 @njit(**INNER)
 def end_work(queue, end, status):
-    """To be called last; returns the status. After a bad value nobody goes on."""
+    """To be called last; returns the status. After a bad value the queue is empty."""
     if status == BAD_VALUE:
         add(queue, BAD, 1)
         add(queue, NEXT, end)
@@ -58,17 +58,17 @@ def end_work(queue, end, status):
 
 
 @njit(**OUTER)
-def settled(queue, looks):
-    """Whether no kernel is at work, at the latest after so many looks.
+def settled(queue, checks):
+    """Whether no kernel is at work, at the latest after so many checks.
 
     The thread of one that had to be waited for gets a moment more, to end its work in the interpreter: if it met this
     one there, one of them would have to sleep and be woken, which takes longer.
     """
-    if look(queue, ACTIVE) == 0:
+    if read(queue, ACTIVE) == 0:
         return True
-    for _ in range(looks):
-        if look(queue, ACTIVE) == 0:
+    for _ in range(checks):
+        if read(queue, ACTIVE) == 0:
             for _ in range(MOMENT):
-                look(queue, ACTIVE)
+                read(queue, ACTIVE)
             return True
     return False

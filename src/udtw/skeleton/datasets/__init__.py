@@ -1,15 +1,15 @@
-"""Data sets of skeletons: read once, kept in a form that is fast and safe, split by published protocols."""
+"""Data sets of skeletons: their readers, a prepared form that is fast to load, and the published protocols."""
 
 from udtw.data.skipping import Skipped
-from udtw.skeleton.datasets.clip import Clip
-from udtw.skeleton.datasets.loading import find_source, load_skeletons
-from udtw.skeleton.datasets.protocols import ClassSplit, Protocol, class_split, protocol
-from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.class_splits import ClassSplit
+from udtw.skeleton.datasets.loading import DATASETS, find_source, load_skeletons
+from udtw.skeleton.datasets.protocols import Protocol, class_split, protocol
+from udtw.skeleton.datasets.skeleton_set import Clip, Entry, SkeletonSet, Source
 from udtw.skeleton.datasets.store import Prepared, open_prepared, prepare
 from udtw.skeleton.datasets.synthetic import Sensor, make_actions
 
 __all__ = [
+    "DATASETS",
     "ClassSplit",
     "Clip",
     "Entry",

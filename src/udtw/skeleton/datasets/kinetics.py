@@ -1,5 +1,11 @@
-"""Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in 400 kinds of videos, one JSON file a clip."""
+"""Kinetics-skeleton (Yan et al. 2018): people found by OpenPose in videos of 400 classes, one JSON file per clip.
 
+"kinetics-3d" is the same set lifted to 3D by a method of the user's choice: one `.npz` file per clip, without pickles,
+with an array ``frames`` (T, P, 18, 3), float32 or float64: time, one or two people, the joints of OpenPose, x, y, z;
+NaN where a joint is missing. Other arrays in the file are ignored.
+"""
+
+import io
 import math
 from functools import partial
 from pathlib import Path
@@ -8,23 +14,25 @@ from typing import Any
 import numpy as np
 
 from udtw.data import strict_json
+from udtw.data.npy import read_header, read_values
 from udtw.data.skipping import Skipped
+from udtw.data.zip_members import open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.kinetics_3d import read_lifted
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH, JOINTS = "openpose18", 18
 PARTS = ("train", "val")
 MAX_CLASSES, MAX_FRAMES, MAX_PEOPLE, MAX_BYTES = 1000, 10_000, 200, 64 * 2**20
-LARGEST = 1e5  # pixels; coordinates are usually shares of the picture
+LARGEST = 1e5  # pixels; coordinates are usually fractions of the picture
+LIFTED_ARRAY = "frames.npy"
 
 
 def kinetics_source(path: Path, lifted: bool = False) -> Source:
-    """``path``: a folder with kinetics_train_label.json, kinetics_val_label.json, or both, as published.
+    """The clips in the folder ``path`` with kinetics_train_label.json, kinetics_val_label.json, or both, as published.
 
     The clips of each are in kinetics_train/NAME.json and kinetics_val/NAME.json. With ``lifted`` they are 3D, in
-    NAME.npz in the same folders (see `kinetics_3d`). Clips that a list says to have no skeleton, or that are not there,
-    are in ``skipped``. Classes are numbered as in the lists.
+    NAME.npz in the same folders. Clips without a skeleton according to a list, and clips that are not there, are in
+    ``skipped``. Classes are numbered as in the lists.
     """
     lists = [(part, path / f"kinetics_{part}_label.json") for part in PARTS]
     if not any(file.is_file() for _, file in lists):
@@ -37,7 +45,7 @@ def kinetics_source(path: Path, lifted: bool = False) -> Source:
             label = _label(f"{file}, {name!r}", known, classes)
             place = path / f"kinetics_{part}" / f"{name}{'.npz' if lifted else '.json'}"
             if known.get("has_skeleton") is False:
-                skipped.append(Skipped(name, f"without skeleton, says {file.name}"))
+                skipped.append(Skipped(name, f"without skeleton according to {file.name}"))
             elif not place.is_file():
                 skipped.append(Skipped(name, f"{place} is not there"))
             else:
@@ -66,21 +74,21 @@ def _read(path: Path, label: int, lifted: bool) -> np.ndarray:
 def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarray:
     """Frames (T, P, 18, 2) float32 of the text of a clip: x to the right and y down, NaN where the score is 0.
 
-    OpenPose does not follow people from frame to frame: the one or two with the highest mean score in a frame are
-    taken, the highest first, so that two people may change places. Frames in which nobody is seen are dropped.
+    OpenPose does not track people from frame to frame: the one or two with the highest mean score in a frame are
+    taken, the highest first, so that two people may change places. Frames without people are dropped.
     """
     clip = _json(content, where)
     steps = clip.get("data") if isinstance(clip, dict) else None
     if not isinstance(steps, list) or len(steps) > MAX_FRAMES:
         raise DataError(f'{where}: expected {{"data": [...]}} with up to {MAX_FRAMES} frames. Get the file again.')
     if label is not None and clip.get("label_index", label) != label:
-        raise DataError(f"{where}: label_index is {clip['label_index']!r}, but the list of labels says {label}.")
+        raise DataError(f"{where}: label_index is {clip['label_index']!r}, but in the list of labels it is {label}.")
     numbered: dict[int, list[np.ndarray]] = {}
     for position, step in enumerate(steps):
         here = f"{where}, frame {position + 1}"
         index = step.get("frame_index") if isinstance(step, dict) else None
         if type(index) is not int or index in numbered:
-            raise DataError(f"{here}: frame_index must be a whole number of its own; got {index!r:.40}.")
+            raise DataError(f"{here}: frame_index must be a whole number that no other frame has; got {index!r:.40}.")
         people = step.get("skeleton")
         if not isinstance(people, list) or len(people) > MAX_PEOPLE:
             raise DataError(f"{here}: skeleton must be a list of up to {MAX_PEOPLE} people. Get the file again.")
@@ -88,11 +96,38 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarra
         numbered[index] = [pose for score, pose in scored[:2] if score > 0]
     seen = [numbered[index] for index in sorted(numbered) if numbered[index]]
     if not seen:
-        raise DataError(f"{where}: nobody is seen in any of its {len(steps)} frames. Skip it.")
+        raise DataError(f"{where}: there is no person in any of its {len(steps)} frames. Skip it.")
     frames = np.full((len(seen), max(len(people) for people in seen), JOINTS, 2), np.nan, np.float32)
     for position, poses in enumerate(seen):
         frames[position, : len(poses)] = poses
     return frames
+
+
+def read_lifted(content: bytes, where: str) -> np.ndarray:
+    """Frames (T, P, 18, 3) float32 of the bytes of an `.npz` file."""
+    try:
+        file = io.BytesIO(read_member(open_zip(content), LIFTED_ARRAY, MAX_BYTES))
+        shape, fortran, dtype = read_header(file)
+    except ValueError as error:
+        raise DataError(f"{where} is not an .npz file with an array frames ({error}). Write it again.") from error
+    _check_lifted(where, shape, dtype)
+    try:
+        frames = read_values(file, shape, fortran, dtype)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}. Write it again.") from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        frames = np.array(frames, np.float32, order="C")
+    frames[~np.isfinite(frames).all(-1)] = np.nan
+    return frames
+
+
+def _check_lifted(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    fits = len(shape) == 4 and 1 <= shape[0] <= MAX_FRAMES and shape[1] in (1, 2) and shape[2:] == (JOINTS, 3)
+    if not fits or dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        raise DataError(
+            f"{where}: frames must be (T, P, {JOINTS}, 3) with T up to {MAX_FRAMES} and P 1 or 2, float32 or float64; "
+            f"got {dtype} of shape {shape}."
+        )
 
 
 def _person(where: str, person: Any) -> tuple[float, np.ndarray]:
@@ -111,7 +146,9 @@ def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:
         raise DataError(f"{where}: {what} must be a list of {count} numbers. Get the file again.")
     bad = next((value for value in values if LARGEST < abs(value) != math.inf), None)
     if bad is not None:
-        raise DataError(f"{where}: {what} holds {str(bad)[:40]}, which is no place in a picture. Get the file again.")
+        raise DataError(
+            f"{where}: {what} holds {str(bad)[:40]}, which is no position in a picture. Get the file again."
+        )
     return np.array(values, dtype=np.float64)
 
 
@@ -120,7 +157,7 @@ def _label_list(path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(labels, dict) or not all(isinstance(known, dict) for known in labels.values()):
         raise DataError(f'{path}: expected {{"NAME": {{"label": ..., "label_index": ...}}, ...}}. Get the file again.')
     for name in labels:
-        # A name becomes part of a path: it must not lead out of the folder.
+        # A name becomes part of a path: it must not point outside the folder.
         if not name or "/" in name or "\\" in name or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
             raise DataError(f"{path}: {name!r:.60} is not the name of a clip. Get the file again.")
     return labels

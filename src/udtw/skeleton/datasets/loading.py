@@ -1,35 +1,80 @@
-"""A data set of skeletons by its name: in its prepared form if that is there, else from its original files."""
+"""The data sets of skeletons by name, and how they are loaded: prepared if possible, else from the original files."""
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from udtw.data.folder import data_root
 from udtw.data.skipping import check_on_error
 from udtw.errors import DataError, OptionError, SizeError
-from udtw.skeleton.datasets.kinetics import kinetics_source
-from udtw.skeleton.datasets.natops import natops_source
-from udtw.skeleton.datasets.ntu import ntu_source
-from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-from udtw.skeleton.datasets.source import Source, read_all
+from udtw.skeleton.datasets import kinetics, natops, ntu, synthetic, utd_mhad
+from udtw.skeleton.datasets.class_splits import (
+    ClassSplit,
+    kinetics_classes,
+    natops_classes,
+    ntu_classes,
+    synthetic_classes,
+    utd_mhad_classes,
+)
+from udtw.skeleton.datasets.skeleton_set import SkeletonSet, Source, read_all
 from udtw.skeleton.datasets.store import is_prepared, open_prepared
-from udtw.skeleton.datasets.synthetic import make_actions
-from udtw.skeleton.datasets.utd_mhad import utd_mhad_source
 
-NTU: dict[str, Callable[..., Source]] = {f"ntu{n}": partial(ntu_source, n_classes=n) for n in (60, 120)}
-SOURCES: dict[str, Callable[..., Source]] = {
-    **NTU,
-    "kinetics": kinetics_source,
-    "kinetics-3d": partial(kinetics_source, lifted=True),
-    "utd-mhad": utd_mhad_source,
-    "natops": natops_source,
-}
-GENERATED = "synthetic"
-# Folders that hold a set under another name than its own.
-ALSO_IN = {"ntu60": ("ntu120", "ntu"), "ntu120": ("ntu",), "kinetics-3d": ("kinetics",)}
 # Text and JSON take several times the space of the frames in them.
 MAX_IN_MEMORY = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One data set: its files, its joints, its classes.
+
+    ``files``: which files it needs, a line for the documentation. ``graph``: the layout of its joints. ``split``: the
+    `ClassSplit` for a number of classes. ``find`` finds the original files in a folder; a set that is generated has
+    ``make`` instead. ``folders``: folders that may hold the set besides the one with its own name. ``ignorable``:
+    whether ``find`` takes a list of samples to leave out.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import DATASETS
+    >>> DATASETS["utd-mhad"].graph
+    'kinect20'
+    """
+
+    files: str
+    graph: str
+    split: Callable[[int], ClassSplit]
+    find: Callable[..., Source] | None = None
+    folders: tuple[str, ...] = ()
+    ignorable: bool = False
+    make: Callable[[], SkeletonSet] | None = None
+
+
+_LISTS = "kinetics_train_label.json, kinetics_val_label.json and their folders"
+DATASETS = {
+    "ntu60": Dataset(
+        "the `.skeleton` files, in any folders", ntu.GRAPH, ntu_classes,
+        partial(ntu.ntu_source, n_classes=60), ("ntu120", "ntu"), ignorable=True,
+    ),
+    "ntu120": Dataset(
+        "the `.skeleton` files, in any folders", ntu.GRAPH, ntu_classes,
+        partial(ntu.ntu_source, n_classes=120), ("ntu",), ignorable=True,
+    ),
+    "kinetics": Dataset(
+        f"{_LISTS} of JSON files", kinetics.GRAPH, kinetics_classes, kinetics.kinetics_source,
+    ),
+    "kinetics-3d": Dataset(
+        f"{_LISTS} of `.npz` files (array `frames`, T × people × 18 × 3)", kinetics.GRAPH, kinetics_classes,
+        partial(kinetics.kinetics_source, lifted=True), ("kinetics",),
+    ),
+    "utd-mhad": Dataset(
+        "the `.mat` files of the skeletons, or the zip file with them", utd_mhad.GRAPH, utd_mhad_classes,
+        utd_mhad.utd_mhad_source,
+    ),
+    "natops": Dataset("NATOPS_TRAIN.ts and NATOPS_TEST.ts", natops.GRAPH, natops_classes, natops.natops_source),
+    "synthetic": Dataset("none: it is generated", synthetic.GRAPH, synthetic_classes, make=synthetic.make_actions),
+}  # fmt: skip
+"""All data sets by name. To add one, write its ``find`` and add an entry here."""
 
 
 def load_skeletons(
@@ -40,18 +85,34 @@ def load_skeletons(
     ignore: str | os.PathLike | None = None,
     progress: bool = False,
 ) -> SkeletonSet:
-    """Load "ntu60", "ntu120", "kinetics", "kinetics-3d", "utd-mhad", "natops", or "synthetic" (which needs no data).
+    """The data set ``name``: "ntu60", "ntu120", "kinetics", "kinetics-3d", "utd-mhad", "natops" or "synthetic".
 
-    ``data_dir`` (by default the environment variable UDTW_DATA) is the folder of the data set, or one above it that
-    holds it as NAME or skeleton/NAME. Its prepared form (see `prepare`) is read from the disk as clips are asked for;
-    original files are read into memory at once, up to 2 GiB of them. ``on_error``: "raise" stops at a file that cannot
-    be read, "skip" leaves it out; those left out are in ``skipped`` of the set. ``ignore`` (NTU): a file with names of
-    samples to leave out.
+    "synthetic" is generated and needs no files.
+
+    Parameters
+    ----------
+    name : str
+    data_dir : path, optional
+        The folder of the data set, or one above it that holds it as NAME or skeleton/NAME; by default the environment
+        variable UDTW_DATA. Clips of the prepared form (see `prepare`) are read from disk on demand; original files
+        are read into memory at once, up to 2 GiB of them.
+    on_error : "raise" or "skip"
+        Stop at a file that cannot be read, or leave it out and list it in ``skipped`` of the set.
+    ignore : path, optional
+        NTU only: a file with names of samples to leave out.
+    progress : bool
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import load_skeletons
+    >>> load_skeletons("synthetic")
+    SkeletonSet('synthetic', 120 clips, 12 of 12 classes, kinect20)
     """
-    check_name(name)
+    dataset = _dataset(name)
     check_on_error(on_error)
-    if name == GENERATED:
-        return make_actions()
+    if dataset.make is not None:
+        return dataset.make()
     for folder in _folders(name, data_dir):
         if is_prepared(folder):
             skeletons = open_prepared(folder)
@@ -63,9 +124,9 @@ def load_skeletons(
     if size > MAX_IN_MEMORY:
         root = data_root(data_dir)
         raise SizeError(
-            f"{name} in {root} has {size / 2**30:.1f} GiB of original files (if archives say the truth), too much to "
-            f"read into memory. Parse it once with: udtw skeleton prepare {name} --data-dir {root} --out DIR, and load "
-            "it from DIR."
+            f"{name} in {root} has {size / 2**30:.1f} GiB of original files (if the sizes in archives are true), "
+            f"too much to read into memory. Parse it once with: udtw skeleton prepare {name} --data-dir {root} "
+            "--out DIR, and load it from DIR."
         )
     return read_all(source, on_error, progress=progress)
 
@@ -73,13 +134,25 @@ def load_skeletons(
 def find_source(
     name: str, data_dir: str | os.PathLike | None = None, *, ignore: str | os.PathLike | None = None
 ) -> Source:
-    """The original files of ``name``, found but not read."""
-    check_name(name)
-    if name == GENERATED:
+    """The original files of the data set ``name``, found but not read; arguments as for `load_skeletons`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from udtw.skeleton.datasets import find_source
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     find_source("natops", folder)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    udtw.errors.DataError: No data set 'NATOPS': looked for ...
+    """
+    dataset = _dataset(name)
+    find = dataset.find
+    if find is None:
         raise OptionError(f"{name} is generated: it has no files, and nothing to prepare.")
-    if ignore is not None and name not in NTU:
-        raise OptionError(f"ignore is a list of samples of NTU RGB+D; {name} has none.")
-    find = partial(SOURCES[name], ignore=Path(ignore)) if ignore is not None else SOURCES[name]
+    if ignore is not None:
+        if not dataset.ignorable:
+            raise OptionError(f"ignore is a list of samples of NTU RGB+D; {name} has none.")
+        find = partial(find, ignore=Path(ignore))
     reasons = []
     for folder in _folders(name, data_dir):
         try:
@@ -89,14 +162,14 @@ def find_source(
     raise reasons[0]
 
 
-def check_name(name: str) -> None:
-    if name not in (*SOURCES, GENERATED):
-        raise OptionError(f"There is no skeleton data set {name!r}; choose one of {', '.join((*SOURCES, GENERATED))}.")
+def _dataset(name: str) -> Dataset:
+    if name not in DATASETS:
+        raise OptionError(f"There is no skeleton data set {name!r}; choose one of {', '.join(DATASETS)}.")
+    return DATASETS[name]
 
 
 def _folders(name: str, data_dir: str | os.PathLike | None) -> list[Path]:
-    """Where the set may be, the likeliest place first."""
+    """Folders that may hold the set, the most likely first."""
     root = data_root(data_dir)
-    names = (name, *ALSO_IN.get(name, ()))
-    inner = [above / one for one in names for above in (root / "skeleton", root)]
+    inner = [above / one for one in (name, *DATASETS[name].folders) for above in (root / "skeleton", root)]
     return [folder for folder in inner if folder.is_dir()] or [root]

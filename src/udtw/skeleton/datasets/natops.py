@@ -1,4 +1,4 @@
-"""NATOPS (Song et al. 2011): six signals of aircraft handling, eight points of the arms, 360 clips of 51 steps."""
+"""NATOPS (Song et al. 2011): six aircraft handling signals, eight points of the arms, 360 clips of 51 steps."""
 
 import hashlib
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 
 from udtw.data.ucr import load_ucr
 from udtw.errors import DataError
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 NAME, GRAPH = "natops", "upperbody8"
 # The order of the channels, three coordinates each.
@@ -19,7 +19,7 @@ CLASSES = ("I have command", "all clear", "not clear", "spread wings", "fold win
 
 
 def natops_source(path: Path) -> Source:
-    """``path``: a folder with NATOPS_TRAIN and NATOPS_TEST (.ts). Clips are called train-001, …, test-180."""
+    """The clips train-001, …, test-180 of the folder ``path`` with NATOPS_TRAIN and NATOPS_TEST (.ts)."""
     data = load_ucr("NATOPS", path)
     entries, clips = [], []
     for part, labelled in (("train", data.train), ("test", data.test)):

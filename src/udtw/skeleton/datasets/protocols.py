@@ -1,26 +1,33 @@
-"""Which clips are for training, which for choosing settings, and which are of novel classes.
+"""Which clips of a data set are for training, for validation, and of novel classes."""
 
-Every rule here was fixed before anything was trained on the sets. Labels count from 0, the numbers of actions from 1.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from udtw.errors import DataError, OptionError
+from udtw.skeleton.datasets.class_splits import ClassSplit
+from udtw.skeleton.datasets.loading import DATASETS
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-
-KINETICS_TRAIN = 200
 
 
 @dataclass(frozen=True, eq=False)
 class Protocol:
-    """Indices into a set: (k,) int64 arrays. No class is in two of the first three parts.
+    """Indices into a set: (k,) int64 arrays. No class is in two of ``train``, ``validation`` and ``novel``.
 
     ``exemplars`` holds one index for each novel class, in the order of the classes, if the protocol names the one
-    example that is known of each; then ``novel`` is all other clips of these classes, the tests. Without it (None)
-    supports are drawn in episodes.
+    example that is known of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
+    and support clips are drawn in episodes.
+
+    Examples
+    --------
+    A protocol of one's own, for a set of six clips:
+
+    >>> import numpy as np
+    >>> from udtw.skeleton.datasets import Protocol
+    >>> parts = Protocol(train=np.arange(4), validation=np.arange(0), novel=np.array([4, 5]))
+    >>> parts.exemplars is None
+    True
     """
 
     train: np.ndarray
@@ -29,75 +36,35 @@ class Protocol:
     exemplars: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class ClassSplit:
-    """Labels of each part; those for training in the order in which fewer of them are taken.
-
-    ``exemplars``: names of clips, one for each novel class, or none.
-    """
-
-    train: tuple[int, ...]
-    validation: tuple[int, ...]
-    novel: tuple[int, ...]
-    exemplars: tuple[str, ...] = ()
-
-
-def ntu_classes(n_classes: int) -> ClassSplit:
-    """One-shot: the actions A1, A7, A13, … are novel (20 of 120, 10 of 60), the others train, by ascending number.
-
-    The exemplars are S001C003P008R001Aaaa up to A55 and S018C003P008R001Aaaa from A61 on.
-    """
-    novel = tuple(range(0, n_classes, 6))
-    exemplars = tuple(f"S{1 if label < 60 else 18:03d}C003P008R001A{label + 1:03d}" for label in novel)
-    return ClassSplit(tuple(label for label in range(n_classes) if label % 6), (), novel, exemplars)
-
-
-def kinetics_classes(n_classes: int) -> ClassSplit:
-    """The first 200 classes by their number in the published lists train, the others are novel."""
-    if n_classes <= KINETICS_TRAIN:
-        raise DataError(f"Kinetics trains on {KINETICS_TRAIN} classes; here are {n_classes}, so that none is novel.")
-    return ClassSplit(tuple(range(KINETICS_TRAIN)), (), tuple(range(KINETICS_TRAIN, n_classes)))
-
-
-def utd_mhad_classes() -> ClassSplit:
-    """By the last digit of the action's number: 3, 6 and 9 are novel (8), 8 and 0 validation (4), others train (15)."""
-    digits = {3: "novel", 6: "novel", 9: "novel", 8: "validation", 0: "validation"}
-    return _by_rule(27, lambda label: digits.get((label + 1) % 10, "train"))
-
-
-def natops_classes() -> ClassSplit:
-    """Of the signals 1 to 6 the multiples of 3 are novel (2), 5 is validation, and 1, 2 and 4 train."""
-    return ClassSplit((0, 1, 3), (4,), (2, 5))
-
-
-def synthetic_classes(n_classes: int) -> ClassSplit:
-    """By the label modulo 5: 1 and 3 are novel, 4 is validation, 0 and 2 train. Twelve classes give 5, 2 and 5."""
-    return _by_rule(n_classes, lambda label: ("train", "novel", "train", "novel", "validation")[label % 5])
-
-
-_SPLITS: dict[str, Callable[[int], ClassSplit]] = {
-    "ntu60": ntu_classes,
-    "ntu120": ntu_classes,
-    "kinetics": kinetics_classes,
-    "kinetics-3d": kinetics_classes,
-    "utd-mhad": lambda n_classes: utd_mhad_classes(),
-    "natops": lambda n_classes: natops_classes(),
-    "synthetic": synthetic_classes,
-}
-
-
 def class_split(skeletons: SkeletonSet) -> ClassSplit:
-    """The split of classes that is used for this data set."""
-    if skeletons.name not in _SPLITS:
+    """The split of classes that is used for this data set.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import class_split, make_actions
+    >>> class_split(make_actions(n_classes=12, n_clips=1)).novel
+    (1, 3, 6, 8, 11)
+    """
+    if skeletons.name not in DATASETS:
         raise OptionError(f"There is no protocol for {skeletons.name!r}. Make a Protocol of your own indices.")
-    return _SPLITS[skeletons.name](len(skeletons.classes))
+    return DATASETS[skeletons.name].split(len(skeletons.classes))
 
 
 def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: int | None = None) -> Protocol:
-    """The protocol of a data set.
+    """The protocol of a data set: which clips are for training, for validation, and of novel classes.
 
-    ``n_train`` takes only so many of its training classes, the first ones (NTU-120: 20, 40, 60, 80, 100; NTU-60: 10 to
-    50). ``n_validation`` takes so many of the last training classes for validation, where the protocol has none.
+    ``n_train`` takes only the first training classes (NTU-120: 20, 40, 60, 80, 100; NTU-60: 10 to 50).
+    ``n_validation`` takes the last training classes for validation, where the protocol has none.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import make_actions, protocol
+    >>> actions = make_actions(n_classes=12, n_clips=2)
+    >>> parts = protocol(actions)
+    >>> len(parts.train), len(parts.validation), len(parts.novel)
+    (10, 4, 10)
+    >>> actions.subset(parts.novel)
+    SkeletonSet('synthetic', 10 clips, 5 of 12 classes, kinect20)
     """
     split = class_split(skeletons)
     train, validation = list(split.train), list(split.validation)
@@ -115,14 +82,6 @@ def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: i
     if exemplars is not None:
         novel = np.setdiff1d(novel, exemplars)
     return Protocol(_clips_of(skeletons, train), _clips_of(skeletons, validation), novel, exemplars)
-
-
-def _by_rule(n_classes: int, part: Callable[[int], str]) -> ClassSplit:
-    parts = [part(label) for label in range(n_classes)]
-    train, validation, novel = (
-        tuple(label for label, one in enumerate(parts) if one == wanted) for wanted in ("train", "validation", "novel")
-    )
-    return ClassSplit(train, validation, novel)
 
 
 def _clips_of(skeletons: SkeletonSet, classes: Sequence[int]) -> np.ndarray:

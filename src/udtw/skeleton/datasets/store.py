@@ -1,37 +1,96 @@
-"""The prepared form of a data set: a folder of shards (see `shards`) and ``manifest.json``, which names them.
+"""The prepared form of a data set: a folder of shards of clips and ``manifest.json``, see `udtw.data.shard_store`.
 
-Frames are read from mapped memory when a clip is asked for, so that a set may be larger than the memory. What holds for
-every folder of shards is in `udtw.data.checked_shards`.
+Frames are read from mapped memory on demand, so that a set may be larger than the memory.
 """
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from udtw.data.checked_shards import MANIFEST, Shards, finished, plan_of, refuse_other_sets, write_manifest
+from udtw.data.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore, checksum
 from udtw.data.skipping import Skipped, check_on_error
-from udtw.data.versioned_json import read_described
-from udtw.errors import DataError, FileFormatError, OptionError
+from udtw.errors import OptionError, ShapeError
 from udtw.progress import progress_bar
-from udtw.skeleton.datasets.shards import Contents, Shard, write_shard
-from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-from udtw.skeleton.datasets.source import Source, read_clips
+from udtw.skeleton.datasets.skeleton_set import (
+    Clip,
+    Entry,
+    SkeletonSet,
+    Source,
+    check_frames,
+    read_clips,
+    refuse_empty,
+)
 
-FORMAT, VERSION = "udtw.SkeletonSet", 1
 CLIPS_PER_SHARD = 256
+COLUMNS = ("labels", "subjects", "cameras")
+
+
+class ClipShard(Shard):
+    """A few hundred clips.
+
+    A clip of T frames with P people takes T·P consecutive rows of ``rows`` (R, J, C); clip i has the rows
+    ``offsets[i]`` to ``offsets[i + 1]`` of ``offsets`` (n + 1,), and ``people[i]`` of ``people`` (n,).
+    """
+
+    format, items, content, remedy = "udtw.SkeletonSet", "clips", "skeletons", "Prepare the data set again"
+    columns = COLUMNS
+
+    def array_specs(self) -> dict[str, ArraySpec]:
+        n = len(self)
+        return {"rows": ("F32", (None, None, None)), "offsets": ("I64", (n + 1,)), "people": ("I64", (n,))}
+
+    def check(self) -> None:
+        self._offsets, self._people = self.whole("offsets"), self.whole("people")
+        offsets, people, lengths = self._offsets, self._people, np.diff(self._offsets)
+        n_rows = self.arrays["rows"].get_shape()[0]
+        if offsets[0] != 0 or offsets[-1] != n_rows or (lengths < 1).any() or not np.isin(people, (1, 2)).all():
+            raise ValueError("offsets that do not fit the rows")
+        if (lengths % people).any():
+            raise ValueError("rows that do not fit the number of people")
+
+    def frames(self, index: int) -> np.ndarray:
+        """A copy (T, P, J, C) of the frames of clip ``index`` of this shard."""
+        start, stop = (int(self._offsets[index + step]) for step in (0, 1))
+        rows = self.arrays["rows"][start:stop]
+        frames = rows.reshape(-1, int(self._people[index]), *rows.shape[1:])
+        check_frames(frames, f"{self.path}, clip {index}")
+        return frames
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What `prepare` did: clips in the set, shards written now and found finished, and what was left out."""
+    """The result of `prepare`: clips in the set, shards written now and kept from before, and clips left out.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from udtw.skeleton.datasets import Prepared
+    >>> Prepared(Path("prepared"), clips=861, written=4, kept=0, skipped=()).clips
+    861
+    """
 
     folder: Path
     clips: int
     written: int
     kept: int
     skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A shard of the entries at ``indices``."""
+
+    number: int
+    plan: str
+    indices: range
+
+    def __len__(self) -> int:
+        return len(self.indices)
 
 
 def prepare(
@@ -42,99 +101,102 @@ def prepare(
     clips_per_shard: int = CLIPS_PER_SHARD,
     progress: bool = False,
 ) -> Prepared:
-    """Parse ``source`` once and write its prepared form into ``folder``, made if needed.
+    """Parse ``source`` once and write its prepared form into ``folder``, which is created if needed.
 
-    A shard that is there in full and was made from the same files is kept. ``on_error``: "raise" stops at the first
-    file that cannot be read (what was finished before stays), "skip" leaves it out and lists it.
+    Complete shards that were made from the same files are kept. ``on_error``: "raise" stops at the first file that
+    cannot be read (shards finished before stay), "skip" leaves it out and lists it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from udtw.skeleton.datasets import Entry, Source, open_prepared, prepare
+    >>> frames = [np.zeros((30, 1, 20, 3), np.float32)]
+    >>> source = Source("mine", "kinect20", ("wave",), (Entry("wave-001", 0),), frames.__getitem__)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(prepare(source, folder).written)
+    ...     print(open_prepared(folder))
+    1
+    SkeletonSet('mine', 1 clips, 1 of 1 classes, kinect20)
     """
     check_on_error(on_error)
     if clips_per_shard < 1:
         raise OptionError(f"clips_per_shard must be at least 1; got {clips_per_shard}.")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    refuse_other_sets(folder, FORMAT, source.name)
-    starts = range(0, len(source), clips_per_shard)
-    files, contents, written = [], [], 0
+    store = ShardStore(Path(folder), ClipShard)
+    store.start(source.name)
     with progress_bar(f"preparing {source.name}", len(source), progress) as advance:
-        for number, start in enumerate(starts):
-            indices = range(start, min(start + clips_per_shard, len(source)))
-            plan = _plan(source, indices)
-            found = finished(folder, number, plan, _contents)
-            if found is None:
-                clips, skipped = read_clips(source, indices, on_error, advance)
-                path = write_shard(folder, number, plan, clips, skipped)
-                found = path.name, _contents(path)
-                written += 1
-            elif on_error == "raise" and found[1].skipped:
-                raise DataError(found[1].skipped[0].reason)
-            else:
-                advance(len(indices))
-            files.append(found[0])
-            contents.append(found[1])
-    skipped = [*source.skipped, *(one for part in contents for one in part.skipped)]
-    names = [name for part in contents for name in part.names]
-    if not names:
-        first = skipped[0].reason if skipped else "there are no files"
-        raise DataError(f"{source.name}: none of the {len(source)} clips could be read. The first: {first}")
-    write_manifest(folder, _manifest(source, files, contents, skipped))
-    return Prepared(folder, len(names), written, len(files) - written, tuple(skipped))
+
+        def make(parts: Iterable[_Part]) -> Iterator[tuple[int, Contents]]:
+            for part in parts:
+                clips, skipped = read_clips(source, part.indices, on_error, advance)
+                yield part.number, _write(store, part, clips, skipped)
+
+        shards, written = store.fill(_parts(source, clips_per_shard), make, on_error=on_error, advance=advance)
+    skipped = [*source.skipped, *(one for shard in shards for one in shard.skipped)]
+    clips = sum(len(shard.names) for shard in shards)
+    refuse_empty(source, clips, skipped)
+    columns = {name: [value for shard in shards for value in shard.columns[name]] for name in COLUMNS}
+    described = {"graph": source.graph, "classes": list(source.classes)}
+    store.finish(source.name, described, shards, columns, skipped)
+    return Prepared(store.folder, clips, written, len(shards) - written, tuple(skipped))
 
 
 def is_prepared(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file()
+    return ShardStore(folder, ClipShard).is_there()
 
 
 def open_prepared(folder: str | os.PathLike) -> SkeletonSet:
-    """The set that `prepare` wrote into ``folder``; frames stay on the disk until they are asked for."""
-    folder = Path(folder)
-    manifest = read_described(folder / MANIFEST, FORMAT, VERSION, "a prepared data set")
-    try:
-        return SkeletonSet(
-            manifest["name"],
-            manifest["graph"],
-            manifest["classes"],
-            manifest["labels"],
-            manifest["names"],
-            _Reader(Shards(folder, manifest["shards"], len(manifest["names"]), Shard)),
-            subjects=manifest["subjects"],
-            cameras=manifest["cameras"],
-            skipped=[Skipped(**one) for one in manifest["skipped"]],
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise FileFormatError(f"{folder / MANIFEST} does not describe a set of skeletons: {error!r}.") from error
+    """The set that `prepare` wrote into ``folder``; frames stay on disk until they are requested.
+
+    Examples
+    --------
+    See `prepare`. A folder that holds no prepared set is an error:
+
+    >>> import tempfile
+    >>> from udtw.skeleton.datasets import open_prepared
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     open_prepared(folder)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    udtw.errors.FileFormatError: ... holds no manifest.json, so it is not a folder of shards of skeletons.
+    """
+    return ShardStore(Path(folder), ClipShard).open(_set)
 
 
-class _Reader:
-    """Frames of clip i. Not a closure, so that worker processes can be sent one."""
-
-    def __init__(self, shards: Shards[Shard]) -> None:
-        self.shards = shards
-
-    def __call__(self, index: int) -> np.ndarray:
-        shard, place = self.shards.find(index)
-        return shard.frames(place)
+def _set(manifest: dict[str, Any], shards: Shards[ClipShard]) -> SkeletonSet:
+    columns = [manifest[name] for name in ("names", *COLUMNS)]
+    entries = [Entry(*values) for values in zip(*columns, strict=True)]
+    read = partial(_frames, shards)  # not a closure, which could not be sent to worker processes
+    return SkeletonSet(
+        manifest["name"], manifest["graph"], manifest["classes"], entries, read, skipped=manifest["skipped"]
+    )  # fmt: skip
 
 
-def _plan(source: Source, indices: range) -> str:
-    """A checksum of the files behind some entries."""
-    return plan_of(source.name, source.graph, VERSION, [asdict(source.entries[index]) for index in indices])
+def _frames(shards: Shards[ClipShard], index: int) -> np.ndarray:
+    shard, place = shards.find(index)
+    return shard.frames(place)
 
 
-def _contents(path: Path) -> Contents:
-    return Shard(path).contents()
+def _parts(source: Source, clips_per_shard: int) -> Iterator[_Part]:
+    for number, start in enumerate(range(0, len(source), clips_per_shard)):
+        indices = range(start, min(start + clips_per_shard, len(source)))
+        entries = [asdict(source.entries[index]) for index in indices]
+        yield _Part(number, checksum(source.name, source.graph, ClipShard.version, entries), indices)
 
 
-def _manifest(source: Source, files: list[str], contents: list[Contents], skipped: list[Skipped]) -> dict[str, object]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": source.name,
-        "graph": source.graph,
-        "classes": list(source.classes),
-        "shards": [{"file": file, "clips": len(part.names)} for file, part in zip(files, contents, strict=True)],
-        **{
-            column: [value for part in contents for value in getattr(part, column)]
-            for column in ("names", "labels", "subjects", "cameras")
-        },
-        "skipped": [asdict(one) for one in skipped],
+def _write(store: ShardStore, part: _Part, clips: list[Clip], skipped: list[Skipped]) -> Contents:
+    shapes = {clip.frames.shape[2:] for clip in clips}
+    if len(shapes) > 1:
+        raise ShapeError(f"Clips of one data set must agree in joints and coordinates; got {sorted(shapes)}.")
+    joints, coordinates = next(iter(shapes), (1, 3))
+    rows = [clip.frames.reshape(-1, joints, coordinates) for clip in clips]
+    arrays = {
+        "rows": np.concatenate([np.zeros((0, joints, coordinates), np.float32), *rows]),
+        "offsets": np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64),
+        "people": np.array([clip.frames.shape[1] for clip in clips], dtype=np.int64),
     }
+    columns = {
+        "labels": [clip.label for clip in clips],
+        "subjects": [clip.subject for clip in clips],
+        "cameras": [clip.camera for clip in clips],
+    }
+    return store.write(part.number, Contents(part.plan, [clip.name for clip in clips], skipped, columns), arrays)

@@ -1,4 +1,4 @@
-"""Skeleton actions made by formula: a stick figure moves, a sensor looks at it and sometimes loses a limb."""
+"""Generated skeleton actions: a stick figure moves, and a noisy sensor that sometimes loses a limb records it."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, overload
@@ -6,22 +6,35 @@ from typing import Literal, overload
 import numpy as np
 
 from udtw.errors import OptionError
-from udtw.skeleton.datasets.clip import Clip
-from udtw.skeleton.datasets.skeleton_set import SkeletonSet
-from udtw.skeleton.datasets.stick_figure import LENGTHS, LIMBS, positions
-from udtw.skeleton.datasets.synthetic_actions import Action, actions
+from udtw.skeleton.datasets.skeleton_set import Clip, SkeletonSet
+from udtw.skeleton.datasets.stick_figure import LENGTHS, LIMBS, Action, actions, positions
 
 NAME, GRAPH = "synthetic", "kinect20"
 SHORTEST, LONGEST, N_SUBJECTS = 30, 90, 8
-DISTANCE = 3.0  # of the person from the camera
+DISTANCE = 3.0  # metres from the camera to the person
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """``noise``: standard deviation of every coordinate, in metres. ``bursts``: expected number of bursts a clip.
+    """Errors of the simulated sensor.
 
-    In a burst the sensor loses a limb for 6 to 20 frames: its joints err by ``burst_noise`` metres, or are missing
-    (NaN) with probability ``missing``.
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of every coordinate, in metres.
+    bursts : float
+        Expected number of bursts per clip. In a burst the sensor loses a limb for 6 to 20 frames.
+    burst_noise : float
+        Standard deviation of the joints of that limb, in metres.
+    missing : float
+        Probability that they are missing (NaN) instead.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import Sensor, make_actions
+    >>> exact = make_actions(n_classes=2, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
+    >>> len(exact)
+    2
     """
 
     noise: float = 0.01
@@ -32,7 +45,7 @@ class Sensor:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not 0 <= value < np.inf:
-                raise OptionError(f"{name} of the sensor must be a number from 0 on; got {value}.")
+                raise OptionError(f"{name} of the sensor must be finite and not negative; got {value}.")
 
 
 @overload
@@ -54,17 +67,38 @@ def make_actions(
     style: float = 1.0,
     return_unreliable: bool = False,
 ) -> SkeletonSet | tuple[SkeletonSet, list[np.ndarray]]:
-    """``n_clips`` clips of each of ``n_classes`` actions, of 30 to 90 frames (T, 1, 20, 3), joints as in "kinect20".
+    """A set of generated actions: clips of 30 to 90 frames (T, 1, 20, 3) with the joints of "kinect20".
 
-    Clips of a class differ in speed, in warps of time, in the size of every movement, in the person (eight bodies) and
-    in the direction in which it faces, all in proportion to ``style``; then comes the `Sensor`. Beyond the sixteen
-    named actions new ones are invented from the seed. The same ``random_state`` gives the same set, and a clip does not
-    depend on how many others are made. With ``return_unreliable`` also a list of (T, 20) masks: the joints in a burst.
+    Clips of a class differ in speed, time warp, the size of every movement, the body (eight subjects) and the direction
+    the person faces, all in proportion to ``style``; the `Sensor` adds its errors. The same ``random_state`` gives the
+    same set, and a clip does not depend on how many others are made.
+
+    Parameters
+    ----------
+    n_classes : int
+        Beyond the sixteen named actions, new ones are drawn at random from the seed.
+    n_clips : int
+        Clips per class.
+    random_state : int
+    sensor : Sensor, optional
+    style : float
+        Variation within a class; 0 for none.
+    return_unreliable : bool
+        Also return a list of (T, 20) masks of the joints in a burst, one per clip.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> actions = make_actions(n_classes=3, n_clips=2, random_state=0)
+    >>> actions
+    SkeletonSet('synthetic', 6 clips, 3 of 3 classes, kinect20)
+    >>> actions.classes, actions[0].frames.shape[1:]
+    (('wave left', 'wave right', 'squat'), (1, 20, 3))
     """
     if n_clips < 1:
         raise OptionError(f"n_clips must be at least 1; got {n_clips}.")
     if not 0 <= style < np.inf:
-        raise OptionError(f"style must be a number from 0 on; got {style}.")
+        raise OptionError(f"style must be finite and not negative; got {style}.")
     sensor = sensor or Sensor()
     chosen = actions(n_classes, seed=random_state)
     bodies = [_body(np.random.default_rng([random_state, 1, subject]), style) for subject in range(N_SUBJECTS)]
@@ -83,7 +117,7 @@ def make_actions(
 def perform(
     action: Action, lengths: dict[str, float], rng: np.random.Generator, *, sensor: Sensor, style: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One clip: frames (T, 1, 20, 3) float32 as the sensor saw them, and the mask (T, 20) of joints in a burst."""
+    """Frames (T, 1, 20, 3) float32 of one clip as recorded by the sensor, and the mask (T, 20) of joints in a burst."""
     n_frames = int(rng.integers(SHORTEST, LONGEST, endpoint=True))
     u = _warped(n_frames, rng, style)
     pose: dict[str, np.ndarray] = {}
@@ -101,7 +135,7 @@ def perform(
 
 
 def _observe(joints: np.ndarray, rng: np.random.Generator, sensor: Sensor) -> np.ndarray:
-    """Add the sensor's errors to ``joints`` (T, 20, 3) in place; the mask (T, 20) of what is in a burst comes back."""
+    """Add the sensor's errors to ``joints`` (T, 20, 3) in place; returns the mask (T, 20) of joints in a burst."""
     n_frames = len(joints)
     joints += sensor.noise * rng.standard_normal(joints.shape)
     unreliable = np.zeros(joints.shape[:2], dtype=bool)
@@ -119,7 +153,7 @@ def _observe(joints: np.ndarray, rng: np.random.Generator, sensor: Sensor) -> np
 
 
 def _warped(n_frames: int, rng: np.random.Generator, style: float) -> np.ndarray:
-    """Shares (T,) of the action, rising from 0 to 1 at a speed that changes smoothly by up to a factor of about 2."""
+    """Time (T,) within the action, rising from 0 to 1 at a speed that varies smoothly by a factor of up to about 2."""
     t = np.linspace(0, 1, n_frames)
     waves = sum(rng.standard_normal() / k * np.sin(np.pi * k * t + rng.uniform(0, 2 * np.pi)) for k in (1, 2, 3))
     speed = np.exp(0.4 * style * waves)

@@ -11,11 +11,11 @@ import numpy as np
 from udtw.data.mat5 import read_array
 from udtw.data.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
-from udtw.skeleton.datasets.source import Entry, Source
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 NAME, GRAPH = "utd-mhad", "kinect20"
 FILE = re.compile(r"a(\d{1,2})_s(\d)_t(\d)_skeleton\.mat", re.IGNORECASE)
-# Twenty joints for a quarter of an hour fit easily; a file that claims more is not one of these.
+# A quarter of an hour of twenty joints fits into this; a larger file is not one of this set.
 MAX_BYTES, MAX_ARCHIVE = 16 * 2**20, 512 * 2**20
 
 CLASSES = (
@@ -29,9 +29,9 @@ Found = tuple[Entry, Callable[[], np.ndarray]]
 
 
 def utd_mhad_source(path: Path) -> Source:
-    """``path``: the published zip file, or a folder that holds it or the `.mat` files (in any folder below).
+    """The clips of the published zip file ``path``, or of a folder with it or with the `.mat` files (at any depth).
 
-    Of all files only those with the names of the set count. Clips are in the order of their action, subject and trial.
+    Files with other names are ignored. Clips are ordered by action, subject and trial.
     """
     if path.is_file():
         found = _in_zip(path)
@@ -94,12 +94,12 @@ def _in_zip(archive: Path) -> list[Found]:
     found: dict[str, Found] = {}
     try:
         size = archive.stat().st_size
-        # As bytes: the directory is read once, and no file stays open while clips are asked for.
+        # As bytes: the directory is read once, and no file stays open while clips are read.
         members = open_zip(archive.read_bytes()) if size <= MAX_ARCHIVE else None
     except OSError as error:
         raise DataError(f"{archive} cannot be read: {error.strerror}.") from error
     except ArchiveError as error:
-        raise DataError(f"{archive} is not a whole zip file ({error}). Get it again.") from error
+        raise DataError(f"{archive} is not a complete zip file ({error}). Get it again.") from error
     if members is None:
         raise DataError(f"{archive} has {size} bytes, more than this data set has. Unpack it into a folder first.")
     for info in members.infolist():

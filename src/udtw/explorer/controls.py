@@ -1,0 +1,136 @@
+"""Parts of the page: controls with labels for screen readers and use by keyboard, numbers, figures and downloads."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dash import dcc, html
+
+GRAPH_CONFIG: Any = {
+    "displaylogo": False,
+    "showSendToCloud": False,  # nothing leaves this machine
+    "plotlyServerURL": "",
+    "responsive": True,
+    "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"],
+    "toImageButtonOptions": {"format": "png", "scale": 2},
+}
+PERCENT = {0: "0 %", 50: "50 %", 100: "none"}
+BETAS = {0: "0", 1: "1", 3: "3", 5: "5"}
+
+
+def _captioned(id_: str, label: str, control: Any) -> html.Div:
+    """A slider with its label; `assets/explorer.js` writes its value beside the label."""
+    caption = html.Div([html.Span(label, id=f"{id_}-label"), html.Output("", id=f"{id_}-shown")], className="caption")
+    return _group(id_, caption, control)
+
+
+def _group(id_: str, caption: html.Div, control: Any) -> html.Div:
+    labelled: dict[str, Any] = {"aria-labelledby": f"{id_}-label"}
+    return html.Div([caption, control], className="control", role="group", **labelled)
+
+
+def slider(
+    id_: str, label: str, limits: tuple[float, float], step: float, value: float, marks: Mapping[Any, str]
+) -> html.Div:
+    """A slider that sends its value while it is dragged."""
+    marked = {float(at) if at % 1 else int(at): text for at, text in marks.items()}
+    control = dcc.Slider(
+        *limits, step, value=value, id=id_, updatemode="drag", allow_direct_input=False, dots=False, marks=marked
+    )
+    return _captioned(id_, label, control)
+
+
+def range_slider(id_: str, label: str, value: list[float], marks: Mapping[int, str]) -> html.Div:
+    """A slider with two ends, from 0 to 100."""
+    control = dcc.RangeSlider(
+        0, 100, 1, value=value, id=id_, updatemode="drag", allow_direct_input=False, marks=dict(marks)
+    )
+    return _captioned(id_, label, control)
+
+
+def dropdown(id_: str, label: str, options: Mapping[Any, str], value: Any, **more: Any) -> html.Div:
+    return html.Div(
+        [
+            html.Label(label, htmlFor=id_, className="caption"),
+            dcc.Dropdown(
+                [{"value": key, "label": text} for key, text in options.items()], value, id=id_, clearable=False, **more
+            ),
+        ],
+        className="control",
+    )
+
+
+def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inline: bool = False) -> html.Div:
+    caption = html.Div(label, id=f"{id_}-label", className="caption")
+    choices = [{"value": key, "label": text} for key, text in options.items()]
+    return _group(id_, caption, dcc.RadioItems(choices, value, id=id_, inline=inline))
+
+
+def upload(id_: str, text: str, accept: str) -> html.Div:
+    """A button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large."""
+    return html.Div(
+        [
+            dcc.Upload(html.Button(text, className="plain"), id=id_, accept=accept, className="upload"),
+            html.Span("", id=f"{id_}-name", className="file-name"),
+            dcc.Store(id=f"{id_}-file"),
+            dcc.Store(id=f"{id_}-key"),
+        ],
+        className="upload-row",
+    )
+
+
+def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
+    """A number with its name; ``title`` is the explanation shown on hovering."""
+    return html.Div(
+        [
+            html.Div([html.Span(symbol, className="symbol"), html.Span(name)], className="card-name"),
+            html.Output("–", id=id_, className="card-value"),
+        ],
+        className="card",
+        title=title,
+    )
+
+
+def section(title: str, *children: Any) -> html.Div:
+    return html.Div([html.H3(title), *children], className="section")
+
+
+def graph(id_: str, height: int, description: str) -> html.Div:
+    """A figure of ``height`` pixels; screen readers read its ``description``."""
+    named: dict[str, Any] = {"aria-label": description}
+    return html.Div(
+        dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
+        className="figure",
+        role="img",
+        **named,
+    )
+
+
+def downloads(tab: str) -> html.Div:
+    """Buttons to download the picture and the script, and a preview of the script."""
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Button("Download picture (PNG)", id=f"{tab}-picture", className="plain"),
+                    html.Button("Download Python", id=f"{tab}-script", className="plain"),
+                    html.Output("", id=f"{tab}-took", className="took"),
+                ],
+                className="buttons",
+            ),
+            html.Details([html.Summary("Show the Python"), html.Pre("", id=f"{tab}-code", tabIndex=0)]),
+            dcc.Download(id=f"{tab}-picture-file"),
+            dcc.Download(id=f"{tab}-script-file"),
+        ],
+        className="downloads",
+    )
+
+
+def message(tab: str) -> html.Div:
+    return html.Div("", id=f"{tab}-message", className="message", role="alert")
+
+
+def shown_number(value: float | None, digits: int = 5) -> str:
+    """A number as text with a few digits and a typographic minus; a dash for None."""
+    if value is None:
+        return "–"
+    return f"{value:.{digits}g}".replace("-", "−")

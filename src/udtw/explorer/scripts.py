@@ -1,0 +1,201 @@
+"""The Python scripts that the page offers: each computes the same numbers as its tab, to the last digit."""
+
+from collections.abc import Iterable
+
+from udtw.explorer.image_alignment import LUMA, N_IMAGES, PATCH, SIDE, ChosenImage, ImageSettings, TokenEncoder
+from udtw.explorer.series_alignment import WINDOW, ChosenSeries, SeriesSettings
+from udtw.explorer.skeleton_alignment import (
+    BOUNDS,
+    BURST_VARIANCE,
+    GRAPH,
+    N_CLASSES,
+    N_CLIPS,
+    ChosenClip,
+    SkeletonSettings,
+)
+
+DPI = 150
+PREVIEW = 3000
+"""How many characters the page shows; the file has all of them."""
+
+NUMBERS = 'print(f"distance {float(a.distance)!r}, regularizer {float(a.regularizer)!r}, loss {float(a.loss)!r}")'
+
+
+def preview(code: str) -> str:
+    """The script without the middle of long lists of numbers, cut after `PREVIEW` characters."""
+    short = "\n".join(line if len(line) <= 160 else f"{line[:110]} … {line[-30:]}" for line in code.splitlines())
+    return short if len(short) <= PREVIEW else f"{short[:PREVIEW]}\n…"
+
+
+def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> str:
+    """A script that aligns two series as the first tab does, prints its numbers and draws its picture."""
+    s = settings
+    steps = {"x": len(x.values), "y": len(y.values)}
+    code = [
+        '"""Made by `udtw explore`. Sets of the UCR archive are found by the environment variable UDTW_DATA."""',
+        "",
+        "import numpy as np",
+        "",
+        "import udtw",
+        "import udtw.data",
+        "from udtw.plots import plot_alignment",
+        "",
+        f"# {x.label}",
+        f"x = np.asarray({x.code}, dtype=float).reshape({steps['x']}, -1)",
+        f"# {y.label}",
+        f"y = np.asarray({y.code}, dtype=float).reshape({steps['y']}, -1)",
+    ]
+    if s.znormalize:
+        code.append("x, y = udtw.data.znormalize([x, y])")
+    if s.variance == "known":
+        code.append("var_x, var_y = np.ones(len(x)), np.ones(len(y))")
+    if s.noise:
+        comment = f"# noise of standard deviation {s.noise:g} in a part of the series"
+        code += ["", comment, f"rng = np.random.default_rng({s.seed})"]
+        for name in steps if s.side == "both" else [s.side]:
+            begin, end = (round(share / 100 * steps[name]) for share in s.stretch)
+            code += [
+                f"{name} = {name}.copy()",
+                f"{name}[{begin}:{end}] += {s.noise!r} * rng.standard_normal({name}[{begin}:{end}].shape)",
+            ]
+            if s.variance == "known":
+                code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
+    if s.variance == "rough":
+        code += ["", *_roughness(), "", "var_x, var_y = 1 + roughness(x), 1 + roughness(y)"]
+    given = "" if s.variance == "none" else ", var_x, var_y"
+    code += [
+        "",
+        f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        NUMBERS,
+        'print(f"entropy {float(a.paths.entropy)!r} nats, most probable path of {len(a.paths.mode()[0])} cells")',
+        f'plot_alignment(x, y, a, paths={s.paths}, seed={s.seed}).savefig("alignment.png", dpi={DPI})',
+    ]
+    return _joined(code)
+
+
+def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encoder: TokenEncoder) -> str:
+    """A script that aligns two images as the second tab does, prints its numbers and draws its picture."""
+    s, trained = settings, encoder.model_name is not None
+    uploaded = any(one.code.startswith("PIL") for one in (x, y))
+    code = [
+        '"""Made by `udtw explore`. Files are looked for in the working folder."""',
+        "",
+        *(["import PIL.Image"] if uploaded else []),
+        "import torch",
+        "",
+        "import udtw",
+        f"from udtw.images import {'ImageRecognizer, load_backbone' if trained else 'PatchBackbone'}",
+        "from udtw.images.datasets import make_images",
+        "from udtw.images.order import token_order",
+        "from udtw.plots import plot_image_match",
+        "",
+        f"images = make_images({N_IMAGES})",
+        f"first = {x.code}  # {x.label}",
+        f"second = {y.code}  # {y.label}",
+    ]
+    if trained:
+        code.append(f"backbone = load_backbone({encoder.backbone_name!r})")
+    else:
+        code.append(f"backbone = PatchBackbone({SIDE}, {PATCH}, position={s.position!r})")
+    code += [
+        "pixels = torch.stack([backbone.prepare(first), backbone.prepare(second)])",
+        "tokens, grid = backbone(pixels).tokens, backbone(pixels).grid",
+        f"order = token_order({s.order!r}, grid)",
+        "tokens = tokens[:, order]",
+    ]
+    if trained:
+        code += [
+            f"encoded = ImageRecognizer.load({encoder.model_name!r}).encode(tokens)",
+            "tokens = encoded.features",
+            "var_x, var_y = (None, None) if encoded.variance is None else encoded.variance",
+        ]
+    elif s.variance == "contrast":
+        code += [
+            "",
+            "# σ from the contrast of a patch: ½ + 1.5 exp(−c / mean c), with c the deviation of its grey values",
+            f"grey = torch.einsum('c,bchw->bhw', torch.tensor({LUMA}), pixels)",
+            "patches = grey.unflatten(1, (grid[0], -1)).unflatten(3, (grid[1], -1)).transpose(2, 3)",
+            "contrast = patches.flatten(3).std(3, correction=0).flatten(1)",
+            "variance = (0.5 + 1.5 * torch.exp(-contrast / contrast.mean().clamp_min(1e-6))).square()",
+            "var_x, var_y = variance[:, order]",
+        ]
+    else:
+        code.append("var_x = var_y = None")
+    code += [
+        "",
+        f"a = udtw.align(tokens[0], tokens[1], var_x, var_y, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        NUMBERS,
+        "left, right = (one.permute(1, 2, 0).numpy() for one in pixels)",
+        "figure = plot_image_match(",
+        f"    left, right, a.coupling, grid, grid, var_x=var_x, var_y=var_y, order={s.order!r}, n_matches={s.matches}",
+        ")",
+        f'figure.savefig("images.png", dpi={DPI})',
+    ]
+    return _joined(code)
+
+
+def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> str:
+    """A script that aligns two clips as the third tab does, prints its numbers and draws its picture."""
+    s = settings
+    code = [
+        '"""Made by `udtw explore`."""',
+        "",
+        "import numpy as np",
+        "",
+        "import udtw",
+        "from udtw.plots import plot_alignment",
+        "from udtw.skeleton import graph, normalize",
+        "from udtw.skeleton.datasets import make_actions",
+        "",
+        f"clips, lost = make_actions({N_CLASSES}, {N_CLIPS}, return_unreliable=True)",
+        "",
+        "",
+        "def features(clip):",
+        '    """(T, 60) joints relative to the torso in units of the body; D is a mean over coordinates."""',
+        f'    frames = normalize(clip.frames, graph("{GRAPH}").centre)[:, 0].astype(np.float64)',
+        "    return frames.reshape(len(frames), -1) / np.sqrt(frames.shape[1] * frames.shape[2])",
+        "",
+        "",
+    ]
+    if s.variance == "rough":
+        code += [*_roughness(), "", ""]
+    code += [
+        f"x = features(clips[{x.number}])  # {x.label}",
+        f"y = features(clips[{y.number}])  # {y.label}",
+    ]
+    given = ", var_x, var_y"
+    if s.variance == "known":
+        code.append(
+            f"var_x, var_y = (np.where(lost[i].any(1), {BURST_VARIANCE!r}, 1.0) for i in ({x.number}, {y.number}))"
+        )
+    elif s.variance == "rough":
+        code += [
+            "var_x, var_y = (",
+            f"    np.clip(one / max(float(np.median(one)), 1e-12), {BOUNDS[0]!r}, {BOUNDS[1]!r}) "
+            "for one in (roughness(x), roughness(y))",
+            ")",
+        ]
+    else:
+        given = ""
+    code += [
+        "",
+        f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        NUMBERS,
+        f'plot_alignment(x, y, a, paths=0).savefig("skeletons.png", dpi={DPI})',
+    ]
+    return _joined(code)
+
+
+def _roughness() -> list[str]:
+    """The lines of `udtw.explorer.series_alignment.roughness`."""
+    return [
+        "def roughness(series):",
+        '    """Variance of white noise on a smooth series: ⅙(x_{t−1} − 2x_t + x_{t+1})², averaged over a window."""',
+        "    bend = (np.diff(series, 2, axis=0) ** 2).mean(1) / 6",
+        f"    padded = np.pad(bend, {1 + WINDOW // 2}, mode='edge')",
+        f"    return np.convolve(padded, np.full({WINDOW}, 1 / {WINDOW}), mode='valid')",
+    ]
+
+
+def _joined(code: Iterable[str]) -> str:
+    return "\n".join(code) + "\n"

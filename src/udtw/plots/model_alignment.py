@@ -1,0 +1,36 @@
+"""How a trained few-shot model aligns two token sequences: what its figures of skeletons and of images share."""
+
+import torch
+
+from udtw.align import Alignment, align
+from udtw.errors import OptionError
+from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
+from udtw.fewshot.recognizer import Recognizer
+from udtw.fewshot.tokens import Tokens
+
+SIGN = {True: "same class", False: "other class"}
+
+
+def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
+    """The comparator of a model, or an error if its metric gives no coupling."""
+    comparator = recognizer.model.comparator
+    if not isinstance(comparator, AlignmentComparator) or "gamma" not in comparator.metric.params:
+        raise OptionError(
+            f"The model compares by {recognizer.recipe.metric!r}, which gives no coupling; use a model whose metric "
+            "aligns at a temperature gamma."
+        )
+    return comparator
+
+
+@torch.no_grad()
+def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Alignment:
+    """The alignment of x and y, (1, τ, d) each, under the model's temperature, band and variances."""
+    params = {name: value for name, value in comparator.metric.params.items() if name in ("gamma", "band")}
+    cost = squared_distances(x.features, y.features)
+    return align(None, None, x.variance, y.variance, cost=cost, **params)
+
+
+def numbers(found: Comparison, uncertain: bool) -> str:
+    """The distance d² and, if the model has variances, the regulariser Ω, as they stand in a title."""
+    text = f"$d^2$ = {float(found.distance):.3g}"
+    return (f"{text},  Ω = {float(found.regularizer):.3g}" if uncertain else text).replace("-", "−")

@@ -1,0 +1,72 @@
+"""The split of each data set's classes into training, validation and novel ones.
+
+Every rule here was fixed before anything was trained on the sets. Labels count from 0, the numbers of actions from 1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from udtw.errors import DataError
+
+KINETICS_TRAIN = 200
+
+
+@dataclass(frozen=True)
+class ClassSplit:
+    """Labels of the classes for training, for validation and of novel classes.
+
+    ``train`` is ordered: a protocol with fewer training classes takes the first ones. ``exemplars`` are names of clips,
+    one for each novel class, or empty.
+
+    Examples
+    --------
+    >>> from udtw.skeleton.datasets import class_split, make_actions
+    >>> class_split(make_actions(n_classes=5, n_clips=1))
+    ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=())
+    """
+
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    novel: tuple[int, ...]
+    exemplars: tuple[str, ...] = ()
+
+
+def ntu_classes(n_classes: int) -> ClassSplit:
+    """One-shot protocol: A1, A7, A13, … are novel (20 of 120, 10 of 60); the others train, by ascending number.
+
+    The exemplars are S001C003P008R001Aaaa up to A55 and S018C003P008R001Aaaa from A61 on.
+    """
+    novel = tuple(range(0, n_classes, 6))
+    exemplars = tuple(f"S{1 if label < 60 else 18:03d}C003P008R001A{label + 1:03d}" for label in novel)
+    return ClassSplit(tuple(label for label in range(n_classes) if label % 6), (), novel, exemplars)
+
+
+def kinetics_classes(n_classes: int) -> ClassSplit:
+    """The first 200 classes, by their number in the published lists, train; the others are novel."""
+    if n_classes <= KINETICS_TRAIN:
+        raise DataError(f"Kinetics trains on {KINETICS_TRAIN} classes; with {n_classes} classes none is novel.")
+    return ClassSplit(tuple(range(KINETICS_TRAIN)), (), tuple(range(KINETICS_TRAIN, n_classes)))
+
+
+def utd_mhad_classes(n_classes: int) -> ClassSplit:
+    """By the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validation (4), others train (15)."""
+    digits = {3: "novel", 6: "novel", 9: "novel", 8: "validation", 0: "validation"}
+    return _by_rule(n_classes, lambda label: digits.get((label + 1) % 10, "train"))
+
+
+def natops_classes(n_classes: int) -> ClassSplit:
+    """Of the signals 1 to 6, the multiples of 3 are novel (2), 5 is for validation, and 1, 2 and 4 train."""
+    return ClassSplit((0, 1, 3), (4,), (2, 5))
+
+
+def synthetic_classes(n_classes: int) -> ClassSplit:
+    """By the label modulo 5: 1 and 3 are novel, 4 is for validation, 0 and 2 train. Of twelve classes: 5, 2 and 5."""
+    return _by_rule(n_classes, lambda label: ("train", "novel", "train", "novel", "validation")[label % 5])
+
+
+def _by_rule(n_classes: int, part: Callable[[int], str]) -> ClassSplit:
+    parts = [part(label) for label in range(n_classes)]
+    train, validation, novel = (
+        tuple(label for label, one in enumerate(parts) if one == wanted) for wanted in ("train", "validation", "novel")
+    )
+    return ClassSplit(train, validation, novel)
