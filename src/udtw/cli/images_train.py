@@ -10,9 +10,9 @@ from udtw.cli.training import Mode, Objective
 
 
 def train(
-    tokens: Annotated[Path, typer.Argument(help="What `udtw images embed` wrote.")],
+    tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote.")],
     out: training.Out,
-    split: Annotated[str, typer.Option(help="The classes to train on; `all` of them.")] = "train",
+    split: Annotated[str, typer.Option(help="Train on the classes of this split, or on `all`.")] = "train",
     metric: Annotated[
         str, training.comparator_option("How two images are compared (`protonet`: by pooled tokens)")
     ] = "udtw",

@@ -59,7 +59,7 @@ SplitFile = Annotated[
     Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
 ]
 PerClass = Annotated[int | None, typer.Option(help="Use at most this many images per class.")]
-Plot = Annotated[Path | None, typer.Option(help="Write a picture here (.png, .pdf or .svg).")]
+Plot = Annotated[Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 
