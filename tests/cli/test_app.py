@@ -1,4 +1,4 @@
-"""The command as a whole: help that teaches, light to start, errors in one line with an exit code."""
+"""The command as a whole: help with examples, few imports at start, errors in one line with an exit code."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The image experiments: their units, one quick run from pictures to report, and tables that add up."""
+"""The image experiments: their units, one quick run from images to report, and tables that add up."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""`run`: each unit once, whatever the number of processes and whatever goes wrong."""
+"""`run`: each unit is computed once, with any number of processes and after any failure."""
 
 import io
 import os
@@ -104,7 +104,7 @@ def test_a_second_run_on_the_folder_is_refused(store, console):
         run(UNITS, never, store, console=console)
 
 
-def test_leftovers_of_a_killed_run_are_swept(store, console):
+def test_leftovers_of_a_killed_run_are_removed(store, console):
     (store.folder / ".x.json.0.tmp").write_text("{")
     run([], never, store, console=console)
     assert not list(store.folder.glob("*.tmp"))

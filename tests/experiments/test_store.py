@@ -1,4 +1,4 @@
-"""`Store`: what is there is whole, and what is not whole is said."""
+"""`Store`: results are complete, and damaged files are named."""
 
 import json
 import math
