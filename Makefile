@@ -34,7 +34,7 @@ lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fuzz: $(VENV)/.installed           ## long randomised comparison of all backends with enumeration
+fuzz: $(VENV)/.installed           ## the slow tests: long randomised comparisons of all backends with enumeration, SIGKILLs
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libraries, in one run
@@ -43,10 +43,10 @@ bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libra
 docs: $(VENV)/.installed           ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-harden: $(VENV)/.installed         ## hours: mutated files for every parser, SIGKILLs, mutants of the engine, known vulnerabilities
+harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, mutants of the engine, known vulnerabilities
 	$(PIP) -e '.[harden]'
-	$(BIN)/python -m hardening fuzz --count 100000
-	$(BIN)/python -m hardening kill --count 500
+	$(BIN)/python -m hardening.fuzz --count 100000
+	UDTW_KILLS=60 $(BIN)/python -m pytest -m slow -rP tests/robustness/test_kills.py
 	$(BIN)/python -m hardening.mutation --sample 500 --seed 0
 	$(BIN)/pip-audit -r constraints.txt --no-deps --disable-pip
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hardening.containers import mat_seeds, safetensors_seeds, zip_of, zip_seeds
-from hardening.parsers import Parser, Read, Seed, demand, put, reader
+from hardening.parsers import Parser, Read, Seed, demand, mat_seeds, put, reader, safetensors_seeds, zip_of, zip_seeds
 from hardening.skeletons import shard_reader
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardening.containers import safetensors_seeds
-from hardening.parsers import Parser, Read, Seed, demand, put, reader
+from hardening.parsers import Parser, Read, Seed, demand, put, reader, safetensors_seeds
 
 
 def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
@@ -102,7 +101,8 @@ def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
         try:
             plain("config.json", config.replace(name.encode(), renamed.encode()))
         finally:
-            (folder / renamed).unlink()
+            if renamed != name:  # the unchanged weights, which config.json needs
+                (folder / renamed).unlink()
 
     seeds = [Seed(config, kind, "config.json") for kind in ("json", "json", "text")]
     return [*seeds, *safetensors_seeds(weights, name)], read
@@ -132,10 +132,40 @@ def _results(folder: Path) -> tuple[list[Seed], Read]:
     return [Seed(content, kind, f"{unit.key}.json") for kind in ("json", "json", "text")], read
 
 
+def _forecaster_training(folder: Path) -> tuple[list[Seed], Read]:
+    import torch
+
+    from udtw.checkpoint import Checkpoint
+    from udtw.timeseries.forecaster_model import ForecastTask
+    from udtw.training import Training
+
+    path, settings = folder / "training.safetensors", {"gamma": 0.1, "data": "00"}
+    generator = torch.Generator().manual_seed(0)
+    series = torch.randn(6, 4, generator=generator)
+
+    def resumed() -> Training:
+        data = (series, series[:, :2])
+        task = ForecastTask(
+            torch.nn.Linear(4, 2), torch.nn.MSELoss(), data, None, generator, rates=(0.1, 0.0), batch_size=3
+        )
+        return Training(task, 1, keep_best=True, checkpoint=Checkpoint(path, settings), phase="udtw")
+
+    resumed().run()
+
+    def read(name: str, content: bytes) -> None:
+        put(path, content)
+        weights = resumed().task.modules["model"].parameters()
+        demand(all(torch.isfinite(weight).all() for weight in weights), "finite weights")
+
+    seeds = safetensors_seeds(path.read_bytes(), path.name, ["phases", "settings"])
+    return [*seeds, *seeds[-2:]], read
+
+
 PARSERS = [
     Parser("checkpoint", "resume of a training, .safetensors", _checkpoint),
     Parser("action-model", "`ActionRecognizer.load`", _recognizer("skeleton")),
     Parser("image-model", "`ImageRecognizer.load`", _recognizer("image")),
     Parser("forecaster", "`SequenceForecaster.load`: config.json and weights", _forecaster),
     Parser("results", "`Store.results`: results of experiments", _results),
+    Parser("forecaster-training", "`SequenceForecaster.fit(checkpoint_path=)`", _forecaster_training),
 ]

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardening.containers import zip_seeds
-from hardening.parsers import Parser, Read, Seed, demand, put, reader
+from hardening.parsers import Parser, Read, Seed, demand, put, reader, zip_seeds
 
 TABLE = b"1\t0.5\t-1.25\t3e-1\n2\t1\t2\tNaN\n1\t0\t0.125\t7\n"
 TS = b"""# a comment
@@ -26,6 +25,13 @@ TS = b"""# a comment
 UNEQUAL = b"@univariate false\n@equalLength false\n@classLabel true 1 2\n@data\n0.5,1,2:1,2,3:1\n1,3:0,NaN:2\n"
 CSV = b"time,value\n# comment\n0,1.5\n1,-2e3\n2,0.25\n"
 OTHERS = (b"0\t1.5\n1\t2\n", b"1;2;3\n4;5;6\n", b'"1","2"\n"3","4"\n', b"1 2 3\n4 5 6\n")
+
+UPLOADS = (
+    b"time,value\n# comment\n0,1.5\n1,-2e3\n2,0.25\n",
+    b"0\t1.5\n1\t2\n2\t3\n",
+    b"1;2\n4;5\n7;8\n",
+    b"1,2,3,4,5\n",
+)
 
 
 def _check_ucr(data: Any) -> None:
@@ -91,10 +97,34 @@ def _npy_file(folder: Path) -> tuple[list[Seed], Read]:
     return [Seed(_npy(array), kind, path.name) for array in arrays for kind in ("binary", "text")], read
 
 
+def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
+    from udtw.explorer.uploads import MAX_FEATURES, MAX_STEPS, MIN_STEPS, read_csv
+
+    def read(file: str, content: bytes) -> None:
+        series = read_csv(content, file)
+        demand(series.ndim == 2 and np.isfinite(series).all(), "finite numbers (T, d)")
+        demand(MIN_STEPS <= len(series) <= MAX_STEPS and 1 <= series.shape[1] <= MAX_FEATURES, "the limits")
+
+    return [Seed(content, "text") for content in UPLOADS], read
+
+
+def _url_upload(folder: Path) -> tuple[list[Seed], Read]:
+    from udtw.explorer.uploads import MAX_CSV_BYTES, decode_contents, file_name
+
+    def read(file: str, content: bytes) -> None:
+        text = content.decode("latin-1")
+        demand("/" not in file_name(text) and file_name(text), "a name without folders")
+        demand(len(decode_contents(text, file, MAX_CSV_BYTES)) <= MAX_CSV_BYTES, "no more bytes than are allowed")
+
+    return [Seed(b"data:text/csv;base64,MSwyCjMsNAo1LDYK", "text")], read
+
+
 PARSERS = [
     Parser("ucr-tsv", "`load_ucr`, .tsv and .txt tables", _ucr(".tsv", TABLE, TABLE.replace(b"\t", b"  "))),
     Parser("ucr-ts", "`load_ucr`, .ts files", _ucr(".ts", TS, UNEQUAL)),
     Parser("ucr-npz", "`load_ucr`, the .npz cache", _ucr_cache),
     Parser("csv", "`udtw align FILE`: .csv, .tsv, .txt", _csv),
     Parser("npy", "`udtw align FILE`: .npy", _npy_file),
+    Parser("csv-upload", "a CSV file sent to the explorer", _csv_upload),
+    Parser("url-upload", "the data URL in which the browser sends a file", _url_upload),
 ]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hardening.containers import mat_seeds, safetensors_seeds, zip_of, zip_seeds
-from hardening.parsers import Parser, Read, Seed, demand, put, reader
+from hardening.parsers import Parser, Read, Seed, demand, mat_seeds, put, reader, safetensors_seeds, zip_of, zip_seeds
 
 JOINT = " 277.4 191.8 1026.4 514.1 -0.2 0.05 0.98 0.02 2"
 

@@ -37,6 +37,7 @@ def test_forms_numpy_torch_single_and_batch_agree():
     assert np.ndim(single.loss) == 0
     assert single.loss == batch.loss[0]
     assert single.coupling.shape == single.cost.shape == single.variance.shape == (9, 7)
+    assert udtw.align(X[:1], Y[:1]).loss.shape == (1,)  # a batch of one stays a batch
     flat = udtw.align(X[0, :, 0], Y[0, :, 0])
     assert flat.loss == udtw.align(X[0, :, :1], Y[0, :, :1]).loss
 

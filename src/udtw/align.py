@@ -156,10 +156,11 @@ def align(  # noqa: PLR0913 (the options that users type)
                 wanted.append(DEVIATION)
         if normalize == "path":
             wanted.append(ONE)
+        weight = float(beta.detach() if isinstance(beta, Tensor) else beta)
 
         def terms(paths: PathDistribution) -> tuple[dict[int, Tensor], Tensor | None]:
             """Expectations by field, and their sum where the kernel has made it already."""
-            fused = paths._loss_terms(wanted, float(beta))
+            fused = paths._loss_terms(wanted, weight)
             if fused is None:
                 soft_min, found = paths._soft_min_and_means(wanted)
                 found.setdefault(COST, soft_min)

@@ -22,7 +22,15 @@ ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class DistanceFunction:
-    """A distance as a function of two series that returns a float; made by `distance_function`. Can be pickled."""
+    """A distance as a function of two series that returns a float; made by `distance_function`. Can be pickled.
+
+    >>> import numpy as np
+    >>> from udtw.interop import DistanceFunction
+    >>> distance = DistanceFunction("dtw", layout="channels_first")
+    >>> x, y = np.array([[0.0, 1.0, 2.0, 2.0]]), np.array([[0.0, 0.0, 1.0, 2.0]])  # (d, T)
+    >>> distance(x, y)
+    0.0
+    """
 
     metric: str | Metric = "udtw"
     layout: str = "time_first"
@@ -74,6 +82,18 @@ def distance_function(
         gets a tensor, any other function an array.
     options : parameters of the metric, nan_policy, backend
         As in `udtw.pairwise`, whose numbers these are. For many pairs `pairwise` itself is much faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from udtw.interop import distance_function
+    >>> X = np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
+    >>> distance_function("dtw")(X[0], X[1])
+    0.0
+    >>> neighbors = KNeighborsClassifier(1, metric=distance_function("dtw")).fit(X, ["bump", "bump", "ramp"])
+    >>> neighbors.predict([[1.0, 1.5, 3.0, 4.0]])
+    array(['ramp'], dtype='<U4')
     """
     chosen = get_metric(metric)
     if layout not in LAYOUTS:
@@ -91,7 +111,15 @@ def dissimilarity(distances: Any) -> np.ndarray:
     """A square matrix of `udtw.pairwise` with a zero diagonal and no negative entry, as t-SNE and HDBSCAN want it.
 
     ``S_ij = D_ij − ½(D_ii + D_jj)``: soft-DTW becomes its divergence, uDTW its debiased form; DTW, Euclidean and a
-    divergence stay as they are. Negative rounding is set to zero; a truly negative entry is an error.
+    divergence stay as they are. Negative values within rounding are set to zero; any other negative entry is an error.
+
+    >>> import numpy as np
+    >>> from udtw import pairwise
+    >>> from udtw.interop import dissimilarity
+    >>> X = np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
+    >>> S = dissimilarity(pairwise(X, metric="soft_dtw", gamma=0.1))
+    >>> S.diagonal(), bool((S >= 0).all())
+    (array([0., 0., 0.]), True)
     """
     matrix = distances.detach().cpu().numpy() if isinstance(distances, torch.Tensor) else np.asarray(distances)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

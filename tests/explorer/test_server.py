@@ -33,8 +33,10 @@ def test_it_listens_on_loopback_only():
         assert listening.family == socket.AF_INET
 
 
+@pytest.mark.timeout(300, method="signal")  # by exception, so that the server is stopped too
 def test_ctrl_c_ends_it_cleanly():
-    code = "from udtw.cli import main; main()"
+    # A child inherits an ignored SIGINT (`nohup make test &`), and Python then installs no handler for it.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from udtw.cli import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "explore", "--port", "0", "--no-browser"],
         stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},

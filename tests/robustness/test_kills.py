@@ -1,39 +1,84 @@
-"""A few kills of real work; `python -m hardening kill` does five hundred."""
+"""Work that is killed loses nothing that was finished; ``UDTW_KILLS=100 pytest -m slow -rP`` kills more often."""
 
 import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from hardening.fuzz import workplace
-from hardening.kills import Killer
 
-from tests.robustness.test_fuzz import python
+from tests.robustness.kills import Killer
+from tests.robustness.scenes import Scene
 from udtw.data.atomic import write_atomically
+
+ROOT = Path(__file__).parents[2]
+KILLS = int(os.environ.get("UDTW_KILLS", "20"))
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
-def test_three_kills_of_trainings_and_extraction(tmp_path):
-    done = python("hardening", "kill", "--count", 3, "--out", tmp_path, "--scene", "image", "token", "forecaster")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    found = json.loads((tmp_path / "kills.json").read_text())
-    assert found["kills"] >= 3
-    assert all(scene["completed"] >= 1 and scene["findings"] == [] for scene in found["scenes"])
+def kill(scene, count):
+    """Tally of a process that kills ``scene``; forked children of it may start no threads."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    environment = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    command = [sys.executable, "-m", "tests.robustness.kills", scene, str(count)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tally = json.loads(done.stdout)
+    print(f"| {scene} | {tally['kills']} | {tally['mid_write']} | {tally['completed']} | {len(tally['findings'])} |")
+    return tally
 
 
-class Counting:
-    """Counts to 30 in a file; ``fault`` says how it goes wrong when it goes on after a kill."""
+@pytest.mark.parametrize(
+    ("scene", "count"),
+    [
+        ("ToyExperiment", 20),
+        ("ToyExperimentTwoJobs", 1),
+        ("ImageTraining", 1),
+        ("TokenExtraction", 1),
+        ("Forecasters", 1),
+    ],
+)
+def test_a_few_kills_lose_nothing(scene, count):
+    tally = kill(scene, count)
+    assert tally["findings"] == []
+    assert tally["kills"] == count
+    assert tally["completed"] >= 1
 
-    name, share, warm = "counting", 1, True
 
-    def __init__(self, fault=""):
+@pytest.mark.slow
+@pytest.mark.timeout(120 + 30 * KILLS)
+@pytest.mark.parametrize(
+    "scene",
+    [
+        "ToyExperiment",
+        "ToyExperimentTwoJobs",
+        "Barycenters",
+        "SkeletonTraining",
+        "ImageTraining",
+        "TokenExtraction",
+        "Preparation",
+        "Forecasters",
+    ],
+)
+def test_many_kills_lose_nothing(scene):
+    tally = kill(scene, KILLS)
+    assert tally["findings"] == []
+    assert tally["kills"] == KILLS
+    assert tally["completed"] >= 1
+
+
+class Counting(Scene):
+    """Counts to 30 in a file; ``fault`` says how it goes wrong when it continues after a kill."""
+
+    def __init__(self, fault):
         self.fault = fault
 
-    def run(self, folder: Path):
+    def run(self, folder):
         folder.mkdir(exist_ok=True)
-        begun = self.finished(folder)
+        begun = self.result(folder)
         if begun and self.fault:
             (folder / "count").write_text("x" if self.fault == "damages" else "0")
             time.sleep(60)
@@ -41,32 +86,24 @@ class Counting:
             time.sleep(0.002)
             write_atomically(folder / "count", f"{number + 1}\n".encode())
 
-    def finished(self, folder: Path):
+    def finished(self, folder):
+        return dict.fromkeys(range(self.result(folder)), True)
+
+    def result(self, folder):
         path = folder / "count"
         return int(path.read_text()) if path.exists() else 0
 
-    def lost(self, before, after):
-        return None if after >= before else f"{before} became {after}"
 
-    def result(self, folder: Path):
-        return self.finished(folder)
-
-
-def tally_of(fault, count):
-    with workplace() as folder:
-        killer = Killer(Counting(fault), folder, seed=0)
-        killer.most_seconds = 2
-        return killer.kill(count, lambda: None)
-
-
-def test_what_is_kept_is_no_finding():
-    tally = tally_of("", 20)
+def test_what_is_kept_is_no_finding(tmp_path):
+    tally = Killer(Counting(""), tmp_path).kill(20)
     assert tally.findings == []
     assert tally.kills == 20
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("forgets", " became 0"), ("damages", "unreadable after a kill: ValueError")]
+    ("fault", "message"),
+    [("forgets", "0 was finished and is lost"), ("damages", "unreadable after a kill: ValueError")],
 )
-def test_what_is_lost_or_damaged_is_found(fault, said):
-    assert any(said in finding for finding in tally_of(fault, 6).findings)
+def test_what_is_lost_or_damaged_is_found(tmp_path, fault, message):
+    tally = Killer(Counting(fault), tmp_path, wait_seconds=2).kill(6)
+    assert any(message in finding for finding in tally.findings)

@@ -255,7 +255,7 @@ def test_what_is_not_there_cannot_be_loaded_or_saved(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "dtw"}, "loss"),
+        ({"loss": "cosine"}, "loss"),
         ({"sigma": "all"}, "sigma"),
         ({"sigma_range": (2, 1)}, "sigma_range"),
         ({"sigma_range": 3}, "sigma_range"),

@@ -77,8 +77,8 @@ def test_curvature_agrees_with_plain_torch(name):
         inputs = leaves(given)
         value = SMALL[name](backend, *inputs)
         weights = torch.linspace(0.5, 2, value.numel(), dtype=torch.float64).reshape(value.shape)
-        slopes = torch.autograd.grad((weights * value).sum(), inputs, create_graph=True)
-        return torch.autograd.grad(sum((s * s.detach()).sum() for s in slopes), inputs)
+        grads = torch.autograd.grad((weights * value).sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum((s * s.detach()).sum() for s in grads), inputs)
 
     for mine, truth in zip(curvature("numba"), curvature("portable"), strict=True):
         assert torch.allclose(mine, truth, rtol=1e-8, atol=1e-10)
@@ -158,8 +158,6 @@ def test_an_undefined_derivative_gives_none():
     inputs = leaves((X, Y, VAR_X, VAR_Y))
     x, y, a, b = inputs
     by_library = udtw.align(*inputs).loss
-    by_operator = operators.path_loss_and_slopes(x, y, None, a, b, None, GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None, 0.5)[
-        0
-    ]
+    by_operator = operators.path_loss_and_grads(x, y, None, a, b, None, GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None, 0.5)[0]
     for loss in (by_library, by_operator):
         assert torch.autograd.grad(Stopped.apply(loss).sum(), inputs, allow_unused=True) == (None,) * 4

@@ -37,10 +37,10 @@ def test_opcheck_cost_operators():
     torch.library.opcheck(operators.path_least, (X, Y, None, VAR_X, VAR_Y, None, GAMMA, lengths, *band))
 
 
-def test_opcheck_loss_and_slopes():
+def test_opcheck_loss_and_grads():
     arguments = _arguments()
     constant_gamma = (*arguments[:6], GAMMA, *arguments[7:])
-    torch.library.opcheck(operators.path_loss_and_slopes, (*constant_gamma, 0.5))
+    torch.library.opcheck(operators.path_loss_and_grads, (*constant_gamma, 0.5))
 
 
 USED_RESULTS = {
@@ -56,10 +56,10 @@ USED_RESULTS = {
 def test_pullback(used):
     """Whatever the loss was made from, its gradients are those of `path_gradients`."""
     inputs, beta = _arguments(False), 0.5
-    _, _, _, *slopes = operators.path_loss_and_slopes(*inputs, beta)
+    _, _, _, *grads = operators.path_loss_and_grads(*inputs, beta)
     derivatives = tuple(None if d is None else d.double() for d in USED_RESULTS[used])
-    torch.library.opcheck(operators.path_pullback, (*derivatives, *slopes, *inputs, beta))
-    found = operators.path_pullback(*derivatives, *slopes, *inputs, beta)
+    torch.library.opcheck(operators.path_pullback, (*derivatives, *grads, *inputs, beta))
+    found = operators.path_pullback(*derivatives, *grads, *inputs, beta)
     factors = operators.loss_factors(*derivatives, beta)
     expected = operators.path_gradients(factors, None, *inputs, False, False)[:6]
     for one, other in zip(found, expected, strict=True):
@@ -92,12 +92,12 @@ def shapes_when_traced(operator, *arguments):
 @pytest.mark.parametrize("form", FORMS)
 def test_shapes_for_tracing_are_those_of_the_results(form):
     problem = (*FORMS[form], GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None)
-    slopes = operators.path_loss_and_slopes(*problem, 0.5)[3:]
+    grads = operators.path_loss_and_grads(*problem, 0.5)[3:]
     calls = [
         (operators.path_sums, *problem, [0, 1, 3]),
         (operators.path_least, *problem),
-        (operators.path_loss_and_slopes, *problem, 0.5),
-        (operators.path_pullback, GAMMA, None, None, *slopes, *problem, 0.5),
+        (operators.path_loss_and_grads, *problem, 0.5),
+        (operators.path_pullback, GAMMA, None, None, *grads, *problem, 0.5),
         (operators.path_gradients, normal(5, 2), None, *problem, False, False),
         (operators.path_gradients, normal(5, 2), FIELD, *problem, True, True),
     ]

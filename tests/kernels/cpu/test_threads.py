@@ -180,7 +180,7 @@ def test_a_queue_is_settled_when_nobody_is_at_work():
 
 
 def test_two_threads_really_share_and_the_caller_waits_for_the_other(monkeypatch):
-    monkeypatch.setattr(threads, "LOOKS", 1)  # so that it sleeps, too
+    monkeypatch.setattr(threads, "CHECKS", 1)  # so that it sleeps, too
     both, done = threading.Barrier(2, timeout=60), []
 
     def task(queue, end):

@@ -14,10 +14,10 @@ from udtw.prior import NONE
 OPERATORS = {
     "path_sums": lambda p, f: operators.path_sums(*p, [0, 1]),
     "path_least": lambda p, f: operators.path_least(*p),
-    "path_loss_and_slopes": lambda p, f: operators.path_loss_and_slopes(*p, 0.5),
+    "path_loss_and_grads": lambda p, f: operators.path_loss_and_grads(*p, 0.5),
     "path_gradients": lambda p, f: operators.path_gradients(f[:, 0, :2].T.repeat(3, 1)[:5], None, *p, True, True),
     "path_pullback": lambda p, f: operators.path_pullback(
-        p[6], None, None, *operators.path_loss_and_slopes(*p, 0.5)[3:], *p, 0.5
+        p[6], None, None, *operators.path_loss_and_grads(*p, 0.5)[3:], *p, 0.5
     ),
     "path_coupling": lambda p, f: operators.path_coupling(f.square(), *p[6:]),
     "path_least_mask": lambda p, f: operators.path_least_mask(f.square(), *p[6:]),
@@ -25,7 +25,7 @@ OPERATORS = {
 }
 
 
-WITHOUT_FIELD = ("path_sums", "path_least", "path_loss_and_slopes", "path_pullback")
+WITHOUT_FIELD = ("path_sums", "path_least", "path_loss_and_grads", "path_pullback")
 EVERY = [(name, mapped) for mapped in ("everything", "all but the lengths") for name in OPERATORS]
 EVERY += [(name, "the field") for name in OPERATORS if name not in WITHOUT_FIELD]
 

@@ -230,8 +230,8 @@ class _Lines:
                 except ValueError:
                     self.refuse(number, f"{_shown(b' '.join(fields[:3]))} where x, y and z belong")
         joints = np.array(values).reshape(-1, JOINTS, 3)
-        far = np.argwhere(np.abs(joints) > FARTHEST)
-        if len(far) and np.isfinite(joints[tuple(far[0])]):
+        far = np.argwhere((np.abs(joints) > FARTHEST) & np.isfinite(joints))
+        if len(far):
             body, joint, _ = far[0]
             self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in metres")
         # The camera is at the origin: a joint exactly there was not detected.

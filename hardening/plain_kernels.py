@@ -1,9 +1,20 @@
-"""What `udtw.kernels.cpu.simd` offers, on NumPy arrays of one register's length, for kernels run as plain Python."""
+"""Pytest plugin for mutants: kernels run as plain Python (``NUMBA_DISABLE_JIT=1``), and few hypothesis examples.
+
+The intrinsics of `udtw.kernels.cpu.simd` and `udtw.kernels.cpu.atomics` exist only as machine code. The functions below
+replace them by NumPy arrays of one register's length, and check the bounds that compiled code does not.
+"""
+
+import os
+import sys
+import threading
+import types
 
 import numpy as np
 
 VECTOR_BYTES = 32
+EXAMPLES = 15
 _LEAST = {4: (50.0, 1e-22), 8: (128.0, 1e-250)}
+_one_at_a_time = threading.Lock()
 
 
 def borrow(array):
@@ -23,7 +34,6 @@ def least_probability(array):
 
 
 def _place(array, index):
-    """A whole vector inside the array: the compiled code would read or damage what lies beside it."""
     stop = index + lanes(array)
     if index < 0 or stop > array.size:
         raise IndexError(f"vector [{index}, {stop}) outside of {array.size} numbers")
@@ -95,9 +105,39 @@ def mantissa(x):
 
 
 def log(x):
-    """As compiled: bits that are no positive normal number give some finite number, so that no check leans on NaN."""
+    """As compiled: a value that is no positive normal number gives some finite number, so no check may rely on NaN."""
     return np.log(np.clip(np.abs(np.nan_to_num(x)), np.finfo(x.dtype).tiny, None))
 
 
 def where_greater(a, b, x, y):
     return np.where(a > b, x, y)
+
+
+def read(array, index):
+    return array[index]
+
+
+def add(array, index, amount):
+    with _one_at_a_time:
+        before = int(array[index])
+        array[index] = before + amount
+    return before
+
+
+def pytest_configure(config):
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        np.seterr(all="ignore")  # compiled code does not warn either
+        for name in ("simd", "atomics"):
+            module = types.ModuleType(f"udtw.kernels.cpu.{name}")
+            module.__dict__.update(globals(), __name__=module.__name__)
+            sys.modules[module.__name__] = module
+
+
+def pytest_collection_modifyitems(items):
+    from hypothesis import Phase, settings
+
+    for item in items:
+        given = getattr(item.obj, "_hypothesis_internal_use_settings", None)
+        if given is not None:
+            few, phases = min(given.max_examples, EXAMPLES), (Phase.explicit, Phase.generate)  # no shrinking
+            item.obj._hypothesis_internal_use_settings = settings(given, max_examples=few, phases=phases)

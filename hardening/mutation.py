@@ -1,0 +1,263 @@
+"""Mutation testing of the engine by cosmic-ray: ``python -m hardening.mutation --sample 500 --seed 0``.
+
+cosmic-ray 8.7 changes one place of a file and runs the tests that `TESTS` names for it. It works in a copy of the
+repository. Kernels run as plain Python there (`hardening.plain_kernels`); `udtw.kernels.cpu.simd` is compiled.
+
+Not used: mutmut 3.8 leaves out decorated functions, which all kernels are (0 mutants of rows.py and of forward.py).
+"""
+
+import argparse
+import ast
+import hashlib
+import math
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+
+from udtw.progress import progress_bar
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "hardening/results/mutation"
+SECONDS = 240
+"""For the tests of one mutant; an endless loop is noticed by this."""
+
+PERFORMANCE = {
+    "SERIAL_CELLS": "when a second thread pays; results have the same bits with any number of threads",
+    "ROUND_CELLS": "how often the user can interrupt",
+    "PACK_CELLS": "how many pairs are interleaved; results have the same bits",
+    "CHECKS": "how long a thread polls before it sleeps",
+    "PAUSE": "how long it then sleeps",
+    "MOMENT": "how long another thread is given to end",
+    "TABLE_CELLS": "when tables are made in pieces; the memory tests set it themselves",
+    "BLOCK_CELLS": "how much work a block of pairwise holds; results have the same bits",
+    "MATRIX_BYTES": "how many cost matrices are in flight",
+    "PAIR_BYTES": "a measured estimate",
+    "MAX_DIRECT_DIM": "where the matrix product becomes faster than the direct sum; both are tested",
+    "LINE": "alignment of scratch memory with cache lines",
+    "GRIDS": "measured estimates of memory, checked by benchmarks.memory",
+    "SKEWED_GRIDS": "as GRIDS",
+    "GRIDS_PER_FIELD": "as GRIDS",
+    "SMALL_CELLS": "below which no memory is estimated",
+    "UNCHECKED_BYTES": "below which an estimate of memory is compared with nothing",
+    "INNER": "options of the compiler",
+    "OUTER": "options of the compiler",
+    "MAX_CELLS": "the size up to which the enumeration lists paths",
+}
+"""Constants that are not mutated: they are hints about speed or memory."""
+
+ENUMERATION = "tests/kernels/test_against_enumeration.py"
+BACKENDS, MEMORY, DISTRIBUTION = "tests/kernels/test_backends.py", "tests/test_memory.py", "tests/test_distribution.py"
+ALIGN = ("tests/test_align.py", "tests/test_bad_input.py")
+OPERATORS = tuple(f"tests/kernels/cpu/test_{part}.py" for part in ("operators", "autograd", "vmap"))
+SLOW = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
+"""Tests that take long as plain Python and notice no mutant that others do not notice sooner."""
+
+
+@dataclass(frozen=True)
+class Tests:
+    """Test files in the order in which they run, and tests that are left out."""
+
+    files: tuple[str, ...]
+    without: str = SLOW
+    compiled: bool = False
+
+    def command(self) -> str:
+        environment = f"NUMBA_DISABLE_JIT={int(not self.compiled)} NUMBA_OPT=1 OMP_NUM_THREADS=1 PYTHONPATH=src:."
+        options = "-x -q -p hardening.plain_kernels -p no:cacheprovider -p no:randomly --no-header"
+        chosen = f"{' '.join(self.files)} -m 'not slow' -k 'not ({self.without})'"
+        return f"env {environment} {sys.executable} -m pytest {options} {chosen}"
+
+
+_KERNEL = Tests((BACKENDS, ENUMERATION, *ALIGN, DISTRIBUTION), f"{SLOW} or portable or extreme")
+_TORCH = Tests((BACKENDS, ENUMERATION, *ALIGN, DISTRIBUTION, MEMORY), f"{SLOW} or extreme")
+_FRONT = Tests((*ALIGN, DISTRIBUTION, BACKENDS, *OPERATORS), f"{SLOW} or extreme or gradcheck or derivatives")
+_OPERATORS = Tests((BACKENDS, ENUMERATION, *OPERATORS), f"{SLOW} or gradcheck or derivatives or portable")
+_PAIRS = Tests(
+    ("tests/test_inputs.py", "tests/test_pairwise_tables.py", "tests/test_pairwise.py", "tests/test_metrics.py")
+)
+
+TESTS = {
+    "align.py": _FRONT,
+    "distribution.py": _FRONT,
+    "inputs.py": _FRONT,
+    "likelihood.py": _FRONT,
+    "problem.py": _FRONT,
+    "pairwise.py": _PAIRS,
+    "pair_block.py": _PAIRS,
+    "metrics.py": _PAIRS,
+    "lower_bounds.py": Tests(("tests/timeseries/test_search.py",)),
+    "prior.py": Tests(("tests/test_prior.py", ENUMERATION)),
+    "memory.py": Tests((MEMORY,), "huge"),
+    "kernels/backends.py": _TORCH,
+    "kernels/base.py": _TORCH,
+    "kernels/cpu/backend.py": _OPERATORS,
+    "kernels/memory_estimate.py": Tests(("tests/kernels/test_memory_estimate.py", MEMORY)),
+    "kernels/reference/enumeration.py": _TORCH,
+    "kernels/reference/torch_backends.py": _TORCH,
+    "kernels/reference/portable.py": Tests((ENUMERATION, "tests/test_facts.py", DISTRIBUTION), f"{SLOW} or numba"),
+    "kernels/cpu/launch.py": _OPERATORS,
+    "kernels/cpu/autograd.py": _OPERATORS,
+    "kernels/cpu/operators.py": _OPERATORS,
+    "kernels/cpu/vmap.py": Tests(OPERATORS, _OPERATORS.without),
+    "kernels/cpu/backward.py": _KERNEL,
+    "kernels/cpu/forward.py": _KERNEL,
+    "kernels/cpu/gradient_rows.py": _KERNEL,
+    "kernels/cpu/hard.py": _KERNEL,
+    "kernels/cpu/layout.py": _KERNEL,
+    "kernels/cpu/pack.py": _KERNEL,
+    "kernels/cpu/rows.py": _KERNEL,
+    "kernels/cpu/work_queue.py": _KERNEL,
+    "kernels/cpu/simd.py": Tests(("tests/kernels/cpu/test_simd.py",), compiled=True),
+    "kernels/cpu/threads.py": Tests(("tests/kernels/cpu/test_threads.py",), "bits or hang"),
+}
+"""Files of ``src/udtw`` that are mutated, and the tests that have to notice."""
+
+BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul BitAnd_BitOr BitOr_BitAnd LShift_RShift"
+COMPARISON = "Lt_LtE LtE_Lt Gt_GtE GtE_Gt Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is"
+OTHERS = (
+    "ReplaceUnaryOperator_Delete_.*|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|"
+    "ReplaceBreakWithContinue|ReplaceContinueWithBreak|NumberReplacer|ZeroIterationForLoop"
+)
+OPERATOR = re.compile(
+    f"core/(ReplaceBinaryOperator_({BINARY.replace(' ', '|')})|"
+    f"ReplaceComparisonOperator_({COMPARISON.replace(' ', '|')})|{OTHERS})"
+)
+"""One replacement of each operator; most of the others only raise TypeError, and would flatter the score."""
+
+
+def _unmutated(tree: ast.AST) -> Iterator[ast.AST]:
+    """Annotations, decorators, assertions, the text of messages, and the constants of `PERFORMANCE`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert | ast.JoinedStr):
+            yield node
+        elif isinstance(node, ast.Assign):
+            if {target.id for target in node.targets if isinstance(target, ast.Name)} & set(PERFORMANCE):
+                yield node
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from node.decorator_list
+        for name in ("annotation", "returns"):
+            if getattr(node, name, None) is not None:
+                yield getattr(node, name)
+
+
+def is_wanted(mutation: MutationSpec, unmutated: list[ast.AST]) -> bool:
+    """Whether the operator is one of `OPERATOR` and the place is outside of ``unmutated``."""
+    return bool(OPERATOR.fullmatch(mutation.operator_name)) and not any(
+        (node.lineno, node.col_offset) <= mutation.start_pos < (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        for node in unmutated
+    )
+
+
+def mutants(file: Path, db: WorkDB) -> list[WorkItem]:
+    """Mutants of ``file`` in a fixed order, from the session ``db``, which is filled if it is empty."""
+    if not db.num_work_items:
+        init([file], db, {})
+    unmutated = list(_unmutated(ast.parse(file.read_text())))
+    items = [item for item in db.work_items if is_wanted(item.mutations[0], unmutated)]
+    return sorted(
+        items, key=lambda i: (i.mutations[0].start_pos, i.mutations[0].operator_name, i.mutations[0].occurrence)
+    )
+
+
+def interval(killed: int, total: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a proportion."""
+    if total == 0:
+        return 0.0, 1.0
+    z, share = 1.96, killed / total
+    centre, width = share + z * z / (2 * total), z * math.sqrt(share * (1 - share) / total + z * z / (4 * total**2))
+    return (centre - width) / (1 + z * z / total), (centre + width) / (1 + z * z / total)
+
+
+def _checksum(name: str) -> str:
+    return hashlib.sha256((Path("src/udtw") / name).read_bytes()).hexdigest()[:12]
+
+
+def run(names: list[str], sample: int | None, seed: int, out: Path, again: bool) -> dict[str, list[WorkResult]]:
+    """Results by file. Those in a session in ``out`` are used again, but survivors are run once more if ``again``."""
+    out.mkdir(parents=True, exist_ok=True)
+    sessions = {name: str(out / f"{name.replace('/', '.')}-{_checksum(name)}.sqlite") for name in names}
+    chosen: list[tuple[str, WorkItem]] = []
+    for name, session in sessions.items():
+        with use_db(session) as db:
+            chosen += [(name, item) for item in mutants(Path("src/udtw") / name, db)]
+    print(f"{len(chosen)} mutants of {len(names)} files", flush=True)
+    if sample is not None and sample < len(chosen):
+        chosen = random.Random(seed).sample(chosen, sample)
+    results: dict[str, list[WorkResult]] = {}
+    with progress_bar("mutants", len(chosen), shown=sys.stderr.isatty()) as advance:
+        for name, item in chosen:
+            with use_db(sessions[name]) as db:
+                known = dict(db.results)
+                if item.job_id not in known or (again and known[item.job_id].test_outcome == TestOutcome.SURVIVED):
+                    known[item.job_id] = mutate_and_test(item.mutations, TESTS[name].command(), SECONDS)
+                    db.set_result(item.job_id, known[item.job_id])
+            results.setdefault(name, []).append(known[item.job_id])
+            if known[item.job_id].test_outcome == TestOutcome.SURVIVED:
+                print(f"survived:\n{known[item.job_id].diff}\n", flush=True)
+            advance()
+    return results
+
+
+def report(results: dict[str, list[WorkResult]]) -> float:
+    """Print a table; the share of mutants that were killed."""
+    print("| file | mutants | killed | share | 95 % interval |\n|---|---:|---:|---:|---|")
+    everything = [result for found in results.values() for result in found]
+    share = 0.0
+    for name, found in [*sorted(results.items()), ("all", everything)]:
+        wrong = [result.output for result in found if result.worker_outcome != WorkerOutcome.NORMAL]
+        if wrong:
+            raise RuntimeError(f"{name}: cosmic-ray could not run a mutant: {wrong[0]}")
+        killed = sum(result.test_outcome == TestOutcome.KILLED for result in found)
+        share, (low, high) = killed / max(len(found), 1), interval(killed, len(found))
+        print(f"| {name} | {len(found)} | {killed} | {share:.0%} | {low:.0%} to {high:.0%} |")
+    return share
+
+
+def check(names: list[str]) -> int:
+    """The number of test selections that fail on unchanged code; a failure on a mutant then says nothing."""
+    from cosmic_ray.testing import run_tests
+
+    failed = 0
+    for tests in {TESTS[name]: None for name in names}:
+        outcome, output = run_tests(tests.command(), 4 * SECONDS)
+        passed = outcome == TestOutcome.SURVIVED
+        print(f"{', '.join(n for n in names if TESTS[n] == tests)}: {'passed' if passed else output}", flush=True)
+        failed += not passed
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m hardening.mutation", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--file", nargs="+", choices=list(TESTS), default=list(TESTS), metavar="FILE")
+    parser.add_argument("--sample", type=int, help="this many mutants, chosen at random (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the sessions; continued if they exist")
+    parser.add_argument("--again", action="store_true", help="run survivors of earlier sessions once more")
+    parser.add_argument("--check", action="store_true", help="only run the tests on unchanged code")
+    parser.add_argument("--least", type=float, default=0.8, help="share to be killed for exit status 0")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    with tempfile.TemporaryDirectory(prefix="udtw-mutation-") as copy:
+        ignored = shutil.ignore_patterns("__pycache__", "results", ".numba-cache")
+        for name in ("src", "tests", "hardening"):
+            shutil.copytree(ROOT / name, Path(copy) / name, ignore=ignored)
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        os.chdir(copy)
+        if options.check:
+            return check(options.file)
+        return int(report(run(options.file, options.sample, options.seed, out, options.again)) < options.least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
