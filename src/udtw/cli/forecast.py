@@ -7,13 +7,16 @@ import typer
 
 from udtw.cli import options, training
 from udtw.cli.output import messages, note, save_figure, show
+from udtw.metrics import metric_names
 
 SHOWN = 6
 
 
 def forecast(
     name: Annotated[str, typer.Argument(help="A UCR data set, or `cbf` or `synthetic-control` (generated).")],
-    loss: Annotated[str, options.metric_option("Distance between forecast and truth in training")] = "udtw",
+    loss: Annotated[
+        str, options.name_option("Distance between forecast and truth in training", "metric", metric_names)
+    ] = "udtw",
     horizon: Annotated[float, typer.Option(help="Share of each series to forecast, between 0 and 1.")] = 0.4,
     gamma: options.Gamma = None,
     beta: options.Beta = None,

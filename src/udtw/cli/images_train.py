@@ -7,6 +7,7 @@ import typer
 
 from udtw.cli import options, training
 from udtw.cli.training import Mode, Objective
+from udtw.fewshot.model import comparator_names
 
 
 def train(
@@ -14,7 +15,7 @@ def train(
     out: training.Out,
     split: Annotated[str, typer.Option(help="Train on the classes of this split, or on `all`.")] = "train",
     metric: Annotated[
-        str, training.comparator_option("How two images are compared (`protonet`: by pooled tokens)")
+        str, options.name_option("How two images are compared (`protonet`: pooled)", "comparator", comparator_names)
     ] = "udtw",
     mode: Annotated[
         Mode, typer.Option(help="With labels in episodes, or without labels by telling augmented views apart.")

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are parsed."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,24 +11,19 @@ from udtw.images.datasets import NAMES
 from udtw.metrics import metric_names
 
 
-def known_metric(name: str) -> str:
-    """``name`` if it is a metric of the table, registered ones included; else an error of the command line."""
-    if name not in metric_names():
-        raise typer.BadParameter(f"{name!r} is not a metric; choose one of {', '.join(metric_names())}.")
-    return name
+def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
+    """An option whose value is one of ``names()``, which is called when the command is parsed; ``what`` is its help."""
+
+    def known(name: str) -> str:
+        if name not in names():
+            raise typer.BadParameter(f"{name!r} is not a {kind}; choose one of {', '.join(names())}.")
+        return name
+
+    text = f"{what}: {', '.join(names())}, or a registered {kind}."
+    return typer.Option(metavar="NAME", help=text, callback=known, autocompletion=lambda: list(names()))
 
 
-def metric_option(what: str) -> Any:
-    """An option whose value is a metric; ``what`` is its help."""
-    return typer.Option(
-        metavar="NAME",
-        help=f"{what}: {', '.join(metric_names())}, or one that was registered.",
-        callback=known_metric,
-        autocompletion=lambda: list(metric_names()),
-    )
-
-
-Metric = Annotated[str, metric_option("Distance between series")]
+Metric = Annotated[str, name_option("Distance between series", "metric", metric_names)]
 Gamma = Annotated[
     float | None,
     typer.Option(

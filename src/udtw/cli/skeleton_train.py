@@ -6,13 +6,14 @@ import typer
 
 from udtw.cli import options, training
 from udtw.cli.training import Mode, Objective
+from udtw.fewshot.model import comparator_names
 
 
 def train(
     name: Annotated[str, typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`.")],
     out: training.Out,
     data_dir: options.SkeletonDir = None,
-    metric: Annotated[str, training.comparator_option("How two clips are compared")] = "udtw",
+    metric: Annotated[str, options.name_option("How two clips are compared", "comparator", comparator_names)] = "udtw",
     mode: Annotated[Mode, typer.Option(help="With labels in episodes, or without labels by a dictionary.")] = (
         Mode.supervised
     ),

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli.output import messages, note, show
-from udtw.fewshot.model import comparator_names
 from udtw.progress import progress_bar
 
 
@@ -20,22 +19,6 @@ class Mode(StrEnum):
 class Objective(StrEnum):
     similarity = "similarity"
     cross_entropy = "cross_entropy"
-
-
-def _known_comparator(name: str) -> str:
-    if name not in comparator_names():
-        raise typer.BadParameter(f"{name!r} is not a comparator; choose one of {', '.join(comparator_names())}.")
-    return name
-
-
-def comparator_option(what: str) -> Any:
-    """An option whose value is an elastic metric or a few-shot baseline; ``what`` is its help."""
-    return typer.Option(
-        metavar="NAME",
-        help=f"{what}: {', '.join(comparator_names())}, or a registered elastic metric.",
-        callback=_known_comparator,
-        autocompletion=lambda: list(comparator_names()),
-    )
 
 
 ObjectiveOption = Annotated[
