@@ -44,7 +44,9 @@ def progress_bar(title: str, total: int | None, shown: bool = True, console: Any
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=console or Console(stderr=True, highlight=False)) as bar:
+    console = console or Console(stderr=True, highlight=False)
+    # By default the estimate of the remaining time ignores steps that ended more than 30 s ago, so all longer steps.
+    with Progress(*columns, console=console, speed_estimate_period=3600) as bar:
         task = bar.add_task(title, total=total, note="")
 
         def advance(steps: int = 1, note: str | None = None) -> None:

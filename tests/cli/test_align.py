@@ -51,7 +51,7 @@ def test_other_metrics(pair, metric):
 def test_euclidean_needs_equal_lengths(pair):
     a, b, *_ = pair
     assert run_json("align", a, a, "--metric", "euclidean")["distance"] == 0
-    assert "equal lengths" in fails(1, "align", a, b, "--metric", "euclidean")
+    assert "one length" in fails(1, "align", a, b, "--metric", "euclidean")
 
 
 def test_sigma_in_the_last_column(pair):

@@ -1,4 +1,4 @@
-"""The command as a whole: help that teaches, light to start, errors in one line with an exit code."""
+"""The command as a whole: help with examples, few imports at start, errors in one line with an exit code."""
 
 import subprocess
 import sys
@@ -45,7 +45,8 @@ def test_help_needs_no_heavy_package():
         (["--verbose"], "--verbose"),
         (["align"], "argument"),
         (["align", "a.csv", "b.csv", "--gamma", "warm"], "--gamma"),
-        (["align", "a.csv", "b.csv", "--metric", "manhattan"], "--metric"),
+        (["align", "a.csv", "b.csv", "--metric", "manhattan"], "choose one of euclidean, dtw"),
+        (["skeleton", "train", "synthetic", "--out", "m", "--metric", "manhattan"], "choose one of"),
         (["classify", "cbf", "--k", "0"], "--k"),
     ],
 )
@@ -58,12 +59,12 @@ def test_debug_shows_the_traceback(tmp_path):
     assert isinstance(result.exception, udtw.UdtwError)
 
 
-def test_what_nobody_expected_is_one_line_too(monkeypatch, tmp_path):
+def test_an_unexpected_error_is_one_line_too(monkeypatch, tmp_path):
     def broken(_):
         raise TypeError("a bug")
 
     monkeypatch.setattr("udtw.cli.files.read_series", broken)
-    assert "TypeError: a bug (not expected; `udtw --debug" in fails(1, "align", "a.csv", "b.csv")
+    assert "TypeError: a bug (unexpected; `udtw --debug" in fails(1, "align", "a.csv", "b.csv")
 
 
 def test_ctrl_c_is_code_130(monkeypatch):

@@ -7,6 +7,8 @@ pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
 from tests.cli.helpers import run_ok
+from udtw.experiments import published
+from udtw.metrics import METRICS
 
 
 def test_demo_prints_tables_and_leaves_a_report(tmp_path):
@@ -16,8 +18,8 @@ def test_demo_prints_tables_and_leaves_a_report(tmp_path):
     page = (out / "report.html").read_text()
     for heading in ("Align", "Average", "Classify", "Forecast", "Recognise", "Tell apart"):
         assert f"<h2>{heading}</h2>" in page
-    for name in ("Euclidean", "DTW", "soft-DTW", "soft-DTW divergence", "uDTW"):
-        assert f"<td>{name}</td>" in page
-        assert name in shown.replace("\n", " ") or name == "soft-DTW divergence"
+    for metric in published.UCR:
+        assert f"<td>{METRICS[metric].label}</td>" in page
+        assert METRICS[metric].label in shown
     # couplings by γ, three classes of means, an alignment, forecasts, matched actions, uncertain images
     assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 8

@@ -1,4 +1,4 @@
-"""Files of users: what is read, and what is said about those that cannot be."""
+"""Files of users: what is read, and the errors for those that cannot be."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,5 @@
 """`udtw reproduce` and `udtw report`, on an experiment of three units: resume, failures, exit codes, reports."""
 
-import sys
 import types
 
 import pytest
@@ -10,35 +9,32 @@ pytest.importorskip("joblib")
 
 from tests.cli.helpers import fails, run, run_ok
 from udtw.cli.options import parse_seeds
+from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, save_npz
 from udtw.errors import OptionError
-from udtw.experiments import Unit, registry
+from udtw.experiments import Store, Unit, registry
+from udtw.experiments.experiment import Experiment
 
 
 @pytest.fixture
 def toy(monkeypatch):
     """An experiment "toy" that notes what it computes, and fails or is interrupted on demand."""
-    module = types.ModuleType("toy_experiment")
-    module.TITLE = "A toy"
-    module.SEEDS = [0, 1, 2]
-    module.computed, module.asked, module.trouble = [], [], {}
+    notes = types.SimpleNamespace(computed=[], asked=[], trouble={})
 
     def units(*, datasets, seeds, quick, data_dir):
-        module.asked.append((datasets, seeds, quick, data_dir))
+        notes.asked.append((datasets, seeds, quick, data_dir))
         return [Unit("toy", "set", "method", seed, {"quick": quick}) for seed in seeds]
 
     def work(unit, data_dir):
-        if unit.seed in module.trouble:
-            raise module.trouble[unit.seed]
-        module.computed.append(unit.seed)
+        if unit.seed in notes.trouble:
+            raise notes.trouble[unit.seed]
+        notes.computed.append(unit.seed)
         return {"value": unit.seed + 0.5}
 
     def report(results, document):
         document.table("Values", ["seed", "value"], [[unit.seed, result["value"]] for unit, result in results])
 
-    module.units, module.work, module.report = units, work, report
-    monkeypatch.setitem(sys.modules, "toy_experiment", module)
-    monkeypatch.setitem(registry.EXPERIMENTS, "toy", "toy_experiment")
-    return module
+    monkeypatch.setitem(registry.EXPERIMENTS, "toy", Experiment("toy", "A toy", units, work, report))
+    return notes
 
 
 def test_results_and_report_are_written(toy, tmp_path):
@@ -109,3 +105,17 @@ def test_seeds():
 def test_parts_of_an_experiment_belong_to_it():
     assert registry.name_of(Unit("ecg5000-tuning", "ECG5000", "udtw", 0)) == "ecg5000"
     assert registry.name_of(Unit("ecg", "ECG5000", "udtw", 0)) is None
+
+
+def test_ucr_from_files_to_report(tmp_path):
+    series = cylinder_bell_funnel(8, length=16, random_state=0)
+    half = LabelledSeries(series.X[::2], series.y[::2]), LabelledSeries(series.X[1::2], series.y[1::2])
+    save_npz(UCRData("Small", *half), tmp_path / "Small.npz")
+    run_ok("reproduce", "ucr", "--data-dir", tmp_path, "--out", tmp_path / "runs", "--quick")
+    assert len(Store(tmp_path / "runs" / "ucr-quick" / "units").results()) == 3 * 5
+    assert "over 1 data sets" in (tmp_path / "runs" / "ucr-quick" / "report.md").read_text()
+
+
+def test_the_help_names_every_experiment():
+    shown = run_ok("reproduce", "--help", env={"COLUMNS": "300"}).stdout
+    assert [name for name in registry.EXPERIMENTS if name not in shown] == []

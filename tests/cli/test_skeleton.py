@@ -1,4 +1,4 @@
-"""``udtw skeleton prepare``: teaches, goes on after an interruption, and says in one line what is wrong."""
+"""``udtw skeleton prepare``: its help, resuming after an interruption, and errors in one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`Document`: the same content in Markdown and in one HTML file, and nothing of it is taken for markup."""
+"""`Document`: the same content in Markdown and in one HTML file, and plain text is never interpreted as markup."""
 
 import base64
 import re

@@ -12,7 +12,7 @@ pytest.importorskip("scipy")
 
 import udtw
 from udtw.experiments import Document, ecg5000
-from udtw.experiments.ecg5000_report import report, significance
+from udtw.experiments.ecg5000 import report, significance
 from udtw.experiments.units import Unit
 
 SMALL = {"hidden": 8, "max_epochs": 2}
@@ -38,7 +38,7 @@ def results(folder):
 
 def test_every_loss_is_trained_with_every_seed():
     everything = ecg5000.units(range(3))
-    units = [unit for unit in everything if unit.experiment == ecg5000.EXPERIMENT]
+    units = [unit for unit in everything if unit.experiment == ecg5000.NAME]
     assert len(set(units)) == len(units) == 4 * 3
     assert set(everything) - set(units) == set(ecg5000.tuning_units()), "one command tunes and judges"
     assert len(ecg5000.units(range(3), quick=True)) == 4 * 3

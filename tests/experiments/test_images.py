@@ -1,4 +1,4 @@
-"""The image experiments: their units, one quick run from pictures to report, and tables that add up."""
+"""The image experiments: their units, one quick run from images to report, and tables that add up."""
 
 import io
 import zipfile
@@ -16,7 +16,8 @@ from udtw.errors import OptionError
 from udtw.experiments import Document, Store, run
 from udtw.experiments.image_report import report_accuracies, short
 from udtw.experiments.image_runs import METHODS, recipe_of, tokens_of
-from udtw.experiments.registry import EXPERIMENTS, PHOTOGRAPHS, experiment, units_of, work_of
+from udtw.experiments.image_tables import PHOTOGRAPHS
+from udtw.experiments.registry import EXPERIMENTS, experiment, units_of, work_of
 from udtw.experiments.units import Unit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -28,7 +29,7 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
     module = experiment(name)
     units = units_of(module, **EVERY)
     assert len(units) == len(set(units))
-    assert module.TITLE
+    assert module.title
     usual = [unit for unit in units if "changes" not in unit.options]
     kinds = {(u.dataset, u.options["mode"]) for u in usual}
     assert len(usual) == len(kinds) * len(METHODS) * 2

@@ -1,4 +1,4 @@
-"""`run`: each unit once, whatever the number of processes and whatever goes wrong."""
+"""`run`: each unit is computed once, with any number of processes and after any failure."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from udtw.errors import OptionError, StoreBusyError, WorkerError
 from udtw.experiments import Store, Unit, run
-from udtw.experiments.lock import exclusive
+from udtw.experiments.store import exclusive
 
 UNITS = [Unit("toy", "A", "square", seed) for seed in range(6)]
 BOTH = pytest.mark.parametrize("n_jobs", [1, 2])
@@ -62,7 +62,7 @@ def test_every_unit_is_computed_and_kept(store, console, n_jobs):
     assert (os.getpid() in processes) == (n_jobs == 1)
     if n_jobs > 1:
         assert {result["threads"] for _, result in store.results()} == {1}
-    assert "6 computed, 0 found finished, 0 failed" in console.file.getvalue()
+    assert "6 computed, 0 finished before, 0 failed" in console.file.getvalue()
 
 
 @BOTH
@@ -104,7 +104,7 @@ def test_a_second_run_on_the_folder_is_refused(store, console):
         run(UNITS, never, store, console=console)
 
 
-def test_leftovers_of_a_killed_run_are_swept(store, console):
+def test_leftovers_of_a_killed_run_are_removed(store, console):
     (store.folder / ".x.json.0.tmp").write_text("{")
     run([], never, store, console=console)
     assert not list(store.folder.glob("*.tmp"))
@@ -139,7 +139,7 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_is_finished(store, n_jobs):
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         _, shown = process.communicate(timeout=60)
-    assert "units of this run are kept; the same command goes on from here" in shown
+    assert "units of this run are kept; the same command continues from here" in shown
     assert shown.count("Traceback") == 1
     assert shown.rstrip().endswith("KeyboardInterrupt")
     assert len(store.results()) >= 3

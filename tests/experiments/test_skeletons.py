@@ -5,20 +5,22 @@ import pytest
 
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
 from udtw.errors import OptionError
-from udtw.experiments import Document, Store, kinetics, ntu60, ntu120, run, utd_mhad
-from udtw.experiments.intervals import over_seeds
-from udtw.experiments.registry import work_of
-from udtw.experiments.skeleton_report import against
-from udtw.experiments.skeleton_runs import METHODS, UNSUPERVISED, recipe_of
+from udtw.experiments import Document, Store, run
+from udtw.experiments.document import over_seeds
+from udtw.experiments.registry import experiment, work_of
+from udtw.experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
 from udtw.experiments.units import Unit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0], "quick": False, "data_dir": None}
 
 
-@pytest.mark.parametrize(("module", "columns"), [(utd_mhad, 1), (ntu60, 5), (ntu120, 5), (kinetics, 2)])
-def test_every_method_has_its_unit_and_a_recipe(module, columns):
-    units = module.units(**EVERY)
+TABLES = {table.name: table for table in SKELETON_TABLES}
+
+
+@pytest.mark.parametrize(("name", "columns"), [("utd-mhad", 1), ("ntu60", 5), ("ntu120", 5), ("kinetics", 2)])
+def test_every_method_has_its_unit_and_a_recipe(name, columns):
+    units = TABLES[name].units(**EVERY)
     assert len(units) == len(set(units)) == columns * (len(METHODS) + len(UNSUPERVISED))
     for unit in units:
         recipe = recipe_of(unit)
@@ -29,12 +31,13 @@ def test_every_method_has_its_unit_and_a_recipe(module, columns):
 def test_all_methods_share_everything_but_the_comparison():
     differing = {"metric", "encoder"}
     for mode in ("supervised", "unsupervised"):
-        recipes = [recipe_of(u).as_dict() for u in utd_mhad.units(**EVERY) if u.options["mode"] == mode]
+        recipes = [recipe_of(u).as_dict() for u in TABLES["utd-mhad"].units(**EVERY) if u.options["mode"] == mode]
         same = [{k: v for k, v in recipe.items() if k not in differing} for recipe in recipes]
         assert all(recipe == same[0] for recipe in same)
 
 
 def test_a_quick_run_from_start_to_report(tmp_path):
+    utd_mhad = experiment("utd-mhad")
     units = utd_mhad.units(datasets=["synthetic"], seeds=[0, 1], quick=True, data_dir=None)
     chosen = [unit for unit in units if unit.method in ("udtw", "euclidean", "protonet-pictures")]
     store = Store(tmp_path / "units")
@@ -57,6 +60,7 @@ def test_the_one_shot_protocol_runs_on_files_as_the_kinect_writes_them(tmp_path)
             setup = f"S001C003P008R001A{action:03d}" if take == 0 else f"S001C001P001R00{take}A{action:03d}"
             text = ntu_text(9, {"1": seen(standing(9, seed=10 * action + take))})
             (tmp_path / f"{setup}.skeleton").write_text(text)
+    ntu60 = experiment("ntu60")
     unit = ntu60.units(datasets=None, seeds=[0], quick=True, data_dir=None)[3]
     assert (unit.method, unit.options["n_train"]) == ("soft_dtw", 10)
     found = work_of(ntu60, str(tmp_path), tmp_path)(unit)
@@ -79,19 +83,28 @@ def test_differences_are_paired_by_seed():
     assert against(results) == [["TAP", "10.0 ± 0.0"]]
 
 
-@pytest.mark.parametrize("module", [ntu60, ntu120])
-def test_the_paper_stands_beside_our_numbers(module, tmp_path):
-    results = [result("udtw", 0, 0.567, n_train=module.SIZES[0])]
+@pytest.mark.parametrize("name", ["ntu60", "ntu120"])
+def test_the_papers_figures_are_beside_ours(name, tmp_path):
+    table = TABLES[name]
+    results = [result("udtw", 0, 0.567, n_train=table.sizes[0])]
     document = Document("test")
-    module.report(results, document)
+    table.report(results, document)
     text = (document.write(tmp_path).parent / "report.md").read_text()
-    assert f"| uDTW | 56.7 ({module.PAPER['supervised']['udtw'][0]}) | – (" in text
-    for mode, rows in module.PAPER.items():
+    assert f"| uDTW | 56.7 ({table.published['supervised']['udtw'][0]}) | – (" in text
+    for mode, rows in table.published.items():
         assert all(len(row) == 5 and list(row) == sorted(row) for row in rows.values()), mode
         assert np.all(np.array(rows["udtw"]) > np.array(rows["soft_dtw"]))
 
 
+def test_the_papers_figures_of_kinetics_are_one_table(tmp_path):
+    document = Document("test")
+    TABLES["kinetics"].report([], document)
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "| uDTW | 35.5 | 42 | 25.9 | 32.7 |" in text
+    assert "| TAP | 32.9 | 36 | – | – |" in text
+
+
 def test_unknown_data_sets_are_refused():
-    for module in (utd_mhad, kinetics, ntu60):
+    for name in ("utd-mhad", "kinetics", "ntu60"):
         with pytest.raises(OptionError, match="runs on"):
-            module.units(datasets=["mnist"], seeds=[0], quick=True, data_dir=None)
+            TABLES[name].units(datasets=["mnist"], seeds=[0], quick=True, data_dir=None)

@@ -1,4 +1,4 @@
-"""`Store`: what is there is whole, and what is not whole is said."""
+"""`Store`: results are complete, and damaged files are named."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import torch
 
 from udtw.errors import StoreBusyError, StoreError
 from udtw.experiments import Store, Unit
-from udtw.experiments.lock import exclusive
+from udtw.experiments.store import exclusive
 
 UNIT = Unit("toy", "A", "dtw", 0, {"gamma": 0.5})
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from udtw.data import LabelledSeries, UCRData, save_npz, synthetic_control
-from udtw.experiments import Document, Unit, ucr, ucr_report
+from udtw.experiments import Document, Unit, published, ucr
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def test_units_cover_every_method_by_seed_and_leave_out_long_series(data_dir):
 
 def test_parts_are_disjoint_normalised_and_by_seed(data_dir, monkeypatch):
     monkeypatch.setattr(ucr, "MAX_SERIES", 24)
-    parts = ucr.prepare("Small", 0, data_dir)
+    parts = ucr.load_parts("Small", 0, data_dir)
     assert [len(y) for _, y in parts] == [12, 6, 6]
     rows = np.concatenate([X for X, _ in parts])
     assert len(np.unique(rows, axis=0)) == 24
     np.testing.assert_allclose(rows.mean(1), 0, atol=1e-5)
     np.testing.assert_allclose(rows.std(1), 1, atol=1e-4)
-    again = ucr.prepare("Small", 0, data_dir)
+    again = ucr.load_parts("Small", 0, data_dir)
     assert all(np.array_equal(a[0], b[0]) for a, b in zip(parts, again, strict=True))
-    assert not np.array_equal(parts[0][0], ucr.prepare("Small", 1, data_dir)[0][0])
+    assert not np.array_equal(parts[0][0], ucr.load_parts("Small", 1, data_dir)[0][0])
 
 
 @pytest.mark.parametrize("method", ["knn dtw", "knn udtw", "frechet soft_dtw", "discriminative udtw"])
@@ -69,7 +69,7 @@ def test_settings_are_chosen_by_validation_and_seeds_averaged():
         fake("knn udtw", "A", 0, {"sigma": "context"}, 0.8, 1.0),
         fake("knn udtw", "A", 1, {"sigma": None}, 0.9, 0.7),
     ]
-    scores, used = ucr_report.chosen_scores(results, GRID)
+    scores, used = ucr.chosen_scores(results, GRID)
     assert scores["udtw", "K = 3"] == {"A": pytest.approx(60.0)}
     assert used["K = 3"] == {"sigma None": 2}
 
@@ -81,7 +81,7 @@ def test_ties_go_to_what_is_better_on_the_validation_of_all_data_sets():
         fake("knn udtw", "B", 0, {"sigma": None}, 0.5, 0.1),
         fake("knn udtw", "B", 0, {"sigma": "context"}, 0.6, 0.2),
     ]
-    scores, _ = ucr_report.chosen_scores(results, GRID)
+    scores, _ = ucr.chosen_scores(results, GRID)
     assert scores["udtw", "K = 1"] == {"A": pytest.approx(40.0), "B": pytest.approx(20.0)}
 
 
@@ -91,7 +91,7 @@ def test_other_ties_go_to_the_first_of_the_grid_whatever_the_order_of_the_result
         fake("knn udtw", "A", 0, {"sigma": None}, 0.9, 0.6),
         fake("knn udtw", "A", 0, {"sigma": "context"}, 0.9, 0.4),
     ]
-    scores, _ = ucr_report.chosen_scores(results[::order], GRID)
+    scores, _ = ucr.chosen_scores(results[::order], GRID)
     assert scores["udtw", "K = 1"] == {"A": pytest.approx(60.0)}
 
 
@@ -103,14 +103,14 @@ def test_a_seed_that_is_not_finished_takes_no_part():
         for setting in ucr.GRIDS["knn"][metric]
         for name in ("A", "B")
     ]
-    kept, seeds = ucr_report.whole_seeds(results)
+    kept, seeds = ucr.complete_seeds(results)
     assert seeds == {"knn": [0, 1]}
     assert kept == results
-    kept, seeds = ucr_report.whole_seeds(results[:-1])
+    kept, seeds = ucr.complete_seeds(results[:-1])
     assert seeds == {"knn": [0]}
     assert {unit.seed for unit, _ in kept} == {0}
     old = fake("knn udtw", "A", 0, {"sigma": "of old"}, 0.5, 0.5)
-    assert ucr_report.whole_seeds([*results, old])[1] == {"knn": [0, 1]}, "settings that are gone need no result"
+    assert ucr.complete_seeds([*results, old])[1] == {"knn": [0, 1]}, "settings that are gone need no result"
 
 
 def test_results_of_other_settings_take_no_part():
@@ -118,7 +118,7 @@ def test_results_of_other_settings_take_no_part():
         fake("knn udtw", "A", 0, {"sigma": "context"}, 0.5, 0.6),
         fake("knn udtw", "A", 0, {"sigma": "step"}, 0.9, 1.0),
     ]
-    scores, _ = ucr_report.chosen_scores(results, GRID)
+    scores, _ = ucr.chosen_scores(results, GRID)
     assert scores["udtw", "K = 1"] == {"A": pytest.approx(60.0)}
 
 
@@ -131,7 +131,7 @@ def test_the_report_compares_only_data_sets_that_every_method_has(tmp_path):
     results = [
         fake(f"{kind} {metric}", name, 0, ucr.GRIDS[kind][metric][0], 0.5, 0.5 + 0.1 * (metric == "udtw"))
         for kind in ("knn", "frechet", "discriminative")
-        for metric in ucr_report.METRICS
+        for metric in published.UCR
         for name in ("A", "B")
     ]
     results.append(fake("knn dtw", "C", 0, ucr.GRIDS["knn"]["dtw"][0], 0.5, 0.5))

@@ -1,4 +1,4 @@
-"""`Unit`: a value that is its own name."""
+"""`Unit`: equality, keys and checks of its fields."""
 
 import dataclasses
 import pickle

@@ -2,12 +2,15 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from udtw.cli import options
 from udtw.cli.output import save_figure, show
+
+if TYPE_CHECKING:
+    from udtw.metrics import Metric
 
 
 class Sigma(StrEnum):
@@ -18,22 +21,22 @@ class Sigma(StrEnum):
 
 def align(
     a: Annotated[
-        Path, typer.Argument(metavar="A", help="First series: CSV, TSV or .npy; a row a time step, a column a feature.")
+        Path, typer.Argument(metavar="A", help="First series: CSV, TSV or .npy; rows are time steps, columns features.")
     ],
     b: Annotated[Path, typer.Argument(metavar="B", help="Second series, with as many features.")],
-    metric: options.Metric = options.MetricName.udtw,
-    gamma: options.Gamma = 1.0,
-    beta: options.Beta = 1.0,
+    metric: options.Metric = "udtw",
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
     sigma: Annotated[
         Sigma,
         typer.Option(
             help="Uncertainty of the steps (udtw): none (Σ = 1), the last column of each file (σ, not a feature), or "
-            "one σ in [0.5, 2] a step, learned for this pair by minimising d² + βΩ."
+            "learned for this pair: one σ in [0.5, 2] per step that minimises d² + βΩ."
         ),
     ] = Sigma.none,
     band: options.Band = None,
     znormalize: Annotated[
-        bool, typer.Option("--znormalize", help="First bring each feature to mean 0, std 1.")
+        bool, typer.Option("--znormalize", help="First scale each feature to mean 0, std 1.")
     ] = False,
     plot: options.Plot = None,
     json: options.Json = False,
@@ -41,7 +44,8 @@ def align(
     """Align two series and print their distance.
 
     The distance is d² = E[C], the expected cost of a random path; the regulariser is Ω = E[log Σ]; the loss is
-    d² + βΩ; the entropy says how many paths matter (in nats).
+    d² + βΩ; the entropy (in nats) measures how many paths matter. For metrics without paths only the distance is
+    printed.
 
     Examples:
 
@@ -53,9 +57,12 @@ def align(
     """
     from udtw.cli.files import read_series
     from udtw.errors import OptionError, ShapeError
+    from udtw.metrics import get_metric
 
-    if metric != "udtw" and sigma != "none":
-        raise OptionError(f"--sigma {sigma} belongs to --metric udtw; {metric} knows no uncertainty.")
+    params = options.given(gamma=gamma, beta=beta) | {"band": options.parse_band(band)}
+    chosen, udtw = get_metric(metric, **params), get_metric("udtw", **params)
+    if not chosen.uncertain and sigma != "none":
+        raise OptionError(f"--sigma {sigma} belongs to --metric udtw; {metric} has no uncertainty.")
     x, y = read_series(a), read_series(b)
     variances: tuple[Any, Any] = (None, None)
     if sigma == "column":
@@ -67,13 +74,14 @@ def align(
         from udtw.data import znormalize as normalized
 
         x, y = normalized([x, y])
-    limits = options.parse_band(band)
     if sigma == "learn":
-        variances = _learned(x, y, gamma, beta, limits)
-    result, found = _measured(x, y, variances, str(metric), gamma, beta, limits)
+        variances = _learned(x, y, udtw)
+    result, found = _measured(x, y, variances, chosen, udtw)
     if plot is not None:
         from udtw.plots import plot_alignment
 
+        if found is None:
+            raise OptionError(f"--plot draws paths, and the metric {metric} has none.")
         save_figure(plot_alignment(x, y, found), plot)
     show(f"{a.name} and {b.name}", result, json)
 
@@ -83,17 +91,17 @@ def _split_sigma(path: Path, table: Any) -> tuple[Any, Any]:
     from udtw.errors import ShapeError, VarianceError
 
     if table.shape[1] < 2:
-        raise ShapeError(f"{path} has one column; --sigma column needs the values and, behind them, σ.")
+        raise ShapeError(f"{path} has one column; --sigma column needs the values followed by σ.")
     if not (table[:, -1] > 0).all():
-        raise VarianceError(f"{path}: every σ in the last column must be positive; the least is {table[:, -1].min()}.")
+        raise VarianceError(
+            f"{path}: every σ in the last column must be positive; the smallest is {table[:, -1].min()}."
+        )
     return table[:, :-1], table[:, -1] ** 2
 
 
-def _learned(x: Any, y: Any, gamma: float, beta: float, band: Any, steps: int = 150) -> tuple[Any, Any]:
+def _learned(x: Any, y: Any, udtw: "Metric", steps: int = 150) -> tuple[Any, Any]:
     """Variances of the steps of x (N,) and y (M,) that minimise d² + βΩ, with σ in [0.5, 2]."""
     import torch
-
-    from udtw.align import align as align_pair
 
     first, second = torch.from_numpy(x), torch.from_numpy(y)
     free = [torch.zeros(len(series), dtype=first.dtype, requires_grad=True) for series in (first, second)]
@@ -104,37 +112,41 @@ def _learned(x: Any, y: Any, gamma: float, beta: float, band: Any, steps: int = 
     optimizer = torch.optim.Adam(free, lr=0.1)
     for _ in range(steps):
         optimizer.zero_grad()
-        align_pair(first, second, *variances(), gamma=gamma, beta=beta, band=band).loss.backward()
+        udtw.function(first, second, *variances(), **udtw.params).loss.backward()
         optimizer.step()
     found = [value.detach().numpy() for value in variances()]
     return found[0], found[1]
 
 
 def _measured(
-    x: Any, y: Any, variances: tuple[Any, Any], metric: str, gamma: float, beta: float, band: Any
+    x: Any, y: Any, variances: tuple[Any, Any], metric: "Metric", udtw: "Metric"
 ) -> tuple[dict[str, Any], Any]:
-    """What is printed, and the alignment that is drawn; its paths are those of the metric."""
-    from udtw import align
+    """What is printed, and the alignment that is drawn: that of ``udtw``, which has the paths of all soft metrics.
 
-    soft = metric in ("soft_dtw", "soft_dtw_divergence")
-    found = align.align(
-        x, y, *variances, gamma=gamma, beta=beta, band=band, distance="soft_min" if soft else "expected",
-        debias=metric == "soft_dtw_divergence",
-    )  # fmt: skip
-    mode = found.paths.mode()[0]
-    result: dict[str, Any] = {"metric": metric, "steps": [len(x), len(y)], "features": x.shape[1], "band": band}
-    if metric in ("dtw", "euclidean"):
-        value = float(align.dtw(x, y, band=band) if metric == "dtw" else align.euclidean(x, y))
-        length = len(mode) if metric == "dtw" else len(x)
-        one_path = {"distance": value, "regularizer": 0.0, "loss": value, "entropy": 0.0}
-        return result | one_path | {"path_length": float(length), "best_path_length": length}, found
+    Metrics without paths have a distance only, and no alignment.
+    """
+    import torch
+
+    from udtw.pair_block import Batch
+
+    result: dict[str, Any] = {"metric": metric.name, "steps": [len(x), len(y)], "features": x.shape[1]}
+    found = udtw.function(x, y, *variances, **udtw.params)
+    if metric.uncertain:
+        distance, omega, loss = float(found.distance), float(found.regularizer), float(found.loss)
+    else:
+        distance = loss = float(metric.between(*(Batch(torch.from_numpy(series)[None]) for series in (x, y))))
+        omega = 0.0
+    step_by_step = metric.name == "euclidean"  # its one path is the diagonal
+    if not (metric.takes_cost or metric.base or step_by_step):
+        return result | {"distance": distance}, None
+    soft = "gamma" in metric.params
+    best = len(x) if step_by_step else len(found.paths.mode()[0])
+    result |= {name: udtw.params[name] for name in (("band", "gamma", "beta") if soft else ("band",))}
     return result | {
-        "gamma": gamma,
-        "beta": beta,
-        "distance": float(found.distance),
-        "regularizer": float(found.regularizer),
-        "loss": float(found.loss),
-        "entropy": max(float(found.paths.entropy), 0.0),
-        "path_length": float(found.coupling.sum()),
-        "best_path_length": len(mode),
+        "distance": distance,
+        "regularizer": omega,
+        "loss": loss,
+        "entropy": max(float(found.paths.entropy), 0.0) if soft else 0.0,
+        "path_length": float(found.coupling.sum() if soft else best),
+        "best_path_length": best,
     }, found

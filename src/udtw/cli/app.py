@@ -1,4 +1,4 @@
-"""The commands together, and what is the same for all of them: version, errors and exit codes."""
+"""The command ``udtw`` with all its subcommands, and what they share: version, errors and exit codes."""
 
 from typing import Annotated, Any
 
@@ -6,27 +6,35 @@ import typer
 from typer.core import TyperGroup
 
 import udtw
+from udtw.cli import (
+    images_embed,
+    images_eval,
+    images_show,
+    images_train,
+    skeleton_eval,
+    skeleton_prepare,
+    skeleton_show,
+    skeleton_train,
+)
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
 from udtw.cli.demo import demo
 from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
-from udtw.cli.images import app as images
 from udtw.cli.output import error_line
 from udtw.cli.reproduce import report, reproduce
-from udtw.cli.skeleton import app as skeleton
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 
-# Typer carries click under a name that changed between its versions; its own public names do not.
+# Click's UsageError by way of a public name of typer: typer bundles click, under a name that changed between versions.
 UsageError: Any = typer.BadParameter.__base__
 EXPECTED = (UdtwError, OSError, ImportError)
 
 
 class Commands(TyperGroup):
-    """Every error is one line on standard error and an exit code: 1 failure, 2 wrong usage, 130 Ctrl-C."""
+    """Prints every error as one line on standard error, with an exit code: 1 failure, 2 wrong usage, 130 Ctrl-C."""
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         if not args:
@@ -53,12 +61,12 @@ class Commands(TyperGroup):
             if isinstance(error, EXPECTED):
                 error_line(str(error))
             else:
-                error_line(f"{type(error).__name__}: {error} (not expected; `udtw --debug …` shows where)")
+                error_line(f"{type(error).__name__}: {error} (unexpected; `udtw --debug …` shows where)")
             raise typer.Exit(USAGE if wrong_usage else FAILURE) from None
 
 
 def _refused(error: Any) -> typer.Exit:
-    """Say what is wrong with the command line; to be raised."""
+    """Print what is wrong with the command line; returns the exit to be raised."""
     context = getattr(error, "ctx", None)
     hint = f" See: {context.command_path} --help" if context is not None else ""
     error_line(f"{error.format_message().rstrip('.')}.{hint}")
@@ -88,22 +96,60 @@ def _common(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Uncertainty-DTW: align noisy sequences by a distribution over paths, and learn what can be trusted.
+    """Uncertainty-DTW: align noisy sequences by a distribution over paths, and learn the uncertainty of their steps.
 
-    Start with `udtw demo`: a few minutes, no data needed, and a report to look at.
+    Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
-    `cbf` and `synthetic-control` are generated and need none. Results go to standard output, progress and errors to
-    standard error, so that `--json` can be piped.
+    `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
+    standard error, so that the output of `--json` can be piped.
     """
+
+
+skeleton = typer.Typer(name="skeleton", rich_markup_mode="markdown")
+images = typer.Typer(name="images", rich_markup_mode="markdown")
+
+
+@skeleton.callback(invoke_without_command=True)
+def _skeleton(context: typer.Context) -> None:
+    """Few-shot recognition of actions from skeletons: prepare a data set, train, eval, show.
+
+    Without any data: `udtw skeleton train synthetic --out model.safetensors`.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@images.callback(invoke_without_command=True)
+def _images(context: typer.Context) -> None:
+    """Few-shot classification of images by their tokens: embed a data set, train, eval, show.
+
+    Without any data: `udtw images embed synthetic --out tokens --backbone patches`.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 for command in (demo, align, explore, barycenter, classify, forecast, reproduce, report):
     app.command()(command)
+skeleton.command("prepare")(skeleton_prepare.prepare)
+skeleton.command("train")(skeleton_train.train)
+skeleton.command("eval")(skeleton_eval.evaluate)
+skeleton.command("show")(skeleton_show.show)
+images.command("embed")(images_embed.embed)
+images.command("train")(images_train.train)
+images.command("eval")(images_eval.evaluate)
+images.command("show")(images_show.show)
 app.add_typer(skeleton)
 app.add_typer(images)
 
 
 def main() -> None:
-    """The entry point of the console script."""
+    """Run the command with the arguments of the process; the entry point of the console script.
+
+    >>> import sys
+    >>> from udtw.cli import main
+    >>> sys.argv = ["udtw", "--version"]
+    >>> main()  # doctest: +SKIP
+    """
     app()

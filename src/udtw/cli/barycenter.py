@@ -13,28 +13,31 @@ def barycenter(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|NAME", help="A file (CSV, TSV, .npy) with a series a row, or the name of a data set."
+            metavar="FILE|NAME", help="A file (CSV, TSV, .npy) with one series per row, or the name of a data set."
         ),
     ],
     label: Annotated[
         str | None, typer.Option("--class", help="Average this class of the data set's train split.")
     ] = None,
-    metric: options.Metric = options.MetricName.udtw,
-    gamma: options.Gamma = 1.0,
-    beta: options.Beta = 1.0,
+    metric: options.Metric = "udtw",
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
     noise: Annotated[
-        float, typer.Option(help="Variance of the series' own steps (udtw); σ_μ is what differs beyond it.")
+        float, typer.Option(help="Variance of the steps of the series themselves (udtw); σ_μ is what exceeds it.")
     ] = 1.0,
-    weights: Annotated[str | None, typer.Option(help="One number a series, as in `0.25,0.75`.")] = None,
+    weights: Annotated[str | None, typer.Option(help="One number per series, as in `0.25,0.75`.")] = None,
     length: Annotated[int | None, typer.Option(help="Steps of the mean; by default the average length.")] = None,
-    max_iter: Annotated[int, typer.Option(help="Iterations at most.")] = 100,
+    max_iter: Annotated[int, typer.Option(help="Maximum number of iterations.")] = 100,
     znormalize: Annotated[
         bool | None,
-        typer.Option("--znormalize/--raw", help="Normalise each series? By default data sets are, files not."),
+        typer.Option(
+            "--znormalize/--raw",
+            help="Whether to normalise each series; by default data sets are normalised and files are not.",
+        ),
     ] = None,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the mean as CSV: a row a step, σ_μ last (udtw).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the mean as CSV: one row per step, σ_μ last (udtw).")] = None,
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -48,26 +51,26 @@ def barycenter(
 
     - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
     """
+    import inspect
+
     from udtw.timeseries import barycenter as mean_of
 
     series, described = _series(source, label, znormalize, data_dir, seed)
-    found = mean_of(
-        series, str(metric), gamma=gamma, beta=beta, noise=noise, weights=_weights(weights), length=length,
-        max_iter=max_iter,
-    )  # fmt: skip
+    defaults = {name: inspect.signature(mean_of).parameters[name].default for name in ("gamma", "beta")}
+    used = defaults | options.given(gamma=gamma, beta=beta) | {"noise": noise}
+    found = mean_of(series, metric, **used, weights=_weights(weights), length=length, max_iter=max_iter)
     uncertain = bool(found.variance.any())
     sigma = found.variance**0.5 if uncertain else None
     if out is not None:
         _write_mean(out, found.mean, sigma)
     if plot is not None:
+        from udtw.metrics import get_metric
         from udtw.plots import plot_barycenter
 
-        save_figure(plot_barycenter(series, {str(metric): found}), plot)
+        save_figure(plot_barycenter(series, {get_metric(metric).label: found}), plot)
     result: dict[str, Any] = described | {
-        "metric": str(metric),
-        "gamma": gamma,
-        "beta": beta,
-        "noise": noise,
+        "metric": metric,
+        **used,
         "length": len(found.mean),
         "objective": found.objective,
         "objective_at_start": found.trace[0],
@@ -84,8 +87,7 @@ def barycenter(
 def _series(
     source: str, label: str | None, znormalize: bool | None, data_dir: Path | None, seed: int
 ) -> tuple[Any, dict[str, Any]]:
-    from udtw.cli import datasets
-    from udtw.cli.files import SUFFIXES, read_series_set
+    from udtw.cli.files import SUFFIXES, load_dataset, read_series_set
     from udtw.data import znormalize as normalized
     from udtw.errors import OptionError
 
@@ -98,7 +100,7 @@ def _series(
         series = read_series_set(path)
         series = normalized(series) if znormalize else series
         return series, {"file": source, "series": len(series), "znormalized": bool(znormalize)}
-    data = datasets.load(source, data_dir, seed=seed, normalize=znormalize is not False).train
+    data = load_dataset(source, data_dir, seed=seed, normalize=znormalize is not False).train
     known = [str(name) for name in dict.fromkeys(sorted(data.y.tolist()))]
     if label is not None and label not in known:
         raise OptionError(f"{source} has no class {label!r}; its classes are {', '.join(known)}.")

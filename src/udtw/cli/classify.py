@@ -24,27 +24,28 @@ class Objective(StrEnum):
 def classify(
     name: Annotated[str, typer.Argument(help="A UCR data set, or `cbf` or `synthetic-control` (generated).")],
     model: Annotated[Model, typer.Option(help="k nearest neighbours, or the nearest class prototype.")] = Model.knn,
-    metric: options.Metric = options.MetricName.udtw,
-    gamma: options.Gamma = 0.1,
-    beta: options.Beta = 0.1,
+    metric: options.Metric = "udtw",
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours (knn).")] = 1,
     objective: Annotated[
-        Objective, typer.Option(help="What prototypes are fitted for: to tell classes apart, or the mean (centroid).")
+        Objective, typer.Option(help="What prototypes are: fitted to separate the classes, or class means (centroid).")
     ] = Objective.discriminative,
     max_iter: Annotated[
-        int | None, typer.Option(min=1, help="Steps of training; by default 150 (knn: σ only) or 300 (centroid).")
+        int | None,
+        typer.Option(min=1, help="Training steps (knn: of σ only).", show_default="that of the classifier"),
     ] = None,
     band: options.Band = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Do not bring each series to mean 0, std 1 first.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not scale each series to mean 0, std 1 first.")] = False,
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option(help="Threads of the neighbour search; -1: all cores.")] = 1,
     seed: options.Seed = 0,
     dask: Dask = None,
     json: options.Json = False,
 ) -> None:
-    """Classify: train on the training split, print the accuracy on the test split.
+    """Train a classifier on the training split and print its accuracy on the test split.
 
-    For udtw the uncertainty is learned in training.
+    With udtw the uncertainty is learned in training.
 
     Examples:
 
@@ -56,11 +57,21 @@ def classify(
     """
     import numpy as np
 
-    from udtw.cli import datasets
+    from udtw.cli.files import load_dataset
+    from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
 
-    data = datasets.load(name, data_dir, seed=seed, normalize=not raw)
-    used: dict[str, Any] = {"metric": str(metric), "band": options.parse_band(band), "gamma": gamma, "beta": beta}
-    estimator, extra = _estimator(model, used, k, objective, max_iter, jobs, seed)
+    data = load_dataset(name, data_dir, seed=seed, normalize=not raw)
+    common: dict[str, Any] = {"metric": metric, "band": options.parse_band(band), "random_state": seed}
+    common |= options.given(gamma=gamma, beta=beta)
+    estimator: Any
+    extra: dict[str, Any]
+    if model == Model.knn:
+        steps = options.given(sigma_iter=max_iter)
+        estimator, extra = KNeighborsTimeSeriesClassifier(k, n_jobs=jobs, **common, **steps), {"k": k}
+    else:
+        steps, extra = options.given(max_iter=max_iter), {"objective": str(objective)}
+        estimator = NearestCentroidTimeSeriesClassifier(**common, **steps, **extra)
+    params = estimator.get_params()
     with cluster(dask):
         with messages().status(f"training on {len(data.train)} series …"):
             begin = time.perf_counter()
@@ -77,7 +88,7 @@ def classify(
         "classes": len(np.unique(data.train.y)),
         "znormalized": not raw,
         "model": str(model),
-        **used,
+        **{name: params[name] for name in ("metric", "band", "gamma", "beta")},
         **extra,
         "seed": seed,
         "accuracy": float(right.mean()),
@@ -87,18 +98,3 @@ def classify(
         "predict_seconds": done - fitted,
     }
     show(f"Classification of {data.name}", result, json)
-
-
-def _estimator(
-    model: Model, used: dict[str, Any], k: int, objective: Objective, max_iter: int | None, jobs: int, seed: int
-) -> tuple[Any, dict[str, Any]]:
-    """The classifier, and what else of it is worth telling."""
-    from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
-
-    if model == Model.knn:
-        steps = {} if max_iter is None else {"sigma_iter": max_iter}
-        knn = KNeighborsTimeSeriesClassifier(k, **used, n_jobs=jobs, random_state=seed, **steps)  # type: ignore[arg-type]
-        return knn, {"k": k}
-    steps = {} if max_iter is None else {"max_iter": max_iter}
-    centroid = NearestCentroidTimeSeriesClassifier(**used, objective=str(objective), random_state=seed, **steps)  # type: ignore[arg-type]
-    return centroid, {"objective": str(objective)}

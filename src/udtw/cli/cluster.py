@@ -1,4 +1,4 @@
-"""``--dask``: hand the work of a command to a Dask cluster."""
+"""``--dask``: run the work of a command on a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ CONNECT_SECONDS = 10
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Inside it joblib's workers are those of the cluster at ``address``; without one nothing changes."""
+    """Use the workers of the cluster at ``address`` as joblib's; without an address do nothing."""
     if address is None:
         yield
         return

@@ -1,20 +1,20 @@
-"""``udtw demo``: everything at once, on generated data."""
+"""``udtw demo``: all tasks on generated data."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from udtw.cli.output import messages
+from udtw.cli.output import messages, show_table
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and its figures.")] = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: only shows that everything runs.")] = False,
 ) -> None:
-    """Average, classify, forecast, recognise and tell apart on generated data, against the baselines, in a few minutes.
+    """Average, classify, forecast, and recognise actions and images, on generated data, in a few minutes.
 
-    Prints the tables and leaves a report with figures: open OUT/report.html.
+    Prints tables that compare uDTW with other distances, and writes a report with figures: open OUT/report.html.
 
     Examples:
 
@@ -22,13 +22,10 @@ def demo(
 
     - `udtw demo --out look --quick`
     """
-    from rich.console import Console
-
     from udtw.experiments.demo import FULL, QUICK, run_demo
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
-    console = Console(highlight=False)
     for part in parts:
-        console.print()
-        console.print(part.table())
+        typer.echo()
+        show_table(part.title, part.columns, part.rows, part.note)
     typer.echo(f"\nOpen {report} for the tables with figures.")

@@ -1,4 +1,4 @@
-"""``udtw explore``: the interactive page, on this machine."""
+"""``udtw explore``: an interactive page, served to this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +14,14 @@ def explore(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8050,
     host: Annotated[str, typer.Option(help="Loopback address to listen on; others are refused.")] = "127.0.0.1",
     model: Annotated[
-        Path | None, typer.Option(help="What `udtw images train` wrote: its uncertainty in the tab of images.")
+        Path | None, typer.Option(help="A model of `udtw images train`, whose uncertainty the tab of images shows.")
     ] = None,
     backbone: Annotated[
         str | None, typer.Option(help="Backbone of the model's tokens, as in `udtw images embed --backbone`.")
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Look at alignments in the browser while γ, β, the band and the noise are dragged.
+    """Explore alignments in the browser, with sliders for γ, β, the band and the noise.
 
     Series (generated, of the UCR archive in `--data-dir`, or a CSV file), images and skeletons. The page is served to
     this machine only and loads nothing from elsewhere; Ctrl-C ends it.

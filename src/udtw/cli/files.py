@@ -1,6 +1,7 @@
-"""Series in files of the user's: CSV, TSV or NumPy's .npy. What is wrong with one is said in one line."""
+"""Series by file (CSV, TSV or NumPy's .npy) or by name of a data set. Errors in a file are reported in one line."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,11 +9,16 @@ from udtw.data.columns import numbered_rows, one_width, read_lines
 from udtw.data.npy import read_npy
 from udtw.errors import DataError
 
+if TYPE_CHECKING:
+    from udtw.data import UCRData
+
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
+GENERATED = ("cbf", "synthetic-control")
+TRAIN_PER_CLASS, TEST_PER_CLASS = 15, 50
 
 
 def read_series(path: Path) -> np.ndarray:
-    """One series (T, d): a row a time step, a column a feature. A first line of names is skipped."""
+    """One series (T, d): rows are time steps, columns features. A first line of names is skipped."""
     _check_there(path)
     if path.suffix.lower() == ".npy":
         array = _load_npy(path)
@@ -23,7 +29,7 @@ def read_series(path: Path) -> np.ndarray:
 
 
 def read_series_set(path: Path) -> np.ndarray | list[np.ndarray]:
-    """Several series: a row a series, of its own length; or (n, T) or (n, T, d) in a .npy file."""
+    """Several series: one per row, each of its own length; or (n, T) or (n, T, d) in a .npy file."""
     _check_there(path)
     if path.suffix.lower() == ".npy":
         array = _load_npy(path)
@@ -57,9 +63,28 @@ def _load_npy(path: Path) -> np.ndarray:
 
 
 def write_columns(path: Path, names: list[str], columns: list[np.ndarray]) -> None:
-    """A CSV file with a line of names, a row a step."""
+    """Write a CSV file with a line of names and one row per step."""
     from udtw.data.atomic import write_atomically
 
     lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, ("\n".join(lines) + "\n").encode())
+
+
+def load_dataset(name: str, data_dir: Path | None, *, seed: int = 0, normalize: bool = True) -> "UCRData":
+    """Training and test series of a UCR data set, or generated from the seed; with mean 0, std 1 if ``normalize``."""
+    from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, load_ucr, synthetic_control, znormalize
+
+    if name.lower() in GENERATED:
+        draw = cylinder_bell_funnel if name.lower() == "cbf" else synthetic_control
+        train, test = (
+            draw(count, random_state=np.random.default_rng([seed, part]))
+            for part, count in enumerate((TRAIN_PER_CLASS, TEST_PER_CLASS))
+        )
+        data = UCRData(name.lower(), train, test)
+    else:
+        data = load_ucr(name, data_dir)
+    if not normalize:
+        return data
+    train, test = (LabelledSeries(znormalize(part.X), part.y) for part in (data.train, data.test))
+    return UCRData(data.name, train, test)

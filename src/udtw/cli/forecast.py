@@ -1,6 +1,5 @@
-"""``udtw forecast``: learn to continue series, and compare with how they went on."""
+"""``udtw forecast``: train a forecaster and test it."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,44 +7,40 @@ import typer
 
 from udtw.cli import options, training
 from udtw.cli.output import messages, note, save_figure, show
+from udtw.metrics import metric_names
 
 SHOWN = 6
 
 
-class Loss(StrEnum):
-    euclidean = "euclidean"
-    soft_dtw = "soft_dtw"
-    soft_dtw_divergence = "soft_dtw_divergence"
-    udtw = "udtw"
-
-
 def forecast(
     name: Annotated[str, typer.Argument(help="A UCR data set, or `cbf` or `synthetic-control` (generated).")],
-    loss: Annotated[Loss, typer.Option(help="Distance between forecast and truth in training.")] = Loss.udtw,
+    loss: Annotated[
+        str, options.name_option("Distance between forecast and truth in training", "metric", metric_names)
+    ] = "udtw",
     horizon: Annotated[float, typer.Option(help="Share of each series to forecast, between 0 and 1.")] = 0.4,
-    gamma: options.Gamma = 0.1,
-    beta: options.Beta = 0.1,
-    max_epochs: Annotated[int, typer.Option(min=1, help="Passes over the training series at most.")] = 100,
-    raw: Annotated[bool, typer.Option("--raw", help="Do not bring each series to mean 0, std 1 first.")] = False,
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
+    max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of passes over the training series.")] = 100,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not scale each series to mean 0, std 1 first.")] = False,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Keep the training in this file after every epoch, and go on from it if it is there."),
+        typer.Option(help="Save the training to this file after every epoch, and resume from it if it exists."),
     ] = None,
     devices: training.Devices = 1,
     accelerator: training.Accelerator = "cpu",
     strategy: training.Strategy = "auto",
     plot: options.Plot = None,
     save: Annotated[
-        Path | None, typer.Option(help="Keep the forecaster in this folder (JSON and safetensors).")
+        Path | None, typer.Option(help="Save the forecaster to this folder (JSON and safetensors).")
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Forecast the end of each test series from its beginning, after learning from the training series.
 
-    MSE is the squared error a step; DTW forgives errors in time; the coverage is the share of true values within two
-    standard deviations of the forecast (0.95 if they were Gaussian and right).
+    MSE is the squared error per step; DTW tolerates errors in time; the coverage is the share of true values within two
+    standard deviations of the forecast (0.95 for Gaussian errors of that standard deviation).
 
     Examples:
 
@@ -60,13 +55,15 @@ def forecast(
     import numpy as np
 
     from udtw.align import dtw
-    from udtw.cli import datasets
+    from udtw.cli.files import load_dataset
+    from udtw.metrics import get_metric
     from udtw.timeseries import SequenceForecaster
 
-    data = datasets.load(name, data_dir, seed=seed, normalize=not raw)
+    data = load_dataset(name, data_dir, seed=seed, normalize=not raw)
     train, test = (_equally_long(name, part.X) for part in (data.train, data.test))
     cut = _cut(train.shape[1], horizon)
-    model = SequenceForecaster(str(loss), gamma=gamma, beta=beta, max_epochs=max_epochs, random_state=seed)
+    given = options.given(gamma=gamma, beta=beta)
+    model = SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed)
     fabric = training.launch(accelerator, devices, strategy)
     with messages().status(f"training on {len(train)} series …"):
         model.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
@@ -82,7 +79,8 @@ def forecast(
         from udtw.plots import plot_forecast
 
         some = np.linspace(0, len(test) - 1, min(SHOWN, len(test))).astype(int)
-        save_figure(plot_forecast(past[some], truth[some], {str(loss): future[some]}, {str(loss): std[some]}), plot)
+        label = get_metric(loss).label
+        save_figure(plot_forecast(past[some], truth[some], {label: future[some]}, {label: std[some]}), plot)
     result: dict[str, Any] = {
         "dataset": data.name,
         "train": len(train),
@@ -90,9 +88,9 @@ def forecast(
         "znormalized": not raw,
         "observed_steps": cut,
         "forecast_steps": truth.shape[1],
-        "loss": str(loss),
-        "gamma": gamma,
-        "beta": beta,
+        "loss": loss,
+        "gamma": model.gamma,
+        "beta": model.beta,
         "epochs": model.n_iter_,
         "seed": seed,
         "mse": float(np.square(future - truth).mean()),
@@ -103,16 +101,18 @@ def forecast(
 
 
 def _equally_long(name: str, series: Any) -> Any:
-    """(n, T) or (n, T, d)"""
+    """``series`` as an array (n, T) or (n, T, d)."""
     from udtw.errors import LengthError
 
     if isinstance(series, list):
-        raise LengthError(f"The series of {name} differ in length; a forecaster needs one length of past and future.")
+        raise LengthError(
+            f"The series of {name} differ in length; a forecaster needs the same length of past and future for all."
+        )
     return series
 
 
 def _cut(steps: int, horizon: float) -> int:
-    """Where the future begins; past and future have a step at least."""
+    """The step at which the future begins; past and future have at least one step."""
     from udtw.errors import OptionError
 
     if not 0 < horizon < 1:

@@ -1,4 +1,4 @@
-"""``udtw images embed``: run a frozen backbone over a data set once and keep its tokens."""
+"""``udtw images embed``: run a frozen backbone over a data set once and store its tokens."""
 
 import time
 from enum import StrEnum
@@ -26,7 +26,7 @@ class Preset(StrEnum):
 
 def embed(
     name: Annotated[str, typer.Argument(metavar=options.IMAGE_SETS, help="Which data set.")],
-    out: Annotated[Path, typer.Option(help="Folder for the tokens, made if needed.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tokens, created if needed.")],
     data_dir: options.ImageDir = None,
     backbone: Annotated[
         str,
@@ -35,29 +35,29 @@ def embed(
             "`onnx:FILE#OUTPUT`; settings after a question mark, as in `dinov3?image_size=224&pool=7`."
         ),
     ] = "patches",
-    views: Annotated[int, typer.Option(help="Augmented views of each image; training without labels needs some.")] = 0,
+    views: Annotated[int, typer.Option(help="Augmented views of each image; needed for training without labels.")] = 0,
     augmentation: Annotated[Preset, typer.Option(help="How views are made.")] = Preset.photo,
-    attention: Annotated[bool, typer.Option("--attention", help="Keep the backbone's attention too.")] = False,
+    attention: Annotated[bool, typer.Option("--attention", help="Also store the backbone's attention.")] = False,
     split: Annotated[str | None, typer.Option(help="Only the classes of `train`, `val` or `test`.")] = None,
     split_file: options.SplitFile = None,
     per_class: options.PerClass = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
-    batch_size: Annotated[int, typer.Option(help="Images that the backbone takes at once.")] = 32,
+    batch_size: Annotated[int, typer.Option(help="Images per batch of the backbone.")] = 32,
     on_error: Annotated[
         OnError, typer.Option(help="An image that cannot be read stops the run, or is left out and listed.")
     ] = OnError.stop,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Give up tokens that are in OUT of other images or another backbone.")
+        bool, typer.Option("--replace", help="Replace tokens in OUT that are of other images or of another backbone.")
     ] = False,
     seed: options.Seed = 0,
     dask: Dask = None,
     json: options.Json = False,
 ) -> None:
-    """Extract the tokens of a data set once; training and evaluation then read them and never run the backbone.
+    """Extract the tokens of a data set once; training and evaluation read them and never run the backbone.
 
-    Stop it at any time, and the same command goes on where it was; run it again when images were changed, and only the
-    shards with changed images are made anew. Data sets are read as published, folders or archives; `folder` is any
-    folder with a folder of images for each class, `synthetic` is generated.
+    Stop it at any time: the same command continues where it stopped. Run it again after images were changed, and only
+    the shards with changed images are written again. Data sets are read as published, as folders or archives; `folder`
+    is any folder with a subfolder of images for each class, `synthetic` is generated.
 
     Examples:
 

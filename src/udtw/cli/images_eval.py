@@ -1,4 +1,4 @@
-"""``udtw images eval``: how well a trained model classifies images of classes that it was not trained on."""
+"""``udtw images eval``: the accuracy of a trained model on images of novel classes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,21 +10,21 @@ from udtw.cli.output import show
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="What `udtw images train` wrote.")],
-    tokens: Annotated[Path, typer.Argument(help="What `udtw images embed` wrote, with the same backbone.")],
-    split: Annotated[str, typer.Option(help="The classes to test on; `all` of them.")] = "test",
+    model: Annotated[Path, typer.Argument(help="The model that `udtw images train` wrote.")],
+    tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote, with the same backbone.")],
+    split: Annotated[str, typer.Option(help="Test on the classes of this split, or on `all`.")] = "test",
     episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
-    n_way: Annotated[int, typer.Option(help="Classes an episode.")] = 5,
-    n_shot: Annotated[int, typer.Option(help="Labelled images a class.")] = 1,
+    n_way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
+    n_shot: Annotated[int, typer.Option(help="Labelled images per class.")] = 1,
     n_query: Annotated[
-        int | None, typer.Option(help="Queries a class; by default 15, or what the classes allow.")
+        int | None, typer.Option(help="Queries per class; by default 15, or fewer if the classes are smaller.")
     ] = None,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
     """Accuracy on novel classes over episodes, with its 95 % confidence interval.
 
-    Tokens of another data set make it cross-domain.
+    With tokens of another data set than in training, this is the cross-domain accuracy.
 
     Examples:
 

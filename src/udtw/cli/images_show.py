@@ -1,4 +1,4 @@
-"""``udtw images show``: pictures of what a trained model sees in images."""
+"""``udtw images show``: figures of the uncertainty and the matches of a trained model."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -21,13 +21,13 @@ class Picture(StrEnum):
 
 
 def show(
-    model: Annotated[Path, typer.Argument(help="What `udtw images train` wrote.")],
-    tokens: Annotated[Path, typer.Argument(help="What `udtw images embed` wrote, with the same backbone.")],
-    out: Annotated[Path, typer.Option(help="Write the picture here (.png, .pdf or .svg).")],
-    what: Annotated[Picture, typer.Option(help="Which picture.")] = Picture.uncertainty,
+    model: Annotated[Path, typer.Argument(help="The model that `udtw images train` wrote.")],
+    tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote, with the same backbone.")],
+    out: Annotated[Path, typer.Option(help="Write the figure here (.png, .pdf or .svg).")],
+    what: Annotated[Picture, typer.Option(help="Which figure.")] = Picture.uncertainty,
     data_dir: options.ImageDir = None,
     split_file: options.SplitFile = None,
-    split: Annotated[str, typer.Option(help="Images of these classes; `all` of them.")] = "test",
+    split: Annotated[str, typer.Option(help="Images of the classes of this split, or of `all`.")] = "test",
     image: Annotated[
         list[str] | None,
         typer.Option(help="Name of an image, may be repeated; by default drawn by the seed."),
@@ -35,19 +35,19 @@ def show(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Look at what a model sees, and how its uncertainty goes with the backbone's attention.
+    """Draw the uncertainty of a model, its matches, or its features.
 
-    - `uncertainty`: σ of every patch over the image, blue where the model is certain and red where it is not, beside
-    the backbone's attention if it was kept (`embed --attention`)
+    - `uncertainty`: σ of every patch over the image, from blue (certain) to red (uncertain), beside the backbone's
+    attention if it was stored (`embed --attention`)
 
     - `match`: an image aligned with one of its class and with one of another: the strongest patch matches and the
     coupling. With `--image`: three names, two of one class, then one of another
 
     - `components`: the first three principal components of the tokens as colours, before and after the projection
 
-    For uDTW the result also has the rank correlation of the uncertainty with the attention, if it was kept, and with
-    contrast (how far a token lies from the mean token of its image), over all images of the split: negative where
-    uncertainty is attention in reverse.
+    For uDTW the result also has the rank correlation of the uncertainty with the attention, if it was stored, and with
+    the contrast (the distance of a token to the mean token of its image), over all images of the split. It is negative
+    if uncertainty is low where attention is high.
 
     Examples:
 

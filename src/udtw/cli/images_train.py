@@ -6,24 +6,27 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options, training
-from udtw.cli.training import Comparator, Mode, Objective
+from udtw.cli.training import Mode, Objective
+from udtw.fewshot.model import comparator_names
 
 
 def train(
-    tokens: Annotated[Path, typer.Argument(help="What `udtw images embed` wrote.")],
+    tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote.")],
     out: training.Out,
-    split: Annotated[str, typer.Option(help="The classes to train on; `all` of them.")] = "train",
+    split: Annotated[str, typer.Option(help="Train on the classes of this split, or on `all`.")] = "train",
     metric: Annotated[
-        Comparator, typer.Option(help="How two images are compared. `protonet`: squared Euclidean of pooled tokens.")
-    ] = Comparator.udtw,
-    mode: Annotated[Mode, typer.Option(help="With labels in episodes, or by telling augmented views apart.")] = (
-        Mode.supervised
-    ),
+        str, options.name_option("How two images are compared (`protonet`: pooled)", "comparator", comparator_names)
+    ] = "udtw",
+    mode: Annotated[
+        Mode, typer.Option(help="With labels in episodes, or without labels by telling augmented views apart.")
+    ] = (Mode.supervised),
     objective: training.ObjectiveOption = Objective.cross_entropy,
-    gamma: options.Gamma = 0.1,
+    gamma: options.Gamma = None,
     beta: Annotated[
         float | None,
-        typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw); by default 1 or 0.1, as suits the mode."),
+        typer.Option(
+            help="Weight β of the uncertainty regulariser Ω (udtw).", show_default="1 or 0.1, depending on the mode"
+        ),
     ] = None,
     steps: training.Steps = 300,
     setting: Annotated[
@@ -37,9 +40,9 @@ def train(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Train the projection and the uncertainty of tokens; the backbone stays as it is.
+    """Train the projection and the uncertainty of tokens; the backbone is not changed.
 
-    Stop it at any time: the same command goes on from the last checkpoint and ends with the same weights.
+    Stop it at any time: the same command resumes from the last checkpoint and ends with the same weights.
 
     Examples:
 
@@ -53,10 +56,10 @@ def train(
     from udtw.images.recipe import usual_settings
 
     recipe = ImageRecipe.from_dict(
-        {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma}
+        {"metric": metric, "mode": str(mode), "objective": str(objective)}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | usual_settings(str(metric), str(mode), str(objective))
-        | ({} if beta is None else {"beta": beta})
+        | usual_settings(metric, str(mode), str(objective))
+        | options.given(gamma=gamma, beta=beta)
         | dict(training.parse_setting(text) for text in setting or [])
     )
     fabric = training.launch(accelerator, devices, strategy)
@@ -68,4 +71,4 @@ def train(
         recipe.n_steps, main, lambda tick: recognizer.fit(chosen, checkpoint_path=out, fabric=fabric, tick=tick)
     )
     if main:
-        training.tell(recognizer, chosen.name, out, {"images": len(chosen)}, json)
+        training.show_trained(recognizer, chosen.name, out, {"images": len(chosen)}, json)

@@ -1,26 +1,40 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and how their values are parsed."""
 
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from udtw.errors import OptionError
 from udtw.images.datasets import NAMES
+from udtw.metrics import metric_names
 
 
-class MetricName(StrEnum):
-    euclidean = "euclidean"
-    dtw = "dtw"
-    soft_dtw = "soft_dtw"
-    soft_dtw_divergence = "soft_dtw_divergence"
-    udtw = "udtw"
+def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
+    """An option whose value is one of ``names()``, which is called when the command is parsed; ``what`` is its help."""
+
+    def known(name: str) -> str:
+        if name not in names():
+            raise typer.BadParameter(f"{name!r} is not a {kind}; choose one of {', '.join(names())}.")
+        return name
+
+    text = f"{what}: {', '.join(names())}, or a registered {kind}."
+    return typer.Option(metavar="NAME", help=text, callback=known, autocompletion=lambda: list(names()))
 
 
-Metric = Annotated[MetricName, typer.Option(help="Distance between series.")]
-Gamma = Annotated[float, typer.Option(help="Temperature γ of the paths, > 0; small: one path, large: all paths.")]
-Beta = Annotated[float, typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw).")]
+Metric = Annotated[str, name_option("Distance between series", "metric", metric_names)]
+Gamma = Annotated[
+    float | None,
+    typer.Option(
+        help="Temperature γ of the paths, > 0: near 0 only the best path counts, large values count all paths.",
+        show_default="that of the metric or model",
+    ),
+]
+Beta = Annotated[
+    float | None,
+    typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw).", show_default="that of the metric or model"),
+]
 Band = Annotated[
     str | None,
     typer.Option(help="Paths stay near the diagonal: a radius in steps (`5`), a fraction (`0.1`), or `itakura`."),
@@ -40,14 +54,19 @@ ImageDir = Annotated[
 SplitFile = Annotated[
     Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
 ]
-PerClass = Annotated[int | None, typer.Option(help="Use at most so many images of a class.")]
-Plot = Annotated[Path | None, typer.Option(help="Write a picture here (.png, .pdf or .svg).")]
+PerClass = Annotated[int | None, typer.Option(help="Use at most this many images per class.")]
+Plot = Annotated[Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None; for the others the called function has its own defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def parse_band(text: str | None) -> int | float | str | None:
-    """``"5"`` is a radius, ``"0.1"`` a fraction, ``"itakura"`` itself."""
+    """A radius (``"5"``), a fraction (``"0.1"``), ``"itakura"`` or None."""
     if text is None or text == "itakura":
         return text
     for kind in (int, float):
@@ -64,7 +83,7 @@ def parse_list(text: str | None) -> list[str] | None:
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """``"0,1,2"`` or ``"0-4"``, or both mixed; without repetitions."""
+    """The seeds of ``"0,1,2"``, ``"0-4"`` or a mixture, without repetitions."""
     found: list[int] = []
     for part in parse_list(text) or []:
         first, dash, last = part.partition("-")

@@ -1,8 +1,8 @@
-"""What commands print: results on standard output, all else on standard error."""
+"""What commands print in the terminal: results on standard output, everything else on standard error."""
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +12,38 @@ from rich.table import Table
 
 
 def messages() -> Console:
-    """Standard error, for progress and messages; made anew, since tests and pipes replace it."""
+    """A console on standard error, for progress and messages; a new one each time, since tests replace the stream."""
     return Console(stderr=True, highlight=False)
 
 
 def error_line(text: str) -> None:
+    """Print an error in one line."""
     typer.echo(f"error: {' '.join(text.split())}", err=True)
 
 
 def note(text: str) -> None:
+    """Print a message."""
     typer.echo(text, err=True)
 
 
 def show(title: str, result: Mapping[str, Any], as_json: bool) -> None:
-    """A result as a table of names and values, or as one JSON object."""
+    """Print a result as a table of names and values, or as one JSON object."""
     if as_json:
         typer.echo(json.dumps(_json_value(result), indent=2, ensure_ascii=False))
         return
     table = Table(title=title, show_header=False, title_justify="left")
     for name, value in result.items():
         table.add_row(name.replace("_", " "), _text(value))
+    Console(highlight=False).print(table)
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> None:
+    """Print a table with headings; the first column is left-aligned, the others are right-aligned."""
+    table = Table(title=title, caption=note, title_justify="left", caption_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*row)
     Console(highlight=False).print(table)
 
 
@@ -49,7 +61,7 @@ def _text(value: Any) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """Of JSON's own types; what is not finite becomes null, which every reader of JSON understands."""
+    """``value`` in JSON types; NaN and infinity become null, which every JSON parser accepts."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -62,7 +74,7 @@ def _json_value(value: Any) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a matplotlib figure in the format that the file's ending names; there in full or not at all."""
+    """Write a matplotlib figure atomically, in the format of the file's ending."""
     import io
 
     from udtw.data.atomic import write_atomically
@@ -70,7 +82,7 @@ def save_figure(figure: Any, path: Path) -> None:
 
     kind = path.suffix[1:].lower()
     if kind not in figure.canvas.get_supported_filetypes():
-        raise OptionError(f"A picture cannot be written as {path.name!r}: end the name in .png, .pdf or .svg.")
+        raise OptionError(f"A figure cannot be written as {path.name!r}: use a name that ends in .png, .pdf or .svg.")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that may be stopped at any time."""
+"""``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that can be stopped at any time."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="ucr|ecg5000|barycenters|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
-            help="Which experiment; of images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
+            help="Which experiment; for images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
             "soylocal, cross-domain.",
         ),
     ],
@@ -29,7 +29,7 @@ def reproduce(
     ] = None,
     datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
     backbones: Annotated[
-        str | None, typer.Option(help="Of images: as in `patches,dinov3`; see `udtw images embed`.")
+        str | None, typer.Option(help="For images: as in `patches,dinov3`; see `udtw images embed`.")
     ] = None,
     per_class: options.PerClass = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
@@ -37,8 +37,8 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write its report.
 
-    Every result is kept as soon as it exists: stop with Ctrl-C, or lose power, and the same command goes on where it
-    was. The exit code is 1 if a part failed (the next run tries it again), 130 after Ctrl-C.
+    Every result is stored as soon as it is computed: after Ctrl-C or a power cut, the same command continues where the
+    run stopped. The exit code is 1 if a part failed (the next run tries it again), 130 after Ctrl-C.
 
     Examples:
 
@@ -55,28 +55,29 @@ def reproduce(
     - `udtw reproduce ucr --data-dir /shared/ucr --out /shared/runs --dask tcp://10.0.0.1:8786`
     """
     from udtw.experiments import Store, run
-    from udtw.experiments.lock import exclusive
-    from udtw.experiments.registry import experiment, seeds_of, units_of, work_of, write_report
+    from udtw.experiments.registry import experiment, units_of, work_of, write_report
+    from udtw.experiments.store import exclusive
 
-    module = experiment(name)
+    entry = experiment(name)
+    usual_seeds = list(entry.seeds[:1] if quick else entry.seeds)
     folder = out / (f"{name}-quick" if quick else name)
     where = None if data_dir is None else str(data_dir)
     units = units_of(
-        module,
+        entry,
         backbones=options.parse_list(backbones),
         per_class=per_class,
         datasets=options.parse_list(datasets),
-        seeds=options.parse_seeds(seeds) or (seeds_of(module)[:1] if quick else seeds_of(module)),
+        seeds=options.parse_seeds(seeds) or usual_seeds,
         quick=quick,
         data_dir=where,
     )
     store = Store(folder / "units")
     missing = [unit for unit in units if not store.has(unit)]
     with cluster(dask):
-        if missing and hasattr(module, "prepare"):
+        if missing and entry.prepare is not None:
             with exclusive(folder / "tokens"):
-                module.prepare(missing, where, str(folder), jobs)
-        summary = run(units, work_of(module, where, folder), store, n_jobs=jobs, console=messages())
+                entry.prepare(missing, where, str(folder), jobs)
+        summary = run(units, work_of(entry, where, folder), store, n_jobs=jobs, console=messages())
     results = store.results()
     if results:
         note(f"Open {write_report(name, results, folder)}")
@@ -87,7 +88,7 @@ def reproduce(
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder of results, as in runs/ucr, or one of several, as in runs.")],
 ) -> None:
-    """Write the report (Markdown and HTML) of the results that are there so far.
+    """Write the report (Markdown and HTML) of the results so far.
 
     Examples:
 
@@ -101,7 +102,7 @@ def report(
 
     folders = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "units").is_dir()]
     if not folders:
-        raise DataError(f"{folder} holds no results: neither a folder units nor folders that have one.")
+        raise DataError(f"{folder} holds no results: it has no folder 'units', nor does any folder in it.")
     for one in folders:
         results = Store(one / "units").results()
         names = {name_of(unit) for unit, _ in results}

@@ -1,4 +1,4 @@
-"""``udtw skeleton eval``: how well a trained recogniser knows actions that it was not trained on."""
+"""``udtw skeleton eval``: the accuracy of a trained recogniser on novel actions."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -17,14 +17,14 @@ class Inference(StrEnum):
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="What `udtw skeleton train` wrote.")],
+    model: Annotated[Path, typer.Argument(help="The model that `udtw skeleton train` wrote.")],
     name: Annotated[str, typer.Argument(help="The data set.")],
     data_dir: options.SkeletonDir = None,
     episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
-    n_way: Annotated[int, typer.Option(help="Classes an episode.")] = 5,
-    n_shot: Annotated[int, typer.Option(help="Labelled clips a class.")] = 1,
+    n_way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
+    n_shot: Annotated[int, typer.Option(help="Labelled clips per class.")] = 1,
     n_query: Annotated[
-        int | None, typer.Option(help="Queries a class; by default 10, or what the classes allow.")
+        int | None, typer.Option(help="Queries per class; by default 10, or fewer if the classes are smaller.")
     ] = None,
     inference: Annotated[
         Inference, typer.Option(help="By alignment with the supports, or by dictionary codes (unsupervised models).")
@@ -34,7 +34,7 @@ def evaluate(
 ) -> None:
     """Accuracy on the novel classes of the data set's protocol, with its 95 % confidence interval.
 
-    Where the protocol names one exemplar a class (NTU), all other clips of the novel classes are compared with these;
+    If the protocol names one exemplar per class (NTU), all other clips of the novel classes are compared with these;
     otherwise episodes are drawn.
 
     Examples:

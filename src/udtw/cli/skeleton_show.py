@@ -1,4 +1,4 @@
-"""``udtw skeleton show``: pictures of what a trained model sees in clips."""
+"""``udtw skeleton show``: figures of the uncertainty and the matches of a trained model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ MOST_CANDIDATES = 200
 def show(
     model: Annotated[Path, typer.Argument(help="The checkpoint of a trained model.")],
     name: Annotated[str, typer.Argument(metavar="|".join(DATASETS), help="Which data set.")],
-    out: Annotated[Path, typer.Option(help="Write the picture here (.png, .pdf or .svg).")],
+    out: Annotated[Path, typer.Option(help="Write the figure here (.png, .pdf or .svg).")],
     data_dir: options.SkeletonDir = None,
     query: Annotated[
         str | None, typer.Option(help="Name of the query clip; by default one of a novel class, drawn by the seed.")
@@ -39,11 +39,11 @@ def show(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Look at what a model sees: which blocks it trusts, and how it aligns a query with supports.
+    """Draw the uncertainty of the blocks of clips, and the alignment of a query with supports.
 
-    The picture has a query on the left and supports on top, drawn as stick figures over time. Between them is the
-    coupling: dark where a block of the query is matched with a block of the support. Figures and strips are blue where
-    the model is certain (small σ) and red where it is not. A matched pair usually has the smaller distance d².
+    The query is on the left and the supports are on top, drawn as stick figures over time. Between them is the
+    coupling: dark where a block of the query is matched with a block of the support. Blue means a small σ (certain),
+    red a large one. A pair of the same class usually has the smaller distance d².
 
     With `--clip` one clip is drawn with the σ of its blocks below it.
 

@@ -5,23 +5,24 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options, training
-from udtw.cli.training import Comparator, Mode, Objective
+from udtw.cli.training import Mode, Objective
+from udtw.fewshot.model import comparator_names
 
 
 def train(
     name: Annotated[str, typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`.")],
     out: training.Out,
     data_dir: options.SkeletonDir = None,
-    metric: Annotated[Comparator, typer.Option(help="How two clips are compared.")] = Comparator.udtw,
-    mode: Annotated[Mode, typer.Option(help="With labels in episodes, or by a dictionary without labels.")] = (
+    metric: Annotated[str, options.name_option("How two clips are compared", "comparator", comparator_names)] = "udtw",
+    mode: Annotated[Mode, typer.Option(help="With labels in episodes, or without labels by a dictionary.")] = (
         Mode.supervised
     ),
     objective: training.ObjectiveOption = Objective.cross_entropy,
-    gamma: options.Gamma = 0.1,
-    beta: options.Beta = 0.1,
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
     steps: training.Steps = 300,
     classes: Annotated[
-        int | None, typer.Option(help="Train on so many of the training classes; all by default.")
+        int | None, typer.Option(help="Train on this many of the training classes; by default on all.")
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -34,9 +35,9 @@ def train(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Train on the training classes of the data set's protocol; novel classes are never seen.
+    """Train on the training classes of the data set's protocol; novel classes are not used.
 
-    Stop it at any time: the same command goes on from the last checkpoint and ends with the same weights.
+    Stop it at any time: the same command resumes from the last checkpoint and ends with the same weights.
 
     Examples:
 
@@ -51,7 +52,8 @@ def train(
     from udtw.skeleton.datasets import load_skeletons, protocol
 
     recipe = Recipe.from_dict(
-        {"metric": str(metric), "mode": str(mode), "objective": str(objective), "gamma": gamma, "beta": beta}
+        {"metric": metric, "mode": str(mode), "objective": str(objective)}
+        | options.given(gamma=gamma, beta=beta)
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
         | dict(training.parse_setting(text) for text in setting or [])
     )
@@ -64,4 +66,4 @@ def train(
         recipe.n_steps, main, lambda tick: recognizer.fit(chosen, checkpoint_path=out, fabric=fabric, tick=tick)
     )
     if main:
-        training.tell(recognizer, name, out, {"clips": len(chosen)}, json)
+        training.show_trained(recognizer, name, out, {"clips": len(chosen)}, json)

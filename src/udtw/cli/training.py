@@ -1,4 +1,4 @@
-"""What the commands that train have in common: options, progress, several devices."""
+"""Options, progress and start of several processes, for the commands that train."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli.output import messages, note, show
+from udtw.progress import progress_bar
 
 
 class Mode(StrEnum):
@@ -20,29 +21,19 @@ class Objective(StrEnum):
     cross_entropy = "cross_entropy"
 
 
-class Comparator(StrEnum):
-    euclidean = "euclidean"
-    soft_dtw = "soft_dtw"
-    soft_dtw_divergence = "soft_dtw_divergence"
-    udtw = "udtw"
-    protonet = "protonet"
-    matchnet = "matchnet"
-    tap = "tap"
-
-
 ObjectiveOption = Annotated[
     Objective, typer.Option(help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).")
 ]
-Out = Annotated[Path, typer.Option(help="The model, a .safetensors file; training goes on from it if it exists.")]
+Out = Annotated[Path, typer.Option(help="The model, a .safetensors file; training resumes from it if it exists.")]
 Steps = Annotated[int, typer.Option(help="Training steps.")]
-EpisodesPerStep = Annotated[int, typer.Option(help="Episodes whose losses a step averages.")]
+EpisodesPerStep = Annotated[int, typer.Option(help="Episodes per training step; their losses are averaged.")]
 Devices = Annotated[int, typer.Option(help="Processes (CPU) or GPUs that share the episodes of a step.")]
 Accelerator = Annotated[str, typer.Option(help="Of lightning-fabric: `cpu`, `cuda`, `auto`.")]
 Strategy = Annotated[str, typer.Option(help="Of lightning-fabric: `auto`, `ddp`.")]
 
 
-def tell(recognizer: Any, name: str, out: Path, counted: dict[str, int], as_json: bool) -> None:
-    """What was trained, and how well."""
+def show_trained(recognizer: Any, name: str, out: Path, counted: dict[str, int], as_json: bool) -> None:
+    """Print what was trained and the mean loss of the last steps."""
     note(f"wrote {out}")
     recipe, last = recognizer.recipe, recognizer.losses[-50:]
     result = {
@@ -54,19 +45,19 @@ def tell(recognizer: Any, name: str, out: Path, counted: dict[str, int], as_json
 
 def with_progress(steps: int, shown: bool, fit: Callable[[Callable[[int, float], None]], Any]) -> None:
     """Call ``fit(tick)`` under a bar of ``steps`` that shows the last loss."""
-    from rich.progress import Progress
-
-    with Progress(console=messages(), disable=not shown) as progress:
-        bar = progress.add_task("steps", total=steps)
+    with progress_bar("training", steps, shown, messages()) as advance:
+        done = 0
 
         def tick(number: int, loss: float) -> None:
-            progress.update(bar, completed=number + 1, description=f"loss {loss:.4f}")
+            nonlocal done
+            advance(number + 1 - done, f"loss {loss:.4f}")  # more than 1 after a resumed training's first step
+            done = number + 1
 
         fit(tick)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """``"width=64"`` as ("width", 64): numbers where they are numbers, ``none`` as None, else the text itself."""
+    """``"width=64"`` as ("width", 64): a number, None for ``none``, or else the text itself."""
     from udtw.errors import OptionError
 
     name, equals, value = text.partition("=")
@@ -83,9 +74,9 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def launch(accelerator: str, devices: int, strategy: str) -> Any:
-    """A launched lightning-fabric object, whose other processes run the same command; None where one is enough.
+    """A launched lightning-fabric object, whose other processes run the same command; None for a single process.
 
-    Under ``torchrun`` the processes are there already, and their number is torchrun's.
+    Under ``torchrun`` the processes are already running, and their number is torchrun's.
     """
     from udtw.distributed import join_torchrun
 

@@ -1,10 +1,10 @@
-"""Fréchet means of UCR classes: uDTW beside soft-DTW and the others, objective values and pictures.
+"""Fréchet means of UCR classes by every metric: objective values, distance to unseen series, and figures.
 
-For every data set a class is drawn by seed and `MEMBERS` of its series; means by every metric and γ with at most
-`MAX_ITER` iterations of L-BFGS. uDTW takes differences below ``√NOISE`` for noise and β = 1, so that σ_μ is a standard
-deviation in the units of the series; its γ is in units of ``D / Σ``, that is of the noise where a step is certain. The
-objective values of different metrics are on different scales, so every mean is also judged by the same yardstick: its
-average DTW to the class's other series, which it has not seen.
+For each data set, the seed draws a class and `MEMBERS` of its series; their mean is computed by every metric and γ with
+at most `MAX_ITER` iterations of L-BFGS. uDTW regards differences below ``√NOISE`` as noise and has β = 1, so that σ_μ
+is a standard deviation in the units of the series; its γ is in units of ``D / Σ``, which are units of the noise for
+certain steps. Objective values of different metrics have different scales, so every mean is also judged by its average
+DTW to other series of the class.
 """
 
 from typing import Any
@@ -13,16 +13,19 @@ import numpy as np
 
 import udtw
 from udtw.data import available_ucr, load_ucr, znormalize
+from udtw.experiments import published
 from udtw.experiments.document import Document
+from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.units import Unit
+from udtw.metrics import METRICS
+from udtw.plots import plot_barycenter
 from udtw.timeseries import Barycenter, barycenter
 
-TITLE = "Barycenters of UCR classes"
 NAME = "barycenters"
 MEMBERS, MAX_UNSEEN, MAX_ITER, MAX_LENGTH = 10, 50, 100, 300
 GAMMAS = (0.1, 1.0, 10.0)
 BETA, NOISE = 1.0, 0.01
-METHODS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
+METHODS = tuple(published.UCR)
 FIGURES = 6
 """Data sets whose means are drawn."""
 SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), ("udtw", 10.0))
@@ -30,14 +33,14 @@ SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), ("udtw", 10.0))
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """One unit a data set, seed, metric and γ; data sets with missing values or different lengths are left out."""
+    """A unit for each data set, seed, metric and γ, without data sets of missing values or different lengths."""
     names = datasets or [name for name in available_ucr(data_dir) if _plain(name, data_dir)]
     found = []
     for seed in seeds:
         for name in names[:3] if quick else names:
             for metric in METHODS:
-                gammas = [{}] if metric in ("euclidean", "dtw") else [{"gamma": gamma} for gamma in GAMMAS]
-                own = {"beta": BETA, "noise": NOISE} if metric == "udtw" else {}
+                gammas = [{"gamma": gamma} for gamma in GAMMAS] if "gamma" in METRICS[metric].params else [{}]
+                own = {"beta": BETA, "noise": NOISE} if METRICS[metric].uncertain else {}
                 found += [Unit(NAME, name, metric, seed, gamma | own) for gamma in gammas]
     return found
 
@@ -71,23 +74,23 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
         "n_iter": found.n_iter,
         "converged": found.converged,
     }
-    if unit.method == "euclidean":  # once a class, for the picture
+    if unit.method == "euclidean":  # once for each class, for the figure
         result["series"] = seen.tolist()
     if len(unseen):
         result["dtw"] = float(udtw.pairwise(unseen, found.mean[None], metric="dtw").mean())
     return result
 
 
-def report(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> None:
-    """Average DTW to unseen series, relative to the Euclidean mean; objective values; pictures."""
+def report(results: Results, document: Document) -> None:
+    """Average DTW to unseen series relative to the Euclidean mean, objective values, and figures."""
     keys = sorted({(unit.method, unit.options.get("gamma", 0.0)) for unit, _ in results}, key=_order)
     table = {(unit.dataset, unit.seed, unit.method, unit.options.get("gamma", 0.0)): r for unit, r in results}
     cases = sorted({(unit.dataset, unit.seed) for unit, _ in results})
     whole = [c for c in cases if all("dtw" in table.get((*c, *key), {}) for key in keys)]
     document.text(
         f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations; uDTW with β = {BETA:g} and "
-        f"noise {NOISE:g}, its γ in units of that noise. The yardstick is the average DTW between the mean and series "
-        "of the class that it has not seen."
+        f"noise {NOISE:g}, its γ in units of that noise. Means are judged by their average DTW to other series of "
+        "the class."
     )
     rows = []
     for key in keys:
@@ -118,8 +121,6 @@ def report(results: list[tuple[Unit, dict[str, Any]]], document: Document) -> No
 def _figures(document: Document, table: dict, cases: list[tuple[str, int]]) -> None:
     import matplotlib.pyplot as plt
 
-    from udtw.plots import plot_barycenter
-
     for name, seed in cases[:: max(1, len(cases) // FIGURES)][:FIGURES]:
         series = np.array(table[name, seed, "euclidean", 0.0]["series"])
         means = {_label(key): _as_barycenter(table[(name, seed, *key)]) for key in SHOWN}
@@ -140,5 +141,8 @@ def _order(key: tuple[str, float]) -> tuple[int, float]:
 
 
 def _label(key: tuple[str, float]) -> str:
-    names = dict(zip(METHODS, ("Euclidean", "DTW (DBA)", "sDTW", "sDTW div.", "uDTW"), strict=True))
-    return names[key[0]] + (f", γ {key[1]:g}" if key[1] else "")
+    name = "DTW (DBA)" if key[0] == "dtw" else METRICS[key[0]].label
+    return name + (f", γ {key[1]:g}" if key[1] else "")
+
+
+EXPERIMENT = Experiment(NAME, "Barycenters of UCR classes", units, work, report)

@@ -1,4 +1,4 @@
-"""A report as Markdown and as one HTML file that needs nothing else."""
+"""Reports in Markdown and as a self-contained HTML file, and how their cells are formatted."""
 
 import base64
 import html
@@ -10,26 +10,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from markdown_it import MarkdownIt
 
 from udtw.data.atomic import write_atomically
 from udtw.errors import ShapeError
-from udtw.experiments.page import page
 
-# Raw HTML stays text, and images could only come from outside the file.
+# Raw HTML is shown as text. Images would be loaded from outside the file, so they are disabled.
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
 NUMBER = re.compile(r"[+−-]?\.?\d[\d.,]*(e[+-]?\d+)?( ?%)?( ?± ?[\d.,]+( ?%)?)?|[+−-]?inf|nan|–|")
 
 
 class Block(Protocol):
-    """A part of a document in both languages."""
+    """A part of a document, in both formats."""
 
     def markdown(self) -> str: ...
     def html(self) -> str: ...
 
 
 class Document:
-    """Texts, tables and figures in the order in which they are added."""
+    """A report: texts, tables and figures in the order in which they are added.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from udtw.experiments import Document
+    >>> document = Document("Accuracies")
+    >>> document.text("Ten *runs* each.")
+    >>> document.table("On test", ["metric", "accuracy"], [["DTW", 0.91], ["uDTW", 0.94]])
+    >>> with TemporaryDirectory() as folder:
+    ...     path = document.write(folder)
+    ...     print(path.name, path.with_suffix(".md").read_text().splitlines()[-1])
+    report.html | uDTW | 0.94 |
+    """
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -37,14 +50,14 @@ class Document:
         self._figures: list[Figure] = []
 
     def text(self, markdown: str) -> None:
-        """Paragraphs, headings, lists, links and code in Markdown; in the HTML file, raw HTML shows as text.
+        """Add paragraphs, headings, lists, links or code in Markdown; raw HTML is shown as text.
 
-        Put foreign strings through `escape_markdown`.
+        Use `escape_markdown` for strings from elsewhere.
         """
         self._blocks.append(Text(markdown.strip()))
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], note: str | None = None) -> None:
-        """Cells are plain text: floats get four digits, None a dash. Columns of numbers are aligned on the right."""
+        """Add a table of plain text: floats get four digits, None is a dash; columns of numbers are right-aligned."""
         cells = [[cell_text(value) for value in row] for row in rows]
         for i, row in enumerate(cells):
             if len(row) != len(columns):
@@ -54,16 +67,16 @@ class Document:
         self._blocks.append(Table(title, [str(column) for column in columns], cells, note))
 
     def figure(self, figure: Any, caption: str) -> None:
-        """A matplotlib figure as it is now: it may be changed or closed afterwards."""
+        """Add a matplotlib figure as it is now; it may be changed or closed afterwards."""
         buffer = io.BytesIO()
-        # Without the version of matplotlib, so that equal figures are equal files.
+        # Leave out the version of matplotlib, so that equal figures are equal files.
         figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight", metadata={"Software": None})
         block = Figure(f"figure-{len(self._figures) + 1:02d}.png", buffer.getvalue(), caption)
         self._figures.append(block)
         self._blocks.append(block)
 
     def write(self, folder: str | os.PathLike) -> Path:
-        """Write report.md, its figures and report.html into ``folder``; returns the path of the last."""
+        """Write report.md, its figures and report.html into ``folder``; returns the path of report.html."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         for figure in self._figures:
@@ -119,7 +132,7 @@ class Table:
             for row in self.rows
         )
         note = f'\n<p class="note">{html.escape(self.note)}</p>' if self.note else ""
-        # The focus makes a wide table scrollable by keyboard.
+        # With tabindex, a wide table can be scrolled by keyboard.
         return (
             f'<div class="table" tabindex="0"><table>\n<caption>{html.escape(self.title)}</caption>\n'
             f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>{note}"
@@ -142,6 +155,7 @@ class Figure:
 
 
 def cell_text(value: Any) -> str:
+    """The text of a cell."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -150,7 +164,74 @@ def cell_text(value: Any) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """``text`` as one line of Markdown that shows exactly it."""
+    r"""``text`` as one line of Markdown that shows it literally.
+
+    >>> escape_markdown("a_b | <c>")
+    'a\\_b \\| &lt;c&gt;'
+    """
     line = " ".join(text.split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~!$])", r"\\\1", line)
+
+
+def mean_std(values: Sequence[float], digits: int) -> str:
+    """``mean ± standard deviation`` over seeds; the mean alone for one value."""
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """``mean ± half width`` in per cent, of the 95 % confidence interval of the mean over seeds (Student's t)."""
+    from scipy import stats
+
+    mean = 100 * float(np.mean(values))
+    if len(values) < 2:
+        return f"{mean:.1f}"
+    return f"{mean:.1f} ± {100 * stats.t.ppf(0.975, len(values) - 1) * stats.sem(values):.1f}"
+
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --paper: #fff; --line: #d8dce2; --soft: #5b6470; --tint: #f4f6f8; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6ea; --paper: #15171a; --line: #363b43; --soft: #9aa3af; --tint: #1e2126; }
+}
+body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--paper);
+  font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: break-word; }
+h1, h2, h3 { line-height: 1.25; margin: 2.2em 0 0.6em; }
+h1 { margin-top: 0; }
+a { color: LinkText; }
+code { background: var(--tint); padding: 0.1em 0.3em; border-radius: 3px; font-size: 0.9em; }
+pre { background: var(--tint); padding: 0.8rem 1rem; overflow-x: auto; }
+pre code { padding: 0; }
+.table { overflow-x: auto; margin: 1.5rem 0 0.5rem; }
+table { border-collapse: collapse; font-size: 0.92rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: 0.4rem; }
+th, td { padding: 0.3rem 0.8rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
+thead th { border-bottom: 2px solid var(--soft); }
+tbody tr:hover { background: var(--tint); }
+.number { text-align: right; }
+.note, figcaption { color: var(--soft); font-size: 0.9rem; margin: 0.4rem 0 1.5rem; }
+figure { margin: 1.5rem 0; }
+img { max-width: 100%; background: #fff; border-radius: 4px; }
+@media print { .table { overflow: visible; } }
+"""
+
+
+def page(title: str, body: str) -> str:
+    """The HTML page, with light and dark colours, for any window width, without network; ``title`` is plain text."""
+    safe = html.escape(title)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{safe}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<h1>{safe}</h1>
+{body}
+</body>
+</html>
+"""

@@ -1,35 +1,35 @@
-"""Tables of the image experiments, beside the paper's own numbers."""
+"""Tables of the image experiments, beside the paper's figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from udtw.experiments.document import Document
+from udtw.experiments.document import Document, over_seeds
+from udtw.experiments.experiment import Results
 from udtw.experiments.image_runs import METHODS
-from udtw.experiments.intervals import over_seeds
+from udtw.experiments.published import Rows
 from udtw.experiments.units import Unit
 from udtw.images.datasets import settings_of
 
-Results = list[tuple[Unit, dict[str, Any]]]
-Paper = Mapping[str, Mapping[str, Sequence[float]]]
-"""Mode, then method, to the numbers of the settings."""
-
 NOTE = (
-    "Mean accuracy in %. With several training seeds ± is the 95 % interval over seeds (Student's t), with one it is "
-    "that over the test episodes, which are the same for all methods. The paper's numbers, with DINOv3 tokens, are in "
+    "Mean accuracy in %. With several training seeds, ± is the 95 % interval over seeds (Student's t), with one seed "
+    "that over the test episodes, which are the same for all methods. The paper's figures, with DINOv3 tokens, are in "
     "brackets."
 )
 
 
-def report_accuracies(results: Results, document: Document, paper: Paper) -> None:
-    """A table for each data set, backbone and mode: methods down, settings across; then the changes of the recipe."""
+def report_accuracies(results: Results, document: Document, paper: Mapping[str, Rows]) -> None:
+    """A table for each data set, backbone and mode: methods down, settings across; then changes of the recipe.
+
+    ``paper`` has the published figures by mode and method.
+    """
     for group in sorted({_group(unit) for unit, _ in results}):
         dataset, mode, backbone = group[:3]
         mine = [(unit, result) for unit, result in results if _group(unit) == group]
         usual = [(u, r) for u, r in mine if "changes" not in u.options]
         columns = {f"{s.n_way}-way {s.n_shot}-shot": f"{s.n_way}-{s.n_shot}" for s in settings_of(dataset, mode)}
-        title = f"{dataset}, {mode}, {short(backbone)}" + (f", {group[3]} images a class" if group[3] else "")
+        title = f"{dataset}, {mode}, {short(backbone)}" + (f", {group[3]} images per class" if group[3] else "")
         printed = paper.get(mode, {}) if dataset != "synthetic" else {}
         document.table(title, ["comparator", *columns], _rows(usual, columns, printed), _note(usual))
         differences = _differences(usual, columns)
@@ -49,7 +49,7 @@ def report_accuracies(results: Results, document: Document, paper: Paper) -> Non
 
 
 def report_correlations(title: str, results: Results, document: Document) -> None:
-    """Is uncertainty attention in reverse? Spearman's ρ of σ with each map, mean over novel images and seeds."""
+    """Spearman's ρ of σ with attention and contrast, as a mean over novel images and seeds."""
     found: dict[str, list[float]] = {}
     for _, result in results:
         for name, (mean, _) in result.get("correlations", {}).items():
@@ -59,8 +59,8 @@ def report_correlations(title: str, results: Results, document: Document) -> Non
             f"{title}: rank correlation of uncertainty within an image",
             ["with", "ρ (mean over seeds)", "lowest", "highest"],
             [[name, f"{np.mean(v):+.2f}", f"{min(v):+.2f}", f"{max(v):+.2f}"] for name, v in found.items()],
-            "Negative: uncertainty behaves as reverse attention. Contrast is how far a token lies from the mean token "
-            "of its image.",
+            "Negative: uncertainty is low where attention is high. Contrast is the distance of a token to the mean "
+            "token of its image.",
         )
 
 
@@ -74,7 +74,7 @@ def short(backbone: str) -> str:
 
 
 def _group(unit: Unit) -> tuple[str, str, str, int, int, str]:
-    """What units must agree in to be seeds of each other, or to be compared; 0 images a class are all."""
+    """What units must have in common to be compared; 0 images per class means all."""
     o = unit.options
     mode = "cross-domain" if "source" in o else o["mode"]
     return unit.dataset, mode, o["backbone"], o["per_class"] or 0, o["n_episodes"], o.get("source", "")
@@ -86,7 +86,7 @@ def _note(results: Results) -> str:
     return f"{NOTE} Seeds {seeds}, {episodes} episodes."
 
 
-def _rows(results: Results, columns: Mapping[str, str], paper: Mapping[str, Sequence[float]]) -> list[list[Any]]:
+def _rows(results: Results, columns: Mapping[str, str], paper: Rows) -> list[list[Any]]:
     rows = []
     for method, label in METHODS.items():
         theirs: Sequence[float | None] = paper.get(method, [None] * len(columns))
@@ -98,8 +98,11 @@ def _rows(results: Results, columns: Mapping[str, str], paper: Mapping[str, Sequ
 
 
 def _variants(results: Results) -> list[tuple[str, Results]]:
-    """Results by method and settings, with a label. A folder may hold results of several settings, as those of another
-    version of this program: they are not seeds of each other, and their labels say what differs."""
+    """Results by method and settings, with a label.
+
+    A folder may hold results of several settings, such as those of another version of this program. They are listed
+    separately, and their labels say what differs.
+    """
     found = []
     for method in METHODS:
         mine = [(unit, result) for unit, result in results if unit.method == method]

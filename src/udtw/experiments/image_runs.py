@@ -1,9 +1,9 @@
-"""What the image experiments share: a unit is one trained recogniser, judged on novel classes in every setting.
+"""Units and work of the image experiments: a unit is one trained recogniser, judged on novel classes in all settings.
 
-A unit's ``params`` are settings of `udtw.images.ImageRecipe` (what is absent has its default) and ``backbone``, the
-spec of what makes the tokens, ``per_class``, a limit of images, ``n_episodes``, ``source``, the data set that is
-trained on if it is another, and ``changes``, a name for what differs from the usual recipe. Tokens are extracted once,
-by `prepare`.
+A unit's ``params`` are settings of `udtw.images.ImageRecipe` (others have their defaults) and ``backbone``, the spec of
+the network that makes the tokens, ``per_class``, a limit of images, ``n_episodes``, ``source``, the data set for
+training if it is another, and ``changes``, a name for what differs from the usual recipe. Tokens are extracted once, by
+`prepare`.
 """
 
 import hashlib
@@ -17,29 +17,29 @@ from typing import Any
 import numpy as np
 
 from udtw.errors import DataError, OptionError
+from udtw.experiments import published
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.images.datasets import ImageSet, Setting, settings_of
 from udtw.images.recipe import usual_settings
 from udtw.images.reverse_attention import measure_reverse_attention
+from udtw.metrics import METRICS
 
 EPISODES = 1000
 NOVEL_SEED = 12345
 """Test episodes are the same for all methods and seeds."""
 METHODS = {
     "protonet": "Euclidean (pooled)",
+    **{name: METRICS[name].label for name in published.TRAINED},
     "euclidean": "Euclidean (in place)",
-    "soft_dtw": "sDTW",
-    "soft_dtw_divergence": "sDTW div.",
-    "udtw": "uDTW",
 }
 """Name in units to name in tables. Pooled, as in the paper: prototypes of mean tokens; in place: token by token."""
 VIEWS = 2
 """Augmented views of each training image: training draws from these and the image itself."""
 ABOUT = ("backbone", "per_class", "n_episodes", "source", "changes")
-"""Parameters of a unit that are no settings of the recipe."""
+"""Parameters of a unit that are not settings of the recipe."""
 QUICK: dict[str, Any] = {"n_steps": 4, "dim": 16, "batch_size": 8}
-"""Settings of a run that only shows that all works."""
+"""Settings of a run that only shows that everything works."""
 QUICK_EPISODES, QUICK_PER_CLASS = 20, 20
 
 Settings = dict[str, Any]
@@ -54,9 +54,8 @@ def make_units(
     backbones: Iterable[str],
     per_class: int | None = None,
     quick: bool = False,
-    methods: Iterable[str] = METHODS,
 ) -> list[Unit]:
-    """A unit for each backbone, mode, method and seed. ``of_mode`` has the settings of the modes that are wanted."""
+    """A unit for each backbone, mode, method and seed; ``of_mode`` has the settings of each mode."""
     about = {"per_class": per_class, "n_episodes": EPISODES}
     if quick:
         about = {"per_class": per_class or QUICK_PER_CLASS, "n_episodes": QUICK_EPISODES}
@@ -66,7 +65,7 @@ def make_units(
             usual_settings(method, mode) | settings | (QUICK if quick else {}) | about
             | {"mode": mode, "backbone": backbone},
         )
-        for backbone in backbones for mode, settings in of_mode.items() for method in methods for seed in seeds
+        for backbone in backbones for mode, settings in of_mode.items() for method in METHODS for seed in seeds
     ]  # fmt: skip
 
 
@@ -76,13 +75,13 @@ def changed(units: Iterable[Unit], changes: str, settings: Settings) -> list[Uni
 
 
 def recipe_of(unit: Unit) -> ImageRecipe:
-    """What a unit trains."""
+    """The recipe that a unit trains by."""
     settings = {name: value for name, value in unit.options.items() if name not in ABOUT}
     return ImageRecipe.from_dict(settings | {"metric": unit.method, "seed": unit.seed})
 
 
 def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_jobs: int = 1) -> None:
-    """Extract the tokens that the units need; what is there already is kept."""
+    """Extract the tokens that the units need; existing ones are kept."""
     wanted: dict[tuple[str, str, str, int | None], int] = {}
     for unit in units:
         for name, part in ((unit.options.get("source", unit.dataset), "train"), (unit.dataset, "novel")):
@@ -98,7 +97,7 @@ def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_j
 
 
 def _needed(unit: Unit) -> int:
-    """Images that a novel class must have for every setting to be judged: no limit goes below."""
+    """Images that a novel class must have for all settings to be judged; ``per_class`` never goes below."""
     return max(setting.n_shot + setting.n_query for setting in settings_of(unit.dataset, _protocol(unit)))
 
 
@@ -113,7 +112,7 @@ def _part(images: ImageSet, part: str, per_class: int | None) -> ImageSet:
 
 
 def tokens_folder(folder: str | Path, name: str, part: str, backbone: str, per_class: int | None) -> Path:
-    """Where the tokens of a part are kept; a backbone's spec may be a path, so its checksum stands for it."""
+    """The folder of the tokens of a part; named by a checksum, since a backbone's spec may be a path."""
     digest = hashlib.sha256(json.dumps([backbone, per_class]).encode()).hexdigest()[:12]
     return Path(folder) / "tokens" / f"{name}-{part}-{digest}"
 
@@ -137,17 +136,17 @@ def enough(novel: TokenSet, setting: Setting) -> TokenSet | None:
 
 
 def episodes_of(unit: Unit, folder: str) -> list[tuple[Setting, TokenSet]]:
-    """The settings of the data set's protocol that its images allow, and the images to draw from."""
+    """The settings of the data set's protocol for which it has enough images, and the images to draw from."""
     novel = tokens_of(unit, "novel", folder)
     every = [(setting, enough(novel, setting)) for setting in settings_of(unit.dataset, _protocol(unit))]
     found = [(setting, tokens) for setting, tokens in every if tokens is not None]
     if not found:
-        raise DataError(f"{unit.dataset}: too few novel classes have images enough for an episode.")
+        raise DataError(f"{unit.dataset}: too few novel classes have enough images for an episode.")
     return found
 
 
 def trained(unit: Unit, folder: str) -> tuple[ImageRecognizer, dict[str, Any]]:
-    """The recogniser of a unit, and how its training went."""
+    """The trained recogniser of a unit, with the seconds and the final loss of its training."""
     train = tokens_of(unit, "train", folder)
     recognizer = ImageRecognizer(recipe_of(unit), train.dim)
     begin = time.perf_counter()
@@ -163,7 +162,7 @@ def _checkpoint(unit: Unit, folder: str) -> Path:
 
 
 def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any]:
-    """Accuracy on the novel classes in each setting, as "WAY-SHOT"; of uDTW also what its uncertainty goes with."""
+    """Accuracy on the novel classes by setting ("WAY-SHOT"); for uDTW also correlations of its uncertainty."""
     found: dict[str, Any] = {}
     for setting, novel in episodes_of(unit, folder):
         accuracy = recognizer.evaluate(
@@ -185,10 +184,10 @@ Judge = Callable[[ImageRecognizer, Unit, str], dict[str, Any]]
 def work(
     unit: Unit, data_dir: str | None = None, folder: str | None = None, judge: Judge = accuracies
 ) -> dict[str, Any]:
-    """Train on the training classes and judge on the novel ones."""
+    """The accuracies on novel classes after training on the others."""
     if folder is None:
-        raise OptionError("Tokens are kept in the folder of results; none was given.")
-    episodes_of(unit, folder)  # what cannot be judged is not trained
+        raise OptionError("Tokens are in the folder of results, which was not given.")
+    episodes_of(unit, folder)  # fail before training if no setting can be judged
     recognizer, result = trained(unit, folder)
     result |= judge(recognizer, unit, folder)
     _checkpoint(unit, folder).unlink(missing_ok=True)

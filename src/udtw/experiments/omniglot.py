@@ -1,42 +1,36 @@
-"""Omniglot without labels: characters of alphabets never seen, and the 20 official 20-way one-shot runs.
+"""Omniglot without labels: characters of novel alphabets, and the 20 official 20-way one-shot runs.
 
-Trained by telling augmented drawings apart; the settings were chosen on the validation alphabets.
+The model is trained to tell augmented drawings apart; the settings were chosen on the validation alphabets.
 """
 
 from typing import Any
 
 import numpy as np
 
-from udtw.errors import OptionError
 from udtw.experiments import image_runs
-from udtw.experiments.document import Document
-from udtw.experiments.image_report import Results, report_accuracies, short
+from udtw.experiments.document import Document, over_seeds
+from udtw.experiments.experiment import Experiment, Results, chosen_datasets
+from udtw.experiments.image_report import report_accuracies, short
 from udtw.experiments.image_runs import METHODS, Settings, make_units, tokens_folder
-from udtw.experiments.intervals import over_seeds
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
-from udtw.images.datasets import data_set, omniglot_runs, runs_as_images
+from udtw.images.datasets import DATASETS, omniglot_runs, runs_as_images
 
-TITLE = "Omniglot: few-shot classification of characters without labels"
 NAME, RUNS = "omniglot", "omniglot-runs"
-BACKBONES = ["patches-grey"]
-KEEPS_FILES = True
 MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
-PAPER = data_set(NAME).paper
 
 
 def units(
     *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
     per_class: int | None,
 ) -> list[Unit]:  # fmt: skip
-    """One unit a backbone, method and seed."""
-    if datasets not in (None, [NAME]):
-        raise OptionError(f"This experiment runs on {NAME}; got {datasets}.")
+    """A unit for each backbone, method and seed."""
+    chosen_datasets(datasets, [NAME])
     return make_units(NAME, NAME, seeds, MODES, backbones=backbones, per_class=per_class, quick=quick)
 
 
 def prepare(units: list[Unit], data_dir: str | None, folder: str, n_jobs: int = 1) -> None:
-    """Tokens of the training and novel characters, and of the official runs."""
+    """Extract the tokens of the training and novel characters, and of the official runs."""
     image_runs.prepare(units, data_dir, folder, n_jobs)
     runs = runs_as_images(omniglot_runs(data_dir))
     for backbone in sorted({unit.options["backbone"] for unit in units}):
@@ -44,14 +38,15 @@ def prepare(units: list[Unit], data_dir: str | None, folder: str, n_jobs: int = 
 
 
 def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
+    """The accuracies and errors of `judge` after training."""
     return image_runs.work(unit, data_dir, folder, judge)
 
 
 def judge(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any]:
     """Accuracy on novel characters, and the errors in the official runs.
 
-    These are drawn from the evaluation alphabets, some of which train in the published split of the whole Omniglot:
-    then there is no honest error.
+    The runs use characters of the evaluation alphabets. Some of these are training classes in the published split of
+    the whole Omniglot; then the errors would be too low and are left out.
     """
     found = image_runs.accuracies(recognizer, unit, folder)
     train = image_runs.tokens_of(unit, "train", folder)
@@ -61,7 +56,7 @@ def judge(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any
 
 
 def run_errors(recognizer: ImageRecognizer, runs: TokenSet) -> list[float]:
-    """Share of wrong answers in each of the official runs: 20 drawings against 20 characters, one example each."""
+    """Error rate in each official run: 20 drawings to classify, 20 characters with one example each."""
     found = []
     for run in range(len(runs) // 40):
         known, asked = (np.arange(first, first + 20) for first in (40 * run, 40 * run + 20))
@@ -75,7 +70,8 @@ def _runs_folder(folder: str, backbone: str) -> Any:
 
 
 def report(results: Results, document: Document) -> None:
-    report_accuracies(results, document, PAPER)
+    """Accuracies beside the paper's, and the errors in the official runs."""
+    report_accuracies(results, document, DATASETS[NAME].paper)
     for backbone in sorted({unit.options["backbone"] for unit, _ in results}):
         rows = []
         for method, label in METHODS.items():
@@ -93,3 +89,9 @@ def report(results: Results, document: Document) -> None:
             "Published: people about 4.5, Bayesian program learning 3.3, a Siamese net 8, a plain ConvNet 13.5; all "
             "but the first trained on 964 characters, with labels or pen strokes.",
         )
+
+
+EXPERIMENT = Experiment(
+    NAME, "Omniglot: few-shot classification of characters without labels", units, work, report,
+    keeps_files=True, backbones=("patches-grey",), prepare=prepare,
+)  # fmt: skip

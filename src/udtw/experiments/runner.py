@@ -1,4 +1,4 @@
-"""Compute what is missing, keep each result as soon as it exists, and go on after anything."""
+"""Compute the units without a result, store each result at once, and resume after any interruption."""
 
 import os
 import signal
@@ -13,13 +13,12 @@ from typing import Any
 import joblib
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from udtw import joblib_tasks
 from udtw.errors import WorkerError
-from udtw.experiments.lock import exclusive
-from udtw.experiments.store import Store
+from udtw.experiments.store import Store, exclusive
 from udtw.experiments.units import Unit
+from udtw.progress import progress_bar
 
 Work = Callable[[Unit], dict[str, Any]]
 Outcomes = Generator["Failure | None", None, None]
@@ -27,7 +26,12 @@ Outcomes = Generator["Failure | None", None, None]
 
 @dataclass(frozen=True)
 class Failure:
-    """A unit that raised ``error`` (type and message); the next run tries it again."""
+    """A unit that raised ``error`` (type and message); the next run tries it again.
+
+    >>> from udtw.experiments import Failure, Unit
+    >>> Failure(Unit("demo", "GunPoint", "dtw", 0), "ValueError: no data", traceback="…").error
+    'ValueError: no data'
+    """
 
     unit: Unit
     error: str
@@ -36,7 +40,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class Summary:
-    """How many units this run computed, how many it found finished, and those that raised an error."""
+    """The number of units that a run computed, the number that were finished before, and the units that failed.
+
+    >>> from udtw.experiments import Summary
+    >>> Summary(computed=3, skipped=2, failed=())
+    Summary(computed=3, skipped=2, failed=())
+    """
 
     computed: int
     skipped: int
@@ -44,14 +53,41 @@ class Summary:
 
 
 def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, console: Console | None = None) -> Summary:
-    """Call ``work(unit)`` for every unit without a result in ``store`` and keep the dict that it returns.
+    """Call ``work(unit)`` for every unit without a result in ``store``, and store the dict that it returns.
 
-    With ``n_jobs`` above 1 (−1: all cores) the units run in as many processes of one torch thread each, and each
-    process writes its own results; with 1 they run here, with the threads that torch has. Where
-    ``joblib.parallel_config`` names a backend, Dask for instance, its workers run the units instead and send the
-    results back; files that a unit reads or keeps must be at the same place there. However the run is stopped,
-    by Ctrl-C, SIGKILL or a power cut, the units finished so far stay finished, and the next run goes on.
-    A second run on the same folder is refused meanwhile. The progress is shown on ``console``, or on standard error.
+    However the run is stopped (Ctrl-C, SIGKILL, power cut), finished units stay finished, and the next run continues
+    with the others. A second run on the same folder is refused meanwhile.
+
+    Parameters
+    ----------
+    units : iterable of Unit
+    work : callable
+        ``work(unit)`` returns a dict of JSON values. With several processes it must be picklable.
+    store : Store
+    n_jobs : int
+        1 runs the units in this process, with torch's threads. With more (−1: one for each core), as many processes of
+        one torch thread run them, and each process writes its own results. If ``joblib.parallel_config`` names another
+        backend, such as Dask, its workers run the units and return the results; files that a unit reads or writes must
+        be at the same paths there.
+    console : rich.console.Console, optional
+        Where progress is shown; by default standard error.
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> import io
+    >>> from tempfile import TemporaryDirectory
+    >>> from rich.console import Console
+    >>> from udtw.experiments import Store, Unit, run
+    >>> units = [Unit("demo", "none", "square", seed) for seed in range(3)]
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     summary = run(units, lambda unit: {"value": unit.seed**2}, store, console=Console(file=io.StringIO()))
+    ...     print(summary.computed, [result["value"] for _, result in store.results()])
+    3 [0, 1, 4]
     """
     joblib_tasks.check_jobs(n_jobs)
     console = console or Console(stderr=True)
@@ -65,14 +101,14 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
             with closing(_shown(outcomes, len(pending), console)) as shown:
                 failed += [failure for failure in shown if failure]
         except KeyboardInterrupt:
-            store.clean_leftovers()  # of workers that were ended while they wrote
+            store.clean_leftovers()  # of workers that were stopped while writing
             kept = sum(store.has(unit) for unit in pending)
-            _say(console, f"Stopped: {kept} units of this run are kept; the same command goes on from here.")
+            _say(console, f"Stopped: {kept} units of this run are kept; the same command continues from here.")
             raise
         except BrokenProcessPool as error:
             kept = sum(store.has(unit) for unit in pending)
             raise WorkerError(
-                "A worker process was killed, or crashed: perhaps memory was short. "
+                "A worker process was killed or crashed, perhaps for lack of memory. "
                 f"{kept} units of this run are kept in {store.folder}; run again, with a smaller n_jobs."
             ) from error
     summary = Summary(len(pending) - len(failed), len(wanted) - len(pending), tuple(failed))
@@ -81,7 +117,7 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
 
 
 def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Outcomes:
-    """One value a finished unit, in the order in which they finish."""
+    """A value for each finished unit, in the order in which they finish: its failure or None."""
     if joblib_tasks.chosen():
         yield from _outcomes_elsewhere(pending, work, store)
         return
@@ -107,7 +143,7 @@ def _known(result: dict[str, Any], unit: Unit) -> dict[str, Any]:
 
 
 def _compute_elsewhere(unit: Unit, work: Work) -> tuple[dict[str, Any] | None, Failure | None]:
-    """The result of a unit, to be written by the process that asked for it."""
+    """The result or failure of a unit; the process that started the run writes it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -120,8 +156,8 @@ def _compute_elsewhere(unit: Unit, work: Work) -> tuple[dict[str, Any] | None, F
 
 def _compute_in_worker(unit: Unit, work: Work, store: Store, parent: int) -> Failure | None:
     if os.getppid() != parent:
-        os._exit(1)  # The run was killed: its next one must not compete with orphans.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers.
+        os._exit(1)  # The run was killed: do not compete with the next run as an orphan.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent handles Ctrl-C and ends its workers.
     torch.set_num_threads(1)
     return _compute(unit, work, store)
 
@@ -139,26 +175,16 @@ def _failure(unit: Unit, error: BaseException) -> Failure:
 
 
 def _shown(outcomes: Outcomes, total: int, console: Console) -> Outcomes:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    # By default the remaining time forgets what is older than 30 s, and so every longer unit.
-    with closing(outcomes), Progress(*columns, console=console, speed_estimate_period=3600) as progress:
-        bar = progress.add_task("units", total=total, note="")
+    with closing(outcomes), progress_bar("units", total, console=console) as advance:
         failures = 0
         for failure in outcomes:
             failures += failure is not None
-            progress.update(bar, advance=1, note=f"{failures} failed" if failures else "")
+            advance(note=f"{failures} failed" if failures else "")
             yield failure
 
 
 def _report(console: Console, summary: Summary) -> None:
-    _say(console, f"{summary.computed} computed, {summary.skipped} found finished, {len(summary.failed)} failed")
+    _say(console, f"{summary.computed} computed, {summary.skipped} finished before, {len(summary.failed)} failed")
     for failure in summary.failed:
         unit = failure.unit
         options = ", ".join(f"{name}={text}" for name, text in unit.params)

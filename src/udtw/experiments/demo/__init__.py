@@ -1,7 +1,6 @@
-"""The demo: train, average, classify and forecast on generated data, in about two minutes, with a report to look at."""
+"""The demo: average, classify, forecast and recognise on generated data, in a few minutes, with a report."""
 
-from udtw.experiments.demo.parts import Part
+from udtw.experiments.demo.common import FULL, QUICK, Part, Sizes
 from udtw.experiments.demo.run import run_demo
-from udtw.experiments.demo.sizes import FULL, QUICK, Sizes
 
 __all__ = ["FULL", "QUICK", "Part", "Sizes", "run_demo"]

@@ -1,4 +1,4 @@
-"""All parts of the demo in order, with one progress bar, one report and the tables in the terminal."""
+"""All parts of the demo in order, with one progress bar and one report."""
 
 import time
 from pathlib import Path
@@ -7,32 +7,39 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import udtw
 from udtw.data import znormalize
-from udtw.experiments.demo import actions, averages, classification, forecasts, pictures
-from udtw.experiments.demo.data import draw
-from udtw.experiments.demo.parts import Part
-from udtw.experiments.demo.sizes import Sizes
+from udtw.experiments.demo import recognition, series
+from udtw.experiments.demo.common import Part, Sizes, draw
 from udtw.experiments.document import Document
 from udtw.plots import plot_gamma_sweep
+from udtw.progress import progress_bar
 
 GAMMAS = (0.01, 0.1, 1.0, 10.0)
 PARTS = (
-    (averages.average, averages.steps),
-    (classification.classify, classification.steps),
-    (forecasts.forecast, forecasts.steps),
-    (actions.recognise, actions.steps),
-    (pictures.tell_apart, pictures.steps),
+    (series.average, series.average_steps),
+    (series.classify, series.classify_steps),
+    (series.forecast, series.forecast_steps),
+    (recognition.recognise, recognition.recognise_steps),
+    (recognition.tell_apart, recognition.tell_apart_steps),
 )
+"""Functions that compute a part, and its number of steps of the progress bar."""
 
 
 def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Path]:
-    """Compute all parts and write the report into ``out``; returns the parts and the file to open."""
+    """Compute all parts and write the report into ``out``; returns the parts and the path of report.html.
+
+    ``progress`` is the console of the progress bar.
+
+    >>> from pathlib import Path
+    >>> from rich.console import Console
+    >>> from udtw.experiments.demo import QUICK, run_demo
+    >>> parts, page = run_demo(Path("out"), QUICK, Console(stderr=True))  # doctest: +SKIP
+    """
     begin = time.perf_counter()
     threads = torch.get_num_threads()
-    # Steps of a millisecond: threads gain nothing here, and on busy cores their waiting costs ten times the work.
+    # Steps take about a millisecond: threads gain nothing, and on busy cores synchronising them costs ten times that.
     torch.set_num_threads(1)
     try:
         parts, figure = _compute(sizes, progress)
@@ -43,16 +50,11 @@ def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Pa
 
 def _compute(sizes: Sizes, progress: Console) -> tuple[list[Part], Any]:
     """The parts, and the figure of couplings."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=progress) as bar:
-        task = bar.add_task("first use: compiling …", total=1 + sum(steps(sizes) for _, steps in PARTS))
+    with progress_bar("demo", 1 + sum(steps(sizes) for _, steps in PARTS), console=progress) as advance:
+        advance(0, "first use: compiling …")
         figure = _gamma_figure(sizes)
-
-        def tick(text: str) -> None:
-            bar.update(task, advance=1, description=text)
-
-        parts = [part(sizes, tick) for part, _ in PARTS]
-        bar.update(task, advance=1, description="done")
+        parts = [part(sizes, lambda text: advance(note=text)) for part, _ in PARTS]
+        advance(note="done")
     return parts, figure
 
 
