@@ -179,7 +179,7 @@ def test_a_senseless_number_of_workers(n_jobs):
 
 
 def test_labels_and_weights_of_class_means_are_checked():
-    with pytest.raises(ShapeError, match="one label a series"):
+    with pytest.raises(ShapeError, match="one label per series"):
         class_barycenters(walks(3), [0, 1])
     with pytest.raises(OptionError, match="weights"):
         class_barycenters(walks(3), [0, 1, 1], weights=[1, 1])

@@ -80,9 +80,13 @@ KERNEL_LAYERS = ["memory_estimate", "base", "reference", "cpu", "backends"]
 
 
 def imported(path: Path) -> list[str]:
-    """Full names of the modules of udtw that a file imports, anywhere in it."""
+    """Full names of the modules of udtw that a file imports when it runs, anywhere in it."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []  # for annotations only; the tree is walked from the top, so these are not reached
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "udtw":
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):

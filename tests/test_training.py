@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from udtw.checkpoint import Checkpoint
+from udtw.errors import FileFormatError
 from udtw.training import CELLS_FOR_THREADS, Task, Training, cosine, own_randomness, threads_for
 
 
@@ -121,3 +122,21 @@ def test_own_randomness_leaves_the_global_generator():
     with own_randomness(3, 7, device=torch.device("cpu")):
         assert torch.equal(torch.rand(3), first)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_buffer_may_be_infinite_and_a_weight_may_not(tmp_path):
+    """The scale of a constant feature is infinite on purpose."""
+    path = tmp_path / "c"
+    for name, value in (("scale", math.inf), ("weight", math.nan)):
+        task, again = Descent(), Descent()
+        for one in (task, again):
+            one.model.register_buffer("scale", torch.ones(1))
+        Training(task, 2).run()
+        task.model.state_dict()[name].fill_(value)
+        Training(task, 0, checkpoint=Checkpoint(path)).run()
+        if name == "scale":
+            assert Training(again, 0, checkpoint=Checkpoint(path)).task.model.scale.isinf().all()
+        else:
+            with pytest.raises(FileFormatError, match="weight is not finite"):
+                Training(again, 0, checkpoint=Checkpoint(path))
+        path.unlink()

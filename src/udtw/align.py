@@ -212,7 +212,8 @@ def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | N
     Can be negative, and is not zero for equal series; see `soft_dtw_divergence`.
     ``options`` are those of `align`: lengths, band, cost, backend, and variances if wanted.
 
-    >>> round(float(soft_dtw([0.0, 1.0, 2.0], [0.0, 2.0], gamma=0.1)), 3)
+    >>> import udtw
+    >>> round(float(udtw.soft_dtw([0.0, 1.0, 2.0], [0.0, 2.0], gamma=0.1)), 3)
     0.931
     """
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, normalize=normalize, **options).distance
@@ -223,7 +224,8 @@ def soft_dtw_divergence(
 ) -> Any:
     """``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,): non-negative, zero for equal series.
 
-    >>> float(soft_dtw_divergence([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]))
+    >>> import udtw
+    >>> float(udtw.soft_dtw_divergence([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]))
     0.0
     """
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, debias=True, normalize=normalize, **options).distance
@@ -235,7 +237,8 @@ def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | No
     Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
     those of `align`: lengths, band, cost, variances, backend.
 
-    >>> float(dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
+    >>> import udtw
+    >>> float(udtw.dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
     1.0
     """
     if normalize not in (None, "length"):
@@ -262,7 +265,8 @@ def euclidean(
 
     ``normalize="length"`` divides by the number of steps. This is what "euclidean" means everywhere in udtw.
 
-    >>> float(euclidean([0.0, 1.0], [0.0, 3.0]))
+    >>> import udtw
+    >>> float(udtw.euclidean([0.0, 1.0], [0.0, 3.0]))
     4.0
     """
     if normalize not in (None, "length"):

@@ -24,6 +24,8 @@ from udtw.lower_bounds import Bounds, dtw_bounds, udtw_bounds
 from udtw.pair_block import Batch, PairBlock, parsed_band
 from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE
 
+__all__ = ["METRICS", "Metric", "get_metric", "metric_names", "register_metric"]
+
 IGNORABLE = ("gamma", "beta", "lam", "band")
 """Parameters that a metric without them ignores, so that a loop over metrics may pass them."""
 ENTRY_POINTS = "udtw.metrics"
@@ -78,6 +80,7 @@ class Metric:
     def with_params(self, **params: Any) -> "Metric":
         """The same metric with some parameters set.
 
+        >>> from udtw.metrics import get_metric
         >>> get_metric("dtw").with_params(band=0.1).params["band"]
         0.1
         """
@@ -243,6 +246,7 @@ def _installed() -> dict[str, Any]:
 def metric_names() -> tuple[str, ...]:
     """The names of all metrics: the table's, then those of installed packages.
 
+    >>> from udtw.metrics import metric_names
     >>> metric_names()[:2]
     ('euclidean', 'dtw')
     """
@@ -255,6 +259,7 @@ def get_metric(metric: "str | Metric", **params: Any) -> Metric:
     A `Metric` brings its own parameters, so ``params`` apply to names only. Those in `IGNORABLE` may be given to
     metrics that do not have them.
 
+    >>> from udtw.metrics import get_metric
     >>> get_metric("dtw", gamma=0.1, band=5).params["band"]
     5
     """

@@ -160,8 +160,11 @@ class Training:
         """Put the saved state into modules, optimisers and generator."""
         path, tensors, modules = checkpoint.path, checkpoint.tensors, self.task.modules
         weights = {name: t for name, t in tensors.items() if name.startswith(("module.", "best."))}
+        trained = {f"{name}.{key}" for name, module in modules.items() for key, _ in module.named_parameters()}
         for name, tensor in weights.items():
-            if tensor.is_floating_point() and not tensor.isfinite().all():
+            # A buffer may hold infinities on purpose, such as the scale of a constant feature; never NaN.
+            usable = tensor.isfinite() if name.partition(".")[2] in trained else ~tensor.isnan()
+            if not usable.all():
                 raise FileFormatError(f"{path} does not fit this model: {name} is not finite.")
         load_modules(path, weights, modules)
         if history.best >= 0:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +49,12 @@ def test_values_and_named_errors_are_no_findings_and_depend_on_the_seed_alone(tm
         ("value", "a valid value"),
         ("crash", "deadly signal"),
         ("hang", "timeout after"),
-        ("memory", "more than 67108864 bytes"),
+        ("memory", "more than 67108864 bytes|out-of-memory"),  # whichever of Python and libFuzzer notices first
     ],
 )
 def test_every_other_outcome_is_found_and_its_input_is_kept(tmp_path, fault, message):
     finding = tally_of(fault, tmp_path)["finding"]
-    assert message in finding, (tmp_path / f"{fault}.log").read_text()
+    assert re.search(message, finding), (tmp_path / f"{fault}.log").read_text()
     content = (tmp_path / f"{fault}-finding").read_bytes()[1:]
     assert content.startswith(b"v")
     assert content != b"valid"

@@ -166,6 +166,7 @@ def cell_text(value: Any) -> str:
 def escape_markdown(text: str) -> str:
     r"""``text`` as one line of Markdown that shows it literally.
 
+    >>> from udtw.experiments import escape_markdown
     >>> escape_markdown("a_b | <c>")
     'a\\_b \\| &lt;c&gt;'
     """

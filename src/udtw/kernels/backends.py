@@ -41,7 +41,8 @@ _unavailable._dynamo_marked_constant = True  # type: ignore[attr-defined]
 def available_backends() -> dict[str, str | None]:
     """Each backend's name, with None if it is available or else the reason why not.
 
-    >>> available_backends()["portable"] is None
+    >>> import udtw
+    >>> udtw.available_backends()["portable"] is None
     True
     """
     return {name: _unavailable(name) for name in BACKENDS}

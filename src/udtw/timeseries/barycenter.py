@@ -30,6 +30,7 @@ INITS = ("mean", "medoid")
 class Barycenter:
     """What `barycenter` found.
 
+    >>> from udtw.timeseries import barycenter
     >>> found = barycenter([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="dtw")
     >>> found.mean.tolist(), found.objective
     ([0.0, 0.0, 1.0, 0.0], 0.0)
@@ -319,6 +320,7 @@ def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: A
 
     Under ``joblib.parallel_config`` with a backend of processes or machines (loky, Dask), there is one task per class.
 
+    >>> from udtw.timeseries import class_barycenters
     >>> means = class_barycenters([[0.0, 1.0], [0.0, 3.0], [5.0, 5.0]], ["a", "a", "b"], metric="euclidean")
     >>> means["a"].mean.tolist()
     [0.0, 2.0]

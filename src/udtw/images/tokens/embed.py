@@ -168,7 +168,7 @@ def _check_layouts(images: Images, shards: list[Contents], skipped: list[Skipped
         first = skipped[0].reason if skipped else "there are no images"
         raise DataError(f"{images.name}: none of the {len(images)} images could be read. The first: {first}")
     if len({checksum(shard.layout) for shard in shards if shard.names}) > 1:
-        raise ShapeError(f"The backbone must give one grid for all images; got {sorted(grids)}.")
+        raise ShapeError(f"The backbone must return one grid for all images; got {sorted(grids)}.")
 
 
 def _check_counts(**counts: tuple[int, int]) -> None:
