@@ -57,7 +57,7 @@ class _PathSums(torch.autograd.Function):
         """
         cost, log_variance, soft_min, mean_cost, mean_log = ctx.saved_tensors
         gamma, (count, rows, columns) = ctx.gamma, cost.shape
-        # One more row and column at the far end: cells there are nobody's successor, since their R − C is −FAR.
+        # One more row and column at the far end: cells there have no predecessor, since their R − C is −FAR.
         before_soft_min = cost.new_full((count, rows + 2, columns + 2), -FAR)  # R − C
         before_cost, before_log = (
             torch.zeros_like(before_soft_min),

@@ -69,7 +69,7 @@ def interleave(contenders: Mapping[str, Call], effort: Effort, warm_up: bool = T
         if done >= effort.fewest and time.perf_counter() - begin > effort.seconds:
             break
         gc.collect()
-        gc.disable()  # as timeit does: a collection would be charged to whoever happens to run
+        gc.disable()  # as timeit does: a collection would be charged to the candidate that happens to run
         try:
             for name, call in contenders.items():
                 seconds[name].append(_sample(call, counts[name]))
