@@ -216,6 +216,7 @@ def test_strided_expanded_and_read_only_inputs_work_and_stay_unchanged():
     expected = udtw.align(np.ascontiguousarray(strided), Y).loss
     before = wide.copy()
     assert np.array_equal(udtw.align(strided, frozen).loss, expected)
+    assert np.array_equal(udtw.align(strided[:, ::-1], frozen).loss, udtw.align(strided[:, ::-1].copy(), frozen).loss)
     assert np.array_equal(wide, before)
     assert np.array_equal(frozen, Y)
     expanded = torch.from_numpy(X[:1]).expand(3, -1, -1)

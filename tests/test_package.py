@@ -54,6 +54,7 @@ LAYERS = [
     "problem",
     "kernels",
     "path_sampling",
+    "matches",
     "distribution",
     "align",
     "pair_block",

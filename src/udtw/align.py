@@ -7,20 +7,27 @@ and given), and are not divided by the length unless ``normalize`` says so.
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import inputs
-from udtw.distribution import PathDistribution
+from udtw import inputs, likelihood
+from udtw.distribution import PathDistribution, penalty_of
 from udtw.errors import LengthError, OptionError
 from udtw.inputs import ArrayLike
 from udtw.kernels import memory_estimate
 from udtw.kernels.backends import choose
 from udtw.lazy import lazy
+from udtw.likelihood import WEIGHTINGS
+from udtw.matches import Matches
 from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, make_problem, without_autocast
 
 NORMALIZE = (None, "length", "path")
 DISTANCES = ("expected", "soft_min")
+LEAST_ROUGHNESS = 1e-4
+"""Share of the variance of a series below which no estimated variance lies."""
+AUTO_GAMMA = 4.0
+"""The difference of two steps has twice the variance Σ, and −log of a Gaussian is half a square: γ = 4 (β = 1)."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +45,35 @@ class Alignment:
     regularizer: Any
     """``Ω = E[log Σ]``, (B,), normalised like the distance."""
     loss: Any
-    """``d² + βΩ + λΩ'``, (B,)."""
+    """(B,): ``d² + βΩ + λΩ'``, or for ``weighting="likelihood"`` the free energy; normalised like the distance."""
     paths: PathDistribution
     """The distribution over alignment paths."""
+
+    @property
+    def free_energy(self) -> Any:
+        """``F = −γ log Z`` of the path energy, (B,): ``E[energy] − γ·entropy``. Never debiased nor normalised."""
+        return self.paths.soft_min
+
+    @property
+    def warps(self) -> Any:
+        """E[number of non-diagonal steps], (B,)."""
+        return self.paths.warps
+
+    def matches(self, level: float = 0.9, of: str = "x") -> Matches:
+        """For every step of x (or ``of="y"``) its partner, with probability and credible interval.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which the partner lies in [low, high], both ends included; equal tails.
+        of : "x" or "y"
+        """
+        if of not in ("x", "y"):
+            raise OptionError(f"of must be 'x' or 'y'; got {of!r}.")
+        coupling = self.paths._coupling
+        if of == "y":
+            coupling = coupling.transpose(1, 2)
+        return Matches.of(coupling, self.paths._problem.lengths[int(of == "y")], level, self.paths._form)
 
     @lazy
     def variance(self) -> Any:
@@ -59,10 +92,11 @@ class Alignment:
         x, y = (None if one is None else self.paths._form.restore(one) for one in given)
         return x, y
 
-    @property
+    @lazy
     def cost(self) -> Any:
         """``C = D / Σ`` (B, N, M)."""
-        return self.paths._form.restore(self.paths._cost)
+        memory_estimate.refuse_cost_matrix(self.paths._problem)
+        return self.paths._form.restore(self.paths._problem.weighted_cost())
 
     @property
     def coupling(self) -> Any:
@@ -88,6 +122,8 @@ def align(  # noqa: PLR0913 (the options that users type)
     debias: bool = False,
     normalize: str | None = None,
     backend: str = "auto",
+    weighting: str = "precision",
+    warp_penalty: Any = 0.0,
 ) -> Alignment:
     """Align two sequences with uncertainty: distance ``d² = E[C]``, regulariser ``Ω = E[log Σ]`` and map π*.
 
@@ -95,14 +131,16 @@ def align(  # noqa: PLR0913 (the options that users type)
     ----------
     x, y : (B, N, d), (N, d) or (N,)
         Torch tensors or NumPy arrays, time before features. A batch of one is repeated. ``None`` if ``cost`` is given.
-    var_x, var_y : (B, N), (N,) or a number, optional
+    var_x, var_y : (B, N), (N,), a number or "estimate", optional
         Variances σ² (not σ) of the steps; ``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``. If only one is given the other is 1.
+        "estimate" takes them from the local roughness of the series: good for white noise on smooth series.
     variance : (B, N, M) or (N, M), optional
         Variances of the matches themselves, instead of ``var_x`` and ``var_y``.
     cost : (B, N, M) or (N, M), optional
         A ready-made base cost D instead of squared Euclidean distances.
-    gamma : float or tensor
-        Temperature γ > 0, in units of the cost: one number or one per pair. A tensor gets its gradient.
+    gamma : float, tensor or "auto"
+        Temperature γ > 0, in units of the cost: one number or one per pair. A tensor gets its gradient. "auto" is 4,
+        for which probabilities are calibrated if the variances are those of the noise.
     beta, lam : float
         ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
     lengths_x, lengths_y : int or (B,), optional
@@ -119,11 +157,19 @@ def align(  # noqa: PLR0913 (the options that users type)
     normalize : None, "length" or "path"
         Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
     backend : "auto", "numba", "portable" or "enumeration"
+    weighting : "precision" or "likelihood"
+        The energy of a path. "precision" is the paper's: ``Σ D/Σ`` over its cells. "likelihood" also charges the
+        uncertainty that the path claims, ``Σ (D/Σ + β log Σ)``, and the loss is the free energy ``−γ log Z``. There
+        log Σ counts relative to the level of the pair, the mean log variance of its steps: multiplying the series by c
+        and the variances by c² adds a constant to the loss and changes no alignment.
+    warp_penalty : float or tensor
+        ω, added to the energy of a path for each non-diagonal step. A tensor gets its gradient.
 
     Returns
     -------
     Alignment
-        With ``distance``, ``regularizer``, ``loss``, ``coupling``, ``variance``, ``cost`` and ``paths``.
+        With ``distance``, ``regularizer``, ``loss``, ``coupling``, ``variance``, ``cost``, ``paths``, ``free_energy``,
+        ``warps`` and ``matches()``.
 
     Examples
     --------
@@ -143,11 +189,16 @@ def align(  # noqa: PLR0913 (the options that users type)
             "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
+    _check_weighting(weighting, beta, lam, distance)
+    gamma = _temperature(gamma, var_x, var_y, variance)
     with without_autocast(x if cost is None else cost):
         paths = _paths(
             x, y, gamma=gamma, lengths=(lengths_x, lengths_y), band=band, backend=backend,
             var_x=var_x, var_y=var_y, variance=variance, cost=cost,
         )  # fmt: skip
+        paths = _weighted(paths, weighting, beta, warp_penalty)
+        if paths._beta is not None:
+            return _posterior(paths, debias, normalize)
         problem, form = paths._problem, paths._form
         wanted = [COST] if distance == "expected" else []
         if problem.uncertain:
@@ -175,7 +226,10 @@ def align(  # noqa: PLR0913 (the options that users type)
         found, loss = terms(paths)
         total = found[COST]
         if debias:
-            selves = [PathDistribution._of(problem.self_pair(side), form, paths._backend) for side in ("x", "y")]
+            selves = [
+                PathDistribution._of(problem.self_pair(side), form, paths._backend, None, paths._warp_penalty)
+                for side in ("x", "y")
+            ]
             total = total - 0.5 * sum(terms(one)[0][COST] for one in selves)
         omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
         if loss is None or debias or isinstance(beta, Tensor):
@@ -183,6 +237,81 @@ def align(  # noqa: PLR0913 (the options that users type)
         if DEVIATION in found:
             loss = loss + lam * found[DEVIATION]
     return Alignment(form.restore(total), form.restore(omega), form.restore(loss), paths)
+
+
+def _check_weighting(weighting: str, beta: Any, lam: float, distance: str) -> None:
+    if weighting not in WEIGHTINGS:
+        raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
+    if weighting == "likelihood":
+        if lam or distance != "expected":
+            raise OptionError(
+                "lam and distance='soft_min' belong to weighting='precision'; the free energy of the likelihood is "
+                f"Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
+            )
+        if not isinstance(beta, Tensor) and not (np.asarray(beta) >= 0).all():
+            raise OptionError(f"With weighting='likelihood' beta must not be negative; got {beta!r}.")
+
+
+def _weighted(paths: PathDistribution, weighting: str, beta: Any, warp_penalty: Any) -> PathDistribution:
+    """The distribution under the energy of ``weighting`` with a warp penalty."""
+    problem, penalty = paths._problem, penalty_of(warp_penalty, paths._problem)
+    if weighting == "precision":
+        return PathDistribution._of(problem, paths._form, paths._backend, None, penalty)
+    number = inputs.per_pair("beta", beta, problem.shape[0], problem.main)
+    if problem.uncertain:
+        # log Σ relative to the level r of the pair: β log(Σ/r) on L = (N + M + warps)/2 cells is β log Σ on them, a
+        # constant of N + M, and a warp penalty of −½β log r.
+        level = 0.5 * number * problem.log_level()
+        penalty = -level if penalty is None else penalty - level
+    return PathDistribution._of(problem, paths._form, paths._backend, number, penalty)
+
+
+def _posterior(paths: PathDistribution, debias: bool, normalize: str | None) -> Alignment:
+    """The alignment under the likelihood: its loss is the free energy, which needs no adjoint sweep."""
+    form = paths._form
+    loss, found = paths._soft_min_and_means([COST, LOG_VARIANCE, ONE])
+    if debias:
+        loss = loss - 0.5 * sum(_weighted_self(paths, side)._free_energy for side in ("x", "y"))
+    size = {None: 1, "length": paths._problem.lengths.amax(0), "path": found[ONE]}[normalize]
+    distance, regularizer, loss = (form.restore(one / size) for one in (found[COST], found[LOG_VARIANCE], loss))
+    return Alignment(distance, regularizer, loss, paths)
+
+
+def _weighted_self(paths: PathDistribution, side: str) -> PathDistribution:
+    """The distribution of x (or y) with itself, with the same β and ω; log Σ is relative to its own level."""
+    own, penalty = paths._problem.self_pair(side), paths._warp_penalty
+    if paths._problem.uncertain and penalty is not None:
+        penalty = penalty + 0.5 * paths._beta * (paths._problem.log_level() - own.log_level())
+    return PathDistribution._of(own, paths._form, paths._backend, paths._beta, penalty)
+
+
+def _estimated(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
+    """(B, N) variances from the roughness of the series themselves; 1 in padding.
+
+    None is below a small share of the variance of the series, since a variance must not be zero.
+    """
+    if word != "estimate" or series is None:
+        raise OptionError(f"{name} must be variances, or 'estimate' beside sequences; got {word!r}.")
+    tensor, _ = inputs.sequence(name[-1], series)
+    found = tensor.new_ones(tensor.shape[:2])
+    for b, length in enumerate(inputs.lengths(f"lengths_{name[-1]}", steps, *tensor.shape[:2], tensor.device).tolist()):
+        own = tensor[b, :length].detach()
+        if length < 3:
+            raise LengthError(f"{name}='estimate' needs at least three steps; sequence {b} has {length}.")
+        least = LEAST_ROUGHNESS * float(own.var(0, correction=0).mean()) + torch.finfo(own.dtype).tiny
+        found[b, :length] = likelihood.roughness(own).clamp_min(least)
+    return found
+
+
+def _temperature(gamma: Any, *variances: Any) -> Any:
+    """γ, or for "auto" the one that was calibrated for variances of the noise."""
+    if not isinstance(gamma, str):
+        return gamma
+    if gamma != "auto":
+        raise OptionError(f"gamma must be a number or 'auto'; got {gamma!r}.")
+    if all(one is None for one in variances):
+        raise OptionError("gamma='auto' needs variances: var_x and var_y, or variance. Without them choose a number.")
+    return AUTO_GAMMA
 
 
 def _paths(
@@ -196,6 +325,9 @@ def _paths(
     **given: ArrayLike,
 ) -> PathDistribution:
     """The distribution over paths that the arguments of `align` describe; ``given`` as in `udtw.inputs.pair`."""
+    for name, series, steps in (("var_x", x, lengths[0]), ("var_y", y, lengths[1])):
+        if isinstance(given.get(name), str):
+            given[name] = _estimated(name, given[name], series, steps)
     tensors, form = inputs.pair(x, y, **given)
     problem = make_problem(tensors, gamma, lengths, band)
     chosen = choose(backend, problem.main)
@@ -231,11 +363,20 @@ def soft_dtw_divergence(
     return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, debias=True, normalize=normalize, **options).distance
 
 
-def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | None = None, **options: Any) -> Any:
+def dtw(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    squared: bool = True,
+    normalize: str | None = None,
+    warp_penalty: Any = 0.0,
+    **options: Any,
+) -> Any:
     """Classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
 
-    Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
-    those of `align`: lengths, band, cost, variances, backend.
+    Differentiable by the least path (a subgradient where paths tie). ``warp_penalty`` is added for each non-diagonal
+    step (amerced DTW, ADTW). ``normalize`` is None or "length"; ``options`` are those of `align`: lengths, band, cost,
+    variances, backend.
 
     >>> import udtw
     >>> float(udtw.dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
@@ -246,7 +387,11 @@ def dtw(x: ArrayLike, y: ArrayLike, *, squared: bool = True, normalize: str | No
     lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
     with without_autocast(x if options.get("cost") is None else options["cost"]):
         paths = _paths(x, y, lengths=lengths, **options)
-        value = paths._backend.dtw(paths._for_kernels)
+        penalty = penalty_of(warp_penalty, paths._problem)
+        if penalty is None:
+            value = paths._backend.dtw(paths._for_kernels)
+        else:
+            value = paths._backend.dtw(paths._problem.as_matrix(None, penalty)) - penalty * paths._steps
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
         return paths._form.restore(value if squared else value.clamp_min(0).sqrt())

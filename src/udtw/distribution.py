@@ -34,6 +34,9 @@ class PathDistribution:
     band : None, int, float, "itakura" or boolean mask
         Which cells a path may use, see `udtw.prior`.
     backend : "auto", "numba", "portable" or "enumeration"
+    warp_penalty : float or tensor
+        ω, added to the cost of a path for each non-diagonal step: one number or one per pair. A tensor gets its
+        gradient, ``∂ soft_min/∂ω = E[warps]``.
 
     Examples
     --------
@@ -53,40 +56,59 @@ class PathDistribution:
         lengths: Any = None,
         band: Any = None,
         backend: str = "auto",
+        *,
+        warp_penalty: Any = 0.0,
     ):
         tensor, single = inputs.matrix("cost", cost)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
         self._backend = choose(backend, tensor)
         self._problem = make_problem({"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band)
+        self._beta = None
+        self._warp_penalty = penalty_of(warp_penalty, self._problem)
 
     @classmethod
-    def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
-        """From parts that are already validated; the matrix C is made only if a question needs it."""
+    def _of(
+        cls, problem: Problem, form: Form, backend: Backend, beta: Tensor | None = None, warp: Tensor | None = None
+    ) -> "PathDistribution":
+        """From parts that are already validated; the matrix of the cells is made only if a question needs it."""
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
+        self._beta, self._warp_penalty = beta, warp
         return self
 
     @lazy
     def _matrix(self) -> Problem:
-        """The problem described by its cost matrix C alone."""
-        if self._problem.cost is not None and not self._problem.uncertain:
+        """The problem described by what each cell costs a path."""
+        if self._problem.cost is not None and not self._problem.uncertain and self._warp_penalty is None:
             return self._problem
         memory_estimate.refuse_cost_matrix(self._problem)
-        return self._problem.as_matrix()
+        return self._problem.as_matrix(self._beta, self._warp_penalty)
 
     @property
     def _cost(self) -> Tensor:
         return self._matrix.main
 
+    @property
+    def _steps(self) -> Tensor:
+        """N + M of each pair, (B,)."""
+        return self._problem.lengths.sum(0).to(self._problem.main.dtype)
+
     def _soft_min_and_means(self, wanted: list[int]) -> tuple[Tensor, dict[int, Tensor]]:
         """soft_min (B,), and E[F] (B,) of built-in fields F by number, without a matrix if the backend can."""
-        soft_min, *means = self._backend.sums(self._for_kernels, wanted).unbind(1)
+        if self._beta is None and self._warp_penalty is None:
+            soft_min, *means = self._backend.sums(self._for_kernels, wanted).unbind(1)
+        else:
+            fields = [self._problem.field(which) for which in wanted]
+            soft_min = self._free_energy
+            means = list(self._backend.expectations(self._matrix, fields).unbind(1)) if fields else []
         return soft_min, dict(zip(wanted, means, strict=True))
 
     def _loss_terms(self, wanted: list[int], beta: float) -> tuple[Tensor, dict[int, Tensor]] | None:
         """``E[C] + β E[log Σ]`` and both terms, with their gradient already computed; None if that saves no time."""
         usual = [COST, LOG_VARIANCE] if self._problem.uncertain else [COST]
-        found = self._backend.loss_terms(self._for_kernels, beta) if wanted == usual else None
+        if wanted != usual or self._warp_penalty is not None:
+            return None
+        found = self._backend.loss_terms(self._for_kernels, beta)
         return None if found is None else (found[0], dict(zip(usual, found[1:], strict=False)))
 
     @lazy
@@ -97,17 +119,36 @@ class PathDistribution:
 
     @lazy
     def soft_min(self) -> Any:
-        """``−γ log Z``, (B,): the soft-DTW value of the cost."""
-        return self._form.restore(self._soft_min)
+        """``−γ log Z``, (B,): the soft-DTW value of the cost, with the warp penalty."""
+        return self._form.restore(self._free_energy)
 
     @lazy
     def _soft_min(self) -> Tensor:
+        """That of the matrix, which is larger than `soft_min` by the constant ω(N + M)."""
         return self._backend.sums(self._matrix, [])[:, 0]
+
+    @property
+    def _free_energy(self) -> Tensor:
+        return self._soft_min if self._warp_penalty is None else self._soft_min - self._warp_penalty * self._steps
+
+    @lazy
+    def warps(self) -> Any:
+        """E[number of non-diagonal steps], (B,)."""
+        return self._form.restore(self._warps)
+
+    @lazy
+    def _warps(self) -> Tensor:
+        cells = self._backend.expectations(self._matrix, [torch.ones_like(self._cost)])[:, 0]
+        return 2 * cells - self._steps
 
     @lazy
     def coupling(self) -> Any:
         """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
-        return self._form.restore(self._backend.coupling(self._matrix))
+        return self._form.restore(self._coupling)
+
+    @lazy
+    def _coupling(self) -> Tensor:
+        return self._backend.coupling(self._matrix)
 
     @lazy
     def entropy(self) -> Any:
@@ -213,6 +254,13 @@ class PathDistribution:
 
     def _form_path(self, path: Tensor) -> Any:
         return path.numpy() if self._form.numpy else path
+
+
+def penalty_of(value: Any, problem: Problem) -> Tensor | None:
+    """ω of each pair, (B,); None if it is the number zero."""
+    if isinstance(value, int | float) and value == 0:
+        return None
+    return inputs.per_pair("warp_penalty", value, problem.shape[0], problem.main)
 
 
 def _both_lengths(lengths: Any, count: int) -> tuple[Any, Any]:

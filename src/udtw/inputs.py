@@ -62,6 +62,8 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
             )
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+        if any(stride < 0 for stride in array.strides):  # torch has no negative strides
+            array = array.copy()
         value = torch.from_numpy(np.require(array, requirements="W"))
     if value.is_complex():
         raise ShapeError(
@@ -252,6 +254,19 @@ def gamma(value: Any, count: int, like: Tensor) -> Tensor:
     if not 0 < number < float("inf"):
         raise GammaError(_gamma_message(number))
     return torch.full((count,), number, dtype=like.dtype, device=like.device)
+
+
+def per_pair(name: str, value: Any, count: int, like: Tensor) -> Tensor:
+    """(B,) finite numbers from a number, a tensor of one number, or one per pair. The gradient is kept."""
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    if tensor.dtype == torch.bool or tensor.is_complex() or tensor.ndim > 1 or tensor.numel() not in (1, count):
+        raise OptionError(
+            f"{name} must be one number, or one for each of {count} pairs; got shape {tuple(tensor.shape)}."
+        )
+    tensor = tensor.to(device=like.device, dtype=like.dtype)
+    if visible(tensor) and not bool(torch.isfinite(tensor).all()):
+        raise NonFiniteError(f"{name} must be finite; got {tensor.detach().reshape(-1)[:5].tolist()}.")
+    return tensor.reshape(-1).expand(count)
 
 
 def _gamma_message(number: float) -> str:

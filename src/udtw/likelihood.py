@@ -1,7 +1,8 @@
-"""From sequences and variances to the base cost D and the match variance Σ, in plain torch."""
+"""What a match costs: the base cost D, the variance Σ, and the energy that weights a path, in plain torch."""
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 MAX_DIRECT_DIM = 16
 """Up to this many features D is summed from differences, exact for nearby points; beyond, by a matrix product."""
@@ -29,3 +30,33 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
 def mean_variance(var_x: Tensor, var_y: Tensor) -> Tensor:
     """``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``: (B, N), (B, M) → (B, N, M)."""
     return 0.5 * (var_x[:, :, None] + var_y[:, None, :])
+
+
+WEIGHTINGS = ("precision", "likelihood")
+"""What a cell costs a path: D/Σ as in the paper, or D/Σ + β log Σ, so that claiming uncertainty has a price."""
+
+
+def log_level(log_x: Tensor, log_y: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
+    """``log r`` (B,): the mean log variance of the steps of x and that of y, averaged.
+
+    The level to which log Σ is relative: (B, N), (B, M) log variances, and masks of what is not padding.
+    """
+    means = [(torch.where(inside, log, 0).sum(1) / inside.sum(1)) for log, inside in ((log_x, in_x), (log_y, in_y))]
+    return 0.5 * (means[0] + means[1])
+
+
+ROUGHNESS_WINDOW = 9
+"""Steps over which `roughness` averages."""
+
+
+@torch.no_grad()
+def roughness(series: Tensor) -> Tensor:
+    """(T,): an estimate of the variance of white noise on a smooth series (T, d), from the series alone.
+
+    It is ``⅙(x_{t−1} − 2x_t + x_{t+1})²``, averaged over features and `ROUGHNESS_WINDOW` steps; the mean of this is the
+    variance of the noise if the series itself is linear. At least three steps are needed.
+    """
+    bend = series.diff(n=2, dim=0).square().mean(1) / 6
+    # One more value at each end, where there is no second difference.
+    padded = functional.pad(bend[None], (1 + ROUGHNESS_WINDOW // 2,) * 2, mode="replicate")
+    return functional.avg_pool1d(padded, ROUGHNESS_WINDOW, 1)[0]

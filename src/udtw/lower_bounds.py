@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +21,20 @@ class Bounds:
     tighter: list[Callable[[PairBlock], np.ndarray]] = field(default_factory=list)
 
 
-def dtw_bounds(x: SeriesSet, y: SeriesSet, *, normalize: str | None, **_: object) -> Bounds:
-    """Lower bounds of DTW, in O(T) per pair."""
+def dtw_bounds(
+    x: SeriesSet, y: SeriesSet, *, normalize: str | None, warp_penalty: float = 0.0, **_: object
+) -> Bounds | None:
+    """Lower bounds of DTW, in O(T) per pair; they hold with a warp penalty that is not negative."""
+    if warp_penalty < 0:
+        return None
     cost = cost_bounds(x, y, normalize)
     return Bounds(_lowered(cost, np.zeros_like(cost)))
 
 
-def udtw_bounds(
-    x: SeriesSet, y: SeriesSet, *, beta: float, lam: float, normalize: str | None, band: object, **_: object
-) -> Bounds | None:
+def udtw_bounds(x: SeriesSet, y: SeriesSet, *, beta: float, band: object, **params: Any) -> Bounds | None:
     """Lower bounds of ``d² + βΩ + λΩ'``; None if there are none for these parameters."""
-    if normalize == "path" or lam < 0:
+    normalize = params["normalize"]
+    if normalize == "path" or params["lam"] < 0 or params["weighting"] != "precision" or params["warp_penalty"] != 0:
         return None
     rest = regularizer_bounds(x, y, beta, normalize)
 

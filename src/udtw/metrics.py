@@ -20,6 +20,7 @@ from udtw import inputs
 from udtw.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
 from udtw.errors import LengthError, OptionError
 from udtw.inputs import SeriesSet
+from udtw.likelihood import WEIGHTINGS
 from udtw.lower_bounds import Bounds, dtw_bounds, udtw_bounds
 from udtw.pair_block import Batch, PairBlock, parsed_band
 from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE
@@ -41,7 +42,7 @@ class Metric:
     >>> from udtw.metrics import get_metric
     >>> metric = get_metric("udtw", gamma=0.1)
     >>> metric
-    Metric('udtw', gamma=0.1, beta=1.0, lam=0.0, band=None, normalize=None)
+    Metric('udtw', gamma=0.1, beta=1.0, lam=0.0, band=None, weighting='precision', warp_penalty=0.0, normalize=None)
     >>> metric.uncertain, metric.with_params(beta=0.5).params["beta"]
     (True, 0.5)
     """
@@ -58,8 +59,9 @@ class Metric:
     """
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters by name, with the values that are set (at first the defaults)."""
-    of_block: Callable[..., np.ndarray] | None = None
-    """``of_block(block, **params)``: (1, pairs) without gradients, faster than ``function``."""
+    of_block: Callable[..., np.ndarray | None] | None = None
+    """``of_block(block, **params)``: (1, pairs) without gradients, faster than ``function``; None if these parameters
+    need ``function``."""
     lower_bound: Callable[..., Bounds | None] | None = None
     """``lower_bound(x, y, **params)``: `Bounds` for two collections, or None if there are none for these parameters."""
     elastic: bool = True
@@ -133,8 +135,9 @@ class Metric:
 
     def values(self, block: PairBlock) -> np.ndarray:
         """(1, pairs) distances of a block of pairs, without gradients."""
-        if self.of_block is not None:
-            return self.of_block(block, **self.params)
+        found = None if self.of_block is None else self.of_block(block, **self.params)
+        if found is not None:
+            return found
         rows, columns = block.left.values.shape[1], block.right.values.shape[1]
         dtype = torch.from_numpy(block.left.values[:0]).dtype
         x, y = Batch.of(block.left, dtype), Batch.of(block.right, dtype)
@@ -177,16 +180,26 @@ def udtw_parts(
     return distance, omega, extra
 
 
-def _udtw_of_block(block: PairBlock, **params: Any) -> np.ndarray:
+def _udtw_of_block(block: PairBlock, *, weighting: str, warp_penalty: float, **params: Any) -> np.ndarray | None:
+    if weighting != "precision" or warp_penalty != 0:
+        return None
     distance, omega, extra = udtw_parts(block, **params)
     return (distance + params["beta"] * omega + extra)[None]
 
 
-def _dtw_of_block(block: PairBlock, *, band: Any, normalize: str | None, squared: bool) -> np.ndarray:
+def _dtw_of_block(
+    block: PairBlock, *, band: Any, normalize: str | None, squared: bool, warp_penalty: float
+) -> np.ndarray | None:
+    if warp_penalty != 0:
+        return None
     return _rooted(_scaled(block.least_costs(band)[None], block, normalize, None), squared)
 
 
-def _soft_dtw_of_block(block: PairBlock, *, gamma: float, band: Any, normalize: str | None) -> np.ndarray:
+def _soft_dtw_of_block(
+    block: PairBlock, *, gamma: float, band: Any, normalize: str | None, warp_penalty: float
+) -> np.ndarray | None:
+    if warp_penalty != 0:
+        return None
     sums = block.path_sums([ONE] if normalize == "path" else [], gamma, band)
     return _scaled(sums[:1], block, normalize, sums[1] if normalize == "path" else None)
 
@@ -215,23 +228,28 @@ _ROWS = (
     ),
     Metric(
         "dtw", "DTW", "the least sum of squared distances along a path",
-        dtw, {"band": None, "squared": True, "normalize": None},
+        dtw, {"band": None, "warp_penalty": 0.0, "squared": True, "normalize": None},
         of_block=_dtw_of_block, lower_bound=dtw_bounds, takes_cost=True, choices=_BY_LENGTH,
     ),
     Metric(
         "soft_dtw", "sDTW", "`−γ log Z`; can be negative, and is not zero for equal series",
-        soft_dtw, {"gamma": 1.0, "band": None, "normalize": None},
+        soft_dtw, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "normalize": None},
         of_block=_soft_dtw_of_block, takes_cost=True, choices=_NORMALIZE,
     ),
     Metric(
         "soft_dtw_divergence", "sDTW div.", "soft-DTW minus half the self-distances; zero for equal series",
-        soft_dtw_divergence, {"gamma": 1.0, "band": None, "normalize": None},
+        soft_dtw_divergence, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "normalize": None},
         base="soft_dtw", choices=_NORMALIZE,
     ),
     Metric(
-        "udtw", "uDTW", "`d² + βΩ + λΩ'` with variances of the steps; `d²` without",
-        align, {"gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "normalize": None},
-        of_block=_udtw_of_block, lower_bound=udtw_bounds, uncertain=True, takes_cost=True, choices=_NORMALIZE,
+        "udtw", "uDTW", "`d² + βΩ + λΩ'` with variances of the steps, `d²` without; or a free energy",
+        align,
+        {
+            "gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "weighting": "precision", "warp_penalty": 0.0,
+            "normalize": None,
+        },
+        of_block=_udtw_of_block, lower_bound=udtw_bounds, uncertain=True, takes_cost=True,
+        choices=_NORMALIZE | {"weighting": WEIGHTINGS},
     ),
 )  # fmt: skip
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}

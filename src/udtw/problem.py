@@ -86,9 +86,39 @@ class Problem:
         variance = self.pair_variance()
         return self.base_cost() if variance is None else self.base_cost() / variance
 
-    def as_matrix(self) -> "Problem":
-        """The same distribution over paths, described by the matrix C alone."""
-        return Problem(self.gamma, self.lengths, self.band, cost=self.weighted_cost())
+    def as_matrix(self, beta: Tensor | None = None, warp_penalty: Tensor | None = None) -> "Problem":
+        """The same pairs, described by one matrix: what a cell costs a path.
+
+        That is ``D/Σ``, plus ``β log Σ`` if there is a β (B,), plus 2ω if there is a warp penalty ω (B,): a path of L
+        cells from the first to the last cell has ``2L − N − M`` non-diagonal steps, so that penalising these by ω is
+        the same as adding 2ω to every cell, up to the constant ω(N + M).
+        """
+        cost = self.weighted_cost()
+        variance = self.pair_variance()
+        if beta is not None and variance is not None:
+            cost = cost + beta[:, None, None] * variance.log()
+        if warp_penalty is not None:
+            cost = cost + 2 * warp_penalty[:, None, None]
+        return Problem(self.gamma, self.lengths, self.band, cost=cost)
+
+    def field(self, which: int) -> Tensor:
+        """Built-in field number ``which``, (B, N, M)."""
+        if which == COST:
+            return self.weighted_cost()
+        variance = self.pair_variance()
+        if variance is None or which == ONE:
+            return self.main.new_full(self.shape, float(which == ONE))
+        return variance.log() if which == LOG_VARIANCE else (variance - 1).square()
+
+    def log_level(self) -> Tensor:
+        """``log r`` (B,): the mean log variance of the pair; zero where Σ is 1 throughout."""
+        if self.var_x is not None and self.var_y is not None:
+            in_x, in_y, _ = inputs.inside(self.lengths, *self.shape[1:], False)
+            return likelihood.log_level(self.var_x.log(), self.var_y.log(), in_x, in_y)
+        if self.variance is None:
+            return torch.zeros_like(self.gamma)
+        cells = prior.admissible(self.band, self.lengths, *self.shape[1:])
+        return torch.where(cells, self.variance.log(), 0).sum((1, 2)) / cells.sum((1, 2))
 
     @property
     def few_features(self) -> bool:

@@ -108,3 +108,16 @@ def test_wrong_input_is_one_line(pair, tmp_path):
 )
 def test_wrong_options_are_one_line_and_code_2(pair, words, said):
     assert said in fails(2, "align", *pair[:2], *words)
+
+
+def test_the_likelihood_with_estimated_variances_and_a_warp_penalty(pair):
+    a, b, x, y = pair
+    words = ("--sigma", "estimate", "--weighting", "likelihood", "--gamma", 4, "--warp-penalty", 0.1)
+    said = run_json("align", a, b, *words)
+    found = udtw.align(x, y, "estimate", "estimate", weighting="likelihood", gamma=4.0, warp_penalty=0.1)
+    assert said["loss"] == pytest.approx(float(found.free_energy))
+    assert said["warps"] == pytest.approx(float(found.warps))
+    hard = run_json("align", a, b, "--metric", "dtw", "--warp-penalty", 0.5)
+    assert hard["distance"] == pytest.approx(float(udtw.dtw(x, y, warp_penalty=0.5)))
+    assert "has no parameter weighting" in fails(2, "align", a, b, "--metric", "dtw", "--weighting", "likelihood")
+    assert "does not go with" in fails(2, "align", a, b, "--weighting", "bayes")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Sigma(StrEnum):
     none = "none"
     column = "column"
+    estimate = "estimate"
     learn = "learn"
 
 
@@ -30,11 +31,23 @@ def align(
     sigma: Annotated[
         Sigma,
         typer.Option(
-            help="Uncertainty of the steps (udtw): none (Σ = 1), the last column of each file (σ, not a feature), or "
-            "learned for this pair: one σ in [0.5, 2] per step that minimises d² + βΩ."
+            help="Uncertainty of the steps (udtw): none (Σ = 1), the last column of each file (σ, not a feature), "
+            "an estimate from the local roughness of the series, or learned for this pair: one σ in [0.5, 2] per step "
+            "that minimises d² + βΩ."
         ),
     ] = Sigma.none,
     band: options.Band = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            help="Energy of a path (udtw): precision (D/Σ, the paper's) or likelihood (D/Σ + β log Σ; the loss is then "
+            "the free energy).",
+            show_default="precision",
+        ),
+    ] = None,
+    warp_penalty: Annotated[
+        float | None, typer.Option(help="Added to the energy for each non-diagonal step.", show_default="0")
+    ] = None,
     znormalize: Annotated[
         bool, typer.Option("--znormalize", help="First scale each feature to mean 0, std 1.")
     ] = False,
@@ -53,6 +66,8 @@ def align(
 
     - `udtw align a.csv b.csv --gamma 0.1 --sigma learn --plot alignment.png`
 
+    - `udtw align a.csv b.csv --sigma estimate --weighting likelihood --gamma 4 --warp-penalty 0.1`
+
     - `udtw align a.npy b.npy --metric dtw --band 0.1 --json | jq .distance`
     """
     from udtw.cli.files import read_series
@@ -60,7 +75,9 @@ def align(
     from udtw.metrics import get_metric
 
     params = options.given(gamma=gamma, beta=beta) | {"band": options.parse_band(band)}
+    params |= options.given(weighting=weighting, warp_penalty=warp_penalty)
     chosen, udtw = get_metric(metric, **params), get_metric("udtw", **params)
+    chosen.check()
     if not chosen.uncertain and sigma != "none":
         raise OptionError(f"--sigma {sigma} belongs to --metric udtw; {metric} has no uncertainty.")
     x, y = read_series(a), read_series(b)
@@ -74,6 +91,8 @@ def align(
         from udtw.data import znormalize as normalized
 
         x, y = normalized([x, y])
+    if sigma == "estimate":
+        variances = "estimate", "estimate"
     if sigma == "learn":
         variances = _learned(x, y, udtw)
     result, found = _measured(x, y, variances, chosen, udtw)
@@ -147,6 +166,7 @@ def _measured(
         "regularizer": omega,
         "loss": loss,
         "entropy": max(float(found.paths.entropy), 0.0) if soft else 0.0,
+        **({"warps": float(found.warps)} if soft and udtw.params["warp_penalty"] else {}),
         "path_length": float(found.coupling.sum() if soft else best),
         "best_path_length": best,
     }, found

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from udtw.explorer.image_alignment import LUMA, N_IMAGES, PATCH, SIDE, ChosenImage, ImageSettings, TokenEncoder
-from udtw.explorer.series_alignment import WINDOW, ChosenSeries, SeriesSettings
+from udtw.explorer.series_alignment import ChosenSeries, SeriesSettings
 from udtw.explorer.skeleton_alignment import (
     BOUNDS,
     BURST_VARIANCE,
@@ -190,10 +190,10 @@ def _roughness() -> list[str]:
     """The lines of `udtw.explorer.series_alignment.roughness`."""
     return [
         "def roughness(series):",
-        '    """Variance of white noise on a smooth series: ⅙(x_{t−1} − 2x_t + x_{t+1})², averaged over a window."""',
-        "    bend = (np.diff(series, 2, axis=0) ** 2).mean(1) / 6",
-        f"    padded = np.pad(bend, {1 + WINDOW // 2}, mode='edge')",
-        f"    return np.convolve(padded, np.full({WINDOW}, 1 / {WINDOW}), mode='valid')",
+        '    """Variance of white noise on a smooth series, from its second differences."""',
+        "    import torch",
+        "",
+        "    return udtw.likelihood.roughness(torch.from_numpy(series)).numpy()",
     ]
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from udtw import likelihood
 from udtw.align import Alignment, align, dtw, euclidean
 from udtw.data import LabelledSeries, available_ucr, cylinder_bell_funnel, load_ucr, synthetic_control, znormalize
 from udtw.errors import DataError, OptionError, ShapeError
@@ -39,8 +41,6 @@ VARIANCES = {
     "rough": "Estimated from local roughness",
 }
 SIDES = {"x": "x", "y": "y", "both": "both"}
-WINDOW = 9
-"""Number of steps over which roughness is averaged."""
 
 
 @dataclass(frozen=True)
@@ -233,15 +233,8 @@ def prepare_series(x: np.ndarray, y: np.ndarray, settings: SeriesSettings) -> Pr
 
 
 def roughness(series: np.ndarray) -> np.ndarray:
-    """(T,) an estimate of the variance of white noise on a smooth series (T, d).
-
-    It is ``⅙(x_{t−1} − 2x_t + x_{t+1})²``, averaged over features and `WINDOW` steps; the mean of this is the variance
-    of the noise if the series itself is linear.
-    """
-    bend = (np.diff(series, 2, axis=0) ** 2).mean(1) / 6
-    # One more value at each end, where there is no second difference.
-    padded = np.pad(bend, 1 + WINDOW // 2, mode="edge")
-    return np.convolve(padded, np.full(WINDOW, 1 / WINDOW), mode="valid")
+    """(T,): `udtw.likelihood.roughness` of an array (T, d)."""
+    return likelihood.roughness(torch.from_numpy(series)).numpy()
 
 
 def align_series(prepared: PreparedSeries, settings: SeriesSettings) -> SeriesResult:

@@ -19,8 +19,8 @@ class UDTWLoss(nn.Module):
     sigma : SigmaNet or PairSigmaNet, optional
         Predicts the variances of both sequences; it is trained with the model if its parameters are given to the
         optimiser. Without it, and without variances in the call, Σ = 1 and the loss is the sharp soft-DTW ``E[D]``.
-    gamma, beta, lam, band, distance, debias, normalize, backend
-        As in `udtw.align`.
+    gamma, beta, lam, band, distance, debias, normalize, backend, weighting, warp_penalty
+        As in `udtw.align`. With ``weighting="likelihood"`` the loss is the free energy.
     reduction : "mean", "sum" or "none"
 
     Examples
@@ -39,7 +39,7 @@ class UDTWLoss(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, sigma: SigmaNet | PairSigmaNet | None = None, *, gamma: float = 1.0, beta: float = 1.0, lam: float = 0.0,
         band: Any = None, distance: str = "expected", debias: bool = False, normalize: str | None = None,
-        reduction: str = "mean", backend: str = "auto",
+        reduction: str = "mean", backend: str = "auto", weighting: str = "precision", warp_penalty: Any = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if reduction not in REDUCTIONS:
@@ -48,7 +48,7 @@ class UDTWLoss(nn.Module):
         self.reduction = reduction
         self.options = {
             "gamma": gamma, "beta": beta, "lam": lam, "band": band, "distance": distance, "debias": debias,
-            "normalize": normalize, "backend": backend,
+            "normalize": normalize, "backend": backend, "weighting": weighting, "warp_penalty": warp_penalty,
         }  # fmt: skip
 
     def align(

@@ -9,6 +9,7 @@ except ModuleNotFoundError as error:
 
 from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
+from udtw.plots.calibration import plot_calibration
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
@@ -20,6 +21,7 @@ __all__ = [
     "ImageMatch",
     "plot_alignment",
     "plot_barycenter",
+    "plot_calibration",
     "plot_clip",
     "plot_components",
     "plot_forecast",

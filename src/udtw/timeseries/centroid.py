@@ -19,7 +19,8 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import Descent, seeded_sigma
+from udtw.timeseries.uncertainty import seeded_sigma
+from udtw.training import Descent
 
 OBJECTIVES = ("frechet", "discriminative")
 

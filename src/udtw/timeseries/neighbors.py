@@ -13,7 +13,8 @@ from udtw.nn import SigmaNet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
-from udtw.timeseries.uncertainty import Descent, seeded_sigma, train_for_neighbours, variances_of
+from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
+from udtw.training import Descent
 
 VOTES = ("soft", "uniform")
 OBJECTIVES = ("neighbors", "centroid")

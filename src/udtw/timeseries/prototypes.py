@@ -14,7 +14,8 @@ from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
-from udtw.timeseries.uncertainty import Descent, minimise, sigma_bounds, starting_sigma
+from udtw.timeseries.uncertainty import sigma_bounds, starting_sigma
+from udtw.training import Descent, minimise
 
 PAIR_CELLS = 2**24
 """Cells of the alignments in flight when distances to prototypes are computed without gradients."""

@@ -2,8 +2,6 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
-from udtw.training import Task, Training, cosine
+from udtw.training import Descent, minimise
 
 KINDS = ("context", "series", "step")
 CONTEXT = 9
@@ -66,16 +64,6 @@ def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
     return series.with_variances(variances)
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Steps of Adam, series per step, learning rate (it falls to zero as a cosine) and seed of a training."""
-
-    max_iter: int
-    batch_size: int
-    learning_rate: float
-    seed: int
-
-
 def train_for_neighbours(
     net: SigmaNet, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent
 ) -> list[float]:
@@ -106,46 +94,3 @@ def train_for_neighbours(
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
     cells = descent.batch_size**2 // 2 * series.values.shape[1] ** 2
     return minimise([*net.parameters(), scale], loss, len(series), cells=cells, descent=descent)
-
-
-def minimise(
-    parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent
-) -> list[float]:
-    """Losses of the steps of Adam on ``loss(indices)``, with shuffled batches of indices below ``count``.
-
-    ``cells``: how many a step aligns; it decides the number of threads.
-    """
-    optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
-    generator = torch.Generator().manual_seed(descent.seed)
-    task = BatchTask(optimizer, loss, count, descent.batch_size, generator, cells)
-    return Training(task, descent.max_iter).run().train
-
-
-class BatchTask(Task):
-    """Per step, one gradient step on the loss of the next batch of shuffled indices below ``count``.
-
-    A last batch of less than half the size is joined to the one before it.
-    """
-
-    schedule = staticmethod(cosine)
-
-    def __init__(
-        self, optimizer: torch.optim.Optimizer, loss: Callable[[Tensor], Tensor], count: int, batch_size: int,
-        generator: torch.Generator, cells: int,
-    ) -> None:  # fmt: skip
-        self.optimizers = {"all": optimizer}
-        self.generator, self.cells = generator, cells
-        self.loss, self.count, self.batch_size = loss, count, batch_size
-        self._waiting: list[Tensor] = []
-
-    def step(self, number: int) -> float:
-        if not self._waiting:
-            self._waiting = list(torch.randperm(self.count, generator=self.generator).split(self.batch_size))
-            if len(self._waiting) > 1 and len(self._waiting[-1]) < self.batch_size // 2:
-                self._waiting[-2:] = [torch.cat(self._waiting[-2:])]
-        value = self.loss(self._waiting.pop())
-        optimizer = self.optimizers["all"]
-        optimizer.zero_grad()
-        value.backward()
-        optimizer.step()
-        return float(value.detach())

@@ -1,7 +1,7 @@
 """Archives of images, unpacked once into a cache folder. Hostile and damaged archives are refused as a whole.
 
-`tarfile.extractall(filter="data")` and pooch 1.9's `Unzip` and `Untar` keep members inside the target folder, but do not
-bound how much they write. So members are checked and copied one by one here, as plain files.
+`tarfile.extractall(filter="data")` keeps members inside the target folder, but neither it nor pooch 1.9 bounds how much
+is written. So members are checked and copied one by one here, as plain files.
 """
 
 import gzip
