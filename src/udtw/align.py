@@ -272,17 +272,19 @@ def _posterior(paths: PathDistribution, debias: bool, normalize: str | None) -> 
     loss, found = paths._soft_min_and_means([COST, LOG_VARIANCE, ONE])
     if debias:
         loss = loss - 0.5 * sum(_weighted_self(paths, side)._free_energy for side in ("x", "y"))
-    size = {None: 1, "length": paths._problem.lengths.amax(0), "path": found[ONE]}[normalize]
-    distance, regularizer, loss = (form.restore(one / size) for one in (found[COST], found[LOG_VARIANCE], loss))
-    return Alignment(distance, regularizer, loss, paths)
+    terms = [found[COST], found[LOG_VARIANCE], loss]
+    if normalize is not None:
+        size = found[ONE] if normalize == "path" else paths._problem.lengths.amax(0)
+        terms = [one / size for one in terms]
+    return Alignment(*(form.restore(one) for one in terms), paths=paths)
 
 
 def _weighted_self(paths: PathDistribution, side: str) -> PathDistribution:
     """The distribution of x (or y) with itself, with the same β and ω; log Σ is relative to its own level."""
-    own, penalty = paths._problem.self_pair(side), paths._warp_penalty
-    if paths._problem.uncertain and penalty is not None:
-        penalty = penalty + 0.5 * paths._beta * (paths._problem.log_level() - own.log_level())
-    return PathDistribution._of(own, paths._form, paths._backend, paths._beta, penalty)
+    own, beta, penalty = paths._problem.self_pair(side), paths._beta, paths._warp_penalty
+    if own.uncertain and beta is not None and penalty is not None:
+        penalty = penalty + 0.5 * beta * (paths._problem.log_level() - own.log_level())
+    return PathDistribution._of(own, paths._form, paths._backend, beta, penalty)
 
 
 def _estimated(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
@@ -294,7 +296,8 @@ def _estimated(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
         raise OptionError(f"{name} must be variances, or 'estimate' beside sequences; got {word!r}.")
     tensor, _ = inputs.sequence(name[-1], series)
     found = tensor.new_ones(tensor.shape[:2])
-    for b, length in enumerate(inputs.lengths(f"lengths_{name[-1]}", steps, *tensor.shape[:2], tensor.device).tolist()):
+    count, padded = tensor.shape[:2]
+    for b, length in enumerate(inputs.lengths(f"lengths_{name[-1]}", steps, count, padded, tensor.device).tolist()):
         own = tensor[b, :length].detach()
         if length < 3:
             raise LengthError(f"{name}='estimate' needs at least three steps; sequence {b} has {length}.")

@@ -63,8 +63,8 @@ class PathDistribution:
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
         self._backend = choose(backend, tensor)
         self._problem = make_problem({"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band)
-        self._beta = None
-        self._warp_penalty = penalty_of(warp_penalty, self._problem)
+        self._beta: Tensor | None = None
+        self._warp_penalty: Tensor | None = penalty_of(warp_penalty, self._problem)
 
     @classmethod
     def _of(
