@@ -276,7 +276,8 @@ def _posterior(paths: PathDistribution, debias: bool, normalize: str | None) -> 
     if normalize is not None:
         size = found[ONE] if normalize == "path" else paths._problem.lengths.amax(0)
         terms = [one / size for one in terms]
-    return Alignment(*(form.restore(one) for one in terms), paths=paths)
+    distance, regularizer, loss = (form.restore(one) for one in terms)
+    return Alignment(distance, regularizer, loss, paths)
 
 
 def _weighted_self(paths: PathDistribution, side: str) -> PathDistribution:
