@@ -9,7 +9,7 @@ from aeon.distances import adtw_distance
 
 import udtw
 from tests.problems import make_case
-from udtw.errors import LengthError, NonFiniteError, OptionError
+from udtw.errors import LengthError, NonFiniteError, OptionError, VarianceError
 from udtw.inputs import load_series
 from udtw.kernels.reference.enumeration import paths as all_paths
 from udtw.metrics import get_metric
@@ -299,3 +299,29 @@ def test_words_that_are_not_known(arguments, options, message):
 def test_an_estimate_needs_three_steps():
     with pytest.raises(LengthError, match="at least three steps; sequence 0 has 2"):
         udtw.align(np.zeros(2), np.zeros(4), "estimate")
+
+
+@pytest.mark.parametrize("options", [{"weighting": "likelihood"}, {"warp_penalty": 0.5}])
+def test_unusable_values_are_named_as_the_user_gave_them(options):
+    with pytest.raises(VarianceError, match=r"var_x\[0, 2\] is -1.0"):
+        udtw.align(X, Y, np.array([1.0, 1.0, -1.0, 1.0]), **options)
+    with pytest.raises(NonFiniteError, match=r"^y\[0, 4"):
+        udtw.align(X, np.r_[Y[:4], np.nan], NOISE, **options)
+    with pytest.raises(NonFiniteError, match=r"^y\[0, 4"):
+        udtw.dtw(X, np.r_[Y[:4], np.nan], warp_penalty=0.5)
+
+
+def test_a_negative_beta_per_pair_is_refused():
+    with pytest.raises(OptionError, match=r"must not be negative; got -0\.5"):
+        udtw.align(np.zeros((2, 4, 1)), np.zeros((2, 5, 1)), weighting="likelihood", beta=torch.tensor([1.0, -0.5]))
+
+
+def test_the_divergence_of_the_free_energy_is_zero_for_equal_series():
+    x, noise = RNG.standard_normal((9, 2)), RNG.uniform(0.2, 2, 9)
+    y, other = RNG.standard_normal((7, 2)), RNG.uniform(0.2, 2, 7)
+    options = {"weighting": "likelihood", "gamma": 4.0, "warp_penalty": 0.3}
+    assert float(udtw.align(x, x, noise, noise, debias=True, **options).loss) == pytest.approx(0, abs=1e-12)
+    pairs = (x, y, noise, other), (x, x, noise, noise), (y, y, other, other)
+    parts = [udtw.align(*pair, **options).free_energy for pair in pairs]
+    expected = parts[0] - 0.5 * (parts[1] + parts[2])
+    assert float(udtw.align(x, y, noise, other, debias=True, **options).loss) == pytest.approx(float(expected))

@@ -7,7 +7,6 @@ and given), and are not divided by the length unless ``normalize`` says so.
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from udtw.kernels.backends import choose
 from udtw.lazy import lazy
 from udtw.likelihood import WEIGHTINGS
 from udtw.matches import Matches
-from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, make_problem, without_autocast
+from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem, make_problem, without_autocast
 
 NORMALIZE = (None, "length", "path")
 DISTANCES = ("expected", "soft_min")
@@ -95,6 +94,8 @@ class Alignment:
     @lazy
     def cost(self) -> Any:
         """``C = D / Σ`` (B, N, M)."""
+        if self.paths._beta is None and self.paths._warp_penalty is None:
+            return self.paths._form.restore(self.paths._cost)
         memory_estimate.refuse_cost_matrix(self.paths._problem)
         return self.paths._form.restore(self.paths._problem.weighted_cost())
 
@@ -189,7 +190,7 @@ def align(  # noqa: PLR0913 (the options that users type)
             "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
-    _check_weighting(weighting, beta, lam, distance)
+    _check_weighting(weighting, lam, distance)
     gamma = _temperature(gamma, var_x, var_y, variance)
     with without_autocast(x if cost is None else cost):
         paths = _paths(
@@ -239,31 +240,39 @@ def align(  # noqa: PLR0913 (the options that users type)
     return Alignment(form.restore(total), form.restore(omega), form.restore(loss), paths)
 
 
-def _check_weighting(weighting: str, beta: Any, lam: float, distance: str) -> None:
+def _check_weighting(weighting: str, lam: float, distance: str) -> None:
     if weighting not in WEIGHTINGS:
         raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
-    if weighting == "likelihood":
-        if lam or distance != "expected":
-            raise OptionError(
-                "lam and distance='soft_min' belong to weighting='precision'; the free energy of the likelihood is "
-                f"Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
-            )
-        if not isinstance(beta, Tensor) and not (np.asarray(beta) >= 0).all():
-            raise OptionError(f"With weighting='likelihood' beta must not be negative; got {beta!r}.")
+    if weighting == "likelihood" and (lam or distance != "expected"):
+        raise OptionError(
+            "lam and distance='soft_min' belong to weighting='precision'; the free energy of the likelihood is "
+            f"Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
+        )
 
 
 def _weighted(paths: PathDistribution, weighting: str, beta: Any, warp_penalty: Any) -> PathDistribution:
     """The distribution under the energy of ``weighting`` with a warp penalty."""
     problem, penalty = paths._problem, penalty_of(warp_penalty, paths._problem)
+    if weighting == "precision" and penalty is None:
+        return paths
+    _check_before_matrix(problem)
     if weighting == "precision":
         return PathDistribution._of(problem, paths._form, paths._backend, None, penalty)
     number = inputs.per_pair("beta", beta, problem.shape[0], problem.main)
+    if inputs.visible(number) and bool((number < 0).any()):
+        raise OptionError(f"With weighting='likelihood' beta must not be negative; got {float(number.detach().min())}.")
     if problem.uncertain:
         # log Σ relative to the level r of the pair: β log(Σ/r) on L = (N + M + warps)/2 cells is β log Σ on them, a
         # constant of N + M, and a warp penalty of −½β log r.
         level = 0.5 * number * problem.log_level()
         penalty = -level if penalty is None else penalty - level
     return PathDistribution._of(problem, paths._form, paths._backend, number, penalty)
+
+
+def _check_before_matrix(problem: Problem) -> None:
+    """Raise errors that name the user's arrays; once they are one matrix, a backend cannot tell them apart."""
+    if inputs.visible(problem.main, problem.gamma, problem.lengths):
+        problem.check_values()
 
 
 def _posterior(paths: PathDistribution, debias: bool, normalize: str | None) -> Alignment:
@@ -395,6 +404,7 @@ def dtw(
         if penalty is None:
             value = paths._backend.dtw(paths._for_kernels)
         else:
+            _check_before_matrix(paths._problem)
             value = paths._backend.dtw(paths._problem.as_matrix(None, penalty)) - penalty * paths._steps
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
