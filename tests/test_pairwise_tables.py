@@ -81,7 +81,7 @@ def test_a_table_filled_elsewhere_is_the_same(monkeypatch, symmetric, parts):
         return ones * (block.left.values[block.i, 0, 0] + 3 * block.right.values[block.j, 1, 0])
 
     def elsewhere(function, tasks):
-        monkeypatch.setattr(joblib_tasks, "chosen", lambda: False)  # a worker does not hand out work again
+        monkeypatch.setattr(joblib_tasks, "chosen", lambda: False)  # a worker does not start workers itself
         assert all(len(task[0].left) <= 2 and task[0].n_threads == 1 for task in tasks)
         return ((k, function(*tasks[k])) for k in reversed(range(len(tasks))))
 
