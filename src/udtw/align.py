@@ -57,7 +57,7 @@ class Alignment:
 
     @lazy
     def loss(self) -> Any:
-        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for ``weighting="precision"``; debiased or normalised if so asked."""
+        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
         value = self.paths._free_energy
@@ -67,7 +67,7 @@ class Alignment:
 
     @lazy
     def distance(self) -> Any:
-        """``d² = E[C]``, (B,); with ``distance="soft_min"`` the soft-min instead; debiased or normalised if so asked."""
+        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
         value = self.paths._mean(COST)

@@ -69,9 +69,7 @@ class PathDistribution:
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
         self._backend = choose(backend, tensor)
         both = _both_lengths(lengths, tensor.shape[0])
-        self._problem = make_problem(
-            {"cost": tensor}, gamma, both, band=band, warp_penalty=warp_penalty, relax=relax
-        )
+        self._problem = make_problem({"cost": tensor}, gamma, both, band=band, warp_penalty=warp_penalty, relax=relax)
 
     @classmethod
     def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
@@ -191,9 +189,7 @@ class PathDistribution:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        drawn = [
-            [self._form_path(path) for path in paths] for paths in walk_back(*self._transitions, k, generator)
-        ]
+        drawn = [[self._form_path(path) for path in paths] for paths in walk_back(*self._transitions, k, generator)]
         return drawn[0] if self._form.single else drawn
 
     def log_prob(self, path: Any) -> Any:

@@ -8,6 +8,7 @@ operators call the same functions when they run.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def same_batch(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
 
 
 def step_variance(name: str, value: ArrayLike | None, steps: int, dim: int = 1, single: bool = True) -> Tensor | None:
-    """(1 or B, N) from a number, (N,) or (B, N); (1 or B, N, d) from variances of ``dim`` features, (B, N, d) or (N, d).
+    """(1 or B, N) from a number, (N,) or (B, N); (1 or B, N, d) from (N, d) or (B, N, d), one for each of ``dim`` features.
 
     An array (N, d) needs a pair without batch axis (``single``), where it cannot be a batch of variances of steps.
     """
@@ -269,6 +270,8 @@ def gamma(value: Any, count: int, like: Tensor) -> Tensor:
 
 def per_pair(name: str, value: Any, count: int, like: Tensor) -> Tensor:
     """(B,) finite numbers from a number, a tensor of one number, or one per pair. The gradient is kept."""
+    if type(value) in (int, float) and isfinite(value):
+        return torch.full((count,), value, dtype=like.dtype, device=like.device)
     tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     if tensor.dtype == torch.bool or tensor.is_complex() or tensor.ndim > 1 or tensor.numel() not in (1, count):
         raise OptionError(
@@ -283,7 +286,8 @@ def per_pair(name: str, value: Any, count: int, like: Tensor) -> Tensor:
 def beta(value: Any, count: int, like: Tensor) -> Tensor:
     """(B,) numbers that are not negative: the price of log Σ in the likelihood."""
     tensor = per_pair("beta", value, count, like)
-    if visible(tensor) and bool((tensor < 0).any()):
+    usable = value >= 0 if type(value) in (int, float) else not visible(tensor) or bool((tensor >= 0).all())
+    if not usable:
         raise OptionError(f"With weighting='likelihood' beta must not be negative; got {float(tensor.detach().min())}.")
     return tensor
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from math import lgamma, log
 from typing import Any
 
 import numpy as np
@@ -22,29 +24,76 @@ class Bounds:
 
 
 def dtw_bounds(
-    x: SeriesSet, y: SeriesSet, *, normalize: str | None, warp_penalty: float = 0.0, **_: object
+    x: SeriesSet, y: SeriesSet, *, normalize: str | None, warp_penalty: float, relax: object, **_: object
 ) -> Bounds | None:
-    """Lower bounds of DTW, in O(T) per pair; they hold with a warp penalty that is not negative."""
-    if warp_penalty < 0:
+    """Lower bounds of DTW, in O(T) per pair; they need every step to be matched and ω ≥ 0."""
+    if warp_penalty < 0 or relax is not None:
         return None
     cost = cost_bounds(x, y, normalize)
     return Bounds(_lowered(cost, np.zeros_like(cost)))
 
 
-def udtw_bounds(x: SeriesSet, y: SeriesSet, *, beta: float, band: object, **params: Any) -> Bounds | None:
-    """Lower bounds of ``d² + βΩ + λΩ'``; None if there are none for these parameters."""
-    normalize = params["normalize"]
-    if normalize == "path" or params["lam"] < 0 or params["weighting"] != "precision" or params["warp_penalty"] != 0:
+def udtw_bounds(
+    x: SeriesSet, y: SeriesSet, *, gamma: float, beta: float, weighting: str, normalize: str | None, **params: Any
+) -> Bounds | None:
+    """Lower bounds of the free energy, or of ``d² + βΩ + λΩ'``; None if there are none for these parameters.
+
+    A free energy is at least the least energy less ``γ log(number of paths)``.
+    """
+    warp_penalty, relax, lam = params["warp_penalty"], params["relax"], params.pop("lam")
+    if normalize == "path" or lam < 0 or warp_penalty < 0 or relax is not None:
         return None
-    rest = regularizer_bounds(x, y, beta, normalize)
+    likely = weighting == "likelihood"
+    if not likely and warp_penalty > 0:
+        return None  # d² is an expectation of C alone, under paths that the penalty has moved
+    level = _log_level(x, y) if likely else np.zeros((len(x), len(y)))
+    rest = regularizer_bounds(x, y, beta, normalize, level)
+    if likely:
+        steps = x.lengths[:, None] + y.lengths[None, :]
+        rest = rest + (0.5 * beta * level * steps - gamma * _log_paths(x, y)) / _size(x, y, normalize)
 
     def hard(block: PairBlock) -> np.ndarray:
-        """d² ≥ DTW(C), at a fraction of the cost of d²."""
-        cost = block.least_costs(band)
+        """The least energy of a path, at a fraction of the cost of the value."""
+        least = block.least_costs(beta=beta if likely else None, **params)
         size = block.lengths.max(0) if normalize == "length" else 1
-        return _lowered(cost / size, rest[block.i, block.j])
+        if likely:
+            return _lowered(least / size, -gamma * _log_paths(x, y)[block.i, block.j] / size)
+        return _lowered(least / size, rest[block.i, block.j])
 
     return Bounds(_lowered(cost_bounds(x, y, normalize), rest), [hard])
+
+
+@cache
+def log_delannoy(rows: int, columns: int) -> float:
+    """Logarithm of the number of paths through a grid: ``Σ_k C(N−1, k) C(M−1, k) 2^k``.
+
+    >>> from udtw.lower_bounds import log_delannoy
+    >>> round(np.exp(log_delannoy(3, 3)))
+    13
+    """
+    n, m = rows - 1, columns - 1
+    terms = [
+        lgamma(n + 1) - 2 * lgamma(k + 1) + lgamma(m + 1) - lgamma(n - k + 1) - lgamma(m - k + 1) + k * log(2)
+        for k in range(min(n, m) + 1)
+    ]
+    return float(np.logaddexp.reduce(terms))
+
+
+def _log_paths(x: SeriesSet, y: SeriesSet) -> np.ndarray:
+    """(n, m): `log_delannoy` of the lengths of each pair."""
+    table = np.empty((len(x), len(y)))
+    for rows in np.unique(x.lengths):
+        for columns in np.unique(y.lengths):
+            table[np.ix_(x.lengths == rows, y.lengths == columns)] = log_delannoy(int(rows), int(columns))
+    return table
+
+
+def _log_level(x: SeriesSet, y: SeriesSet) -> np.ndarray:
+    """(n, m): ``log r`` of each pair, see `udtw.likelihood.log_level`."""
+    if x.variances is None or y.variances is None:
+        return np.zeros((len(x), len(y)))
+    of_x, of_y = (np.array([np.log(row).mean() for row in s.variance_rows() or []]) for s in (x, y))
+    return 0.5 * (of_x[:, None] + of_y[None, :])
 
 
 def cost_bounds(x: SeriesSet, y: SeriesSet, normalize: str | None) -> np.ndarray:
@@ -90,8 +139,8 @@ def _from_rows(x: SeriesSet, y: SeriesSet) -> np.ndarray:
     return out
 
 
-def regularizer_bounds(x: SeriesSet, y: SeriesSet, beta: float, normalize: str | None) -> np.ndarray:
-    """(n, m): lower bounds of βΩ from the extremes of variance and path length; normalised like the distance."""
+def regularizer_bounds(x: SeriesSet, y: SeriesSet, beta: float, normalize: str | None, level: np.ndarray) -> np.ndarray:
+    """(n, m): lower bounds of ``β Σ (log Σ − level)`` along a path, from the extremes of variance and path length."""
     if x.variances is None or y.variances is None:
         return np.zeros((len(x), len(y)))
 
@@ -102,8 +151,8 @@ def regularizer_bounds(x: SeriesSet, y: SeriesSet, beta: float, normalize: str |
         return filled.max(1) if largest else filled.min(1)
 
     largest = beta < 0
-    log = np.log(0.5 * (extreme(x, largest)[:, None] + extreme(y, largest)[None, :]))
+    extremes = np.log(0.5 * (extreme(x, largest)[:, None] + extreme(y, largest)[None, :]))
     shortest = np.maximum(x.lengths[:, None], y.lengths[None, :])
     longest = x.lengths[:, None] + y.lengths[None, :] - 1
-    each = beta * log
+    each = beta * (extremes - level)
     return np.where(each < 0, each * longest, each * shortest) / _size(x, y, normalize)

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from udtw.errors import OptionError
 from udtw.inputs import Form
-from udtw.prior import LEFT
 
-ROUNDING = 1e-9
-"""Probabilities that differ by less are taken for equal."""
+UNMATCHED = 1e-9
+"""A step whose probability of having a partner is below this has none."""
 
 
 def tail_of(level: float) -> float:
@@ -19,21 +18,6 @@ def tail_of(level: float) -> float:
     if not 0 < level < 1:
         raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
     return 0.5 * (1 - level)
-
-
-def sums_of(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
-    """(B, N, 7) as in `Backend.match_sums`, from π* (B, N, M) and the transitions (3, B, N, M)."""
-    coupling = coupling.double()
-    total, best = coupling.sum(2), coupling.amax(2)
-    index = (coupling >= best[:, :, None] * (1 - ROUNDING)).int().argmax(2)
-    place = torch.arange(coupling.shape[2], dtype=coupling.dtype, device=coupling.device)
-    reached = coupling.cumsum(2) / total[:, :, None].clamp_min(torch.finfo(total.dtype).tiny)
-    low = (reached < tail + ROUNDING).sum(2)
-    high = (reached < 1 - tail - ROUNDING).sum(2)
-    entered = (coupling * (1 - transitions[LEFT].double())).sum(2)
-    columns = total, coupling @ place, best, index, entered, low, high
-    return torch.stack([column.double() for column in columns], 2)
-
 
 
 @dataclass(frozen=True)
@@ -68,16 +52,14 @@ class Matches:
         """From the sums (B, N, 7) of `Backend.match_sums`; ``steps`` (B,) are the lengths of the first sequence."""
         total, moment, best, index, matched, low, high = sums.unbind(2)
         inside = torch.arange(sums.shape[1], device=sums.device) < steps[:, None]
-        real = inside & (matched > ROUNDING)
+        real = inside & (matched > UNMATCHED)
         nan = torch.full_like(total, torch.nan)
         size = total.clamp_min(torch.finfo(total.dtype).tiny)
         counts = [torch.where(real, one.long(), -1) for one in (index, low, high)]
         values = [torch.where(real, one, nan) for one in (best / size, moment / size)]
         index, low, high = (form.restore(one) for one in counts)
         probability, expected = (form.restore(one) for one in values)
-        return cls(
-            index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan))
-        )
+        return cls(index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan)))
 
     def to_frame(self) -> Any:
         """A pandas data frame with one row per step; of one pair only.

@@ -41,8 +41,8 @@ class Metric:
 
     >>> from udtw.metrics import get_metric
     >>> metric = get_metric("udtw", gamma=0.1)
-    >>> metric
-    Metric('udtw', gamma=0.1, beta=1.0, lam=0.0, band=None, weighting='precision', warp_penalty=0.0, normalize=None)
+    >>> get_metric("dtw", band=5)
+    Metric('dtw', band=5, warp_penalty=0.0, relax=None, squared=True, normalize=None)
     >>> metric.uncertain, metric.with_params(beta=0.5).params["beta"]
     (True, 0.5)
     """
@@ -98,6 +98,10 @@ class Metric:
             inputs.gamma(self.params["gamma"], 1, torch.zeros(1, dtype=torch.float64))
         if "band" in self.params:
             parsed_band(self.params["band"])
+        if self.params.get("weighting") == "likelihood" and self.params["lam"]:
+            raise OptionError(
+                f"lam={self.params['lam']!r} belongs to weighting='precision', the paper's; got weighting='likelihood'."
+            )
         for name, known in self.choices.items():
             if self.params[name] not in known:
                 raise OptionError(
@@ -164,7 +168,7 @@ def _rooted(values: np.ndarray, squared: bool) -> np.ndarray:
 
 
 def udtw_parts(
-    block: PairBlock, *, gamma: float, lam: float, band: Any, normalize: str | None, **_: Any
+    block: PairBlock, *, gamma: float, beta: float, lam: float, weighting: str, normalize: str | None, **prior: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | float]:
     """``d²``, ``Ω`` and ``λΩ'`` of the pairs of a block, (pairs,) each."""
     wanted = [COST]
@@ -172,7 +176,8 @@ def udtw_parts(
         wanted += [LOG_VARIANCE, DEVIATION] if lam else [LOG_VARIANCE]
     if normalize == "path":
         wanted.append(ONE)
-    sums = block.path_sums(wanted, gamma, band)[1:]
+    price = beta if weighting == "likelihood" else None
+    sums = block.path_sums(wanted, gamma, beta=price, **prior)[1:]
     path_length = sums[-1] if normalize == "path" else None
     distance = _scaled(sums[0], block, normalize, path_length)
     omega = _scaled(sums[1], block, normalize, path_length) if block.uncertain else np.zeros_like(distance)
@@ -180,27 +185,20 @@ def udtw_parts(
     return distance, omega, extra
 
 
-def _udtw_of_block(block: PairBlock, *, weighting: str, warp_penalty: float, **params: Any) -> np.ndarray | None:
-    if weighting != "precision" or warp_penalty != 0:
-        return None
-    distance, omega, extra = udtw_parts(block, **params)
-    return (distance + params["beta"] * omega + extra)[None]
+def _udtw_of_block(block: PairBlock, *, weighting: str, **params: Any) -> np.ndarray:
+    if weighting == "precision":
+        distance, omega, extra = udtw_parts(block, weighting=weighting, **params)
+        return (distance + params["beta"] * omega + extra)[None]
+    del params["lam"]
+    return _soft_dtw_of_block(block, **params)
 
 
-def _dtw_of_block(
-    block: PairBlock, *, band: Any, normalize: str | None, squared: bool, warp_penalty: float
-) -> np.ndarray | None:
-    if warp_penalty != 0:
-        return None
-    return _rooted(_scaled(block.least_costs(band)[None], block, normalize, None), squared)
+def _dtw_of_block(block: PairBlock, *, normalize: str | None, squared: bool, **prior: Any) -> np.ndarray:
+    return _rooted(_scaled(block.least_costs(**prior)[None], block, normalize, None), squared)
 
 
-def _soft_dtw_of_block(
-    block: PairBlock, *, gamma: float, band: Any, normalize: str | None, warp_penalty: float
-) -> np.ndarray | None:
-    if warp_penalty != 0:
-        return None
-    sums = block.path_sums([ONE] if normalize == "path" else [], gamma, band)
+def _soft_dtw_of_block(block: PairBlock, *, gamma: float, normalize: str | None, **energy: Any) -> np.ndarray:
+    sums = block.path_sums([ONE] if normalize == "path" else [], gamma, **energy)
     return _scaled(sums[:1], block, normalize, sums[1] if normalize == "path" else None)
 
 
@@ -228,25 +226,25 @@ _ROWS = (
     ),
     Metric(
         "dtw", "DTW", "the least sum of squared distances along a path",
-        dtw, {"band": None, "warp_penalty": 0.0, "squared": True, "normalize": None},
+        dtw, {"band": None, "warp_penalty": 0.0, "relax": None, "squared": True, "normalize": None},
         of_block=_dtw_of_block, lower_bound=dtw_bounds, takes_cost=True, choices=_BY_LENGTH,
     ),
     Metric(
         "soft_dtw", "sDTW", "`−γ log Z`; can be negative, and is not zero for equal series",
-        soft_dtw, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "normalize": None},
+        soft_dtw, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "relax": None, "normalize": None},
         of_block=_soft_dtw_of_block, takes_cost=True, choices=_NORMALIZE,
     ),
     Metric(
         "soft_dtw_divergence", "sDTW div.", "soft-DTW minus half the self-distances; zero for equal series",
-        soft_dtw_divergence, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "normalize": None},
+        soft_dtw_divergence, {"gamma": 1.0, "band": None, "warp_penalty": 0.0, "relax": None, "normalize": None},
         base="soft_dtw", choices=_NORMALIZE,
     ),
     Metric(
-        "udtw", "uDTW", "`d² + βΩ + λΩ'` with variances of the steps, `d²` without; or a free energy",
+        "udtw", "uDTW", "the free energy with variances of the steps, or the paper's `d² + βΩ + λΩ'`",
         align,
         {
-            "gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "weighting": "precision", "warp_penalty": 0.0,
-            "normalize": None,
+            "gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "weighting": "likelihood", "warp_penalty": 0.0,
+            "relax": None, "normalize": None,
         },
         of_block=_udtw_of_block, lower_bound=udtw_bounds, uncertain=True, takes_cost=True,
         choices=_NORMALIZE | {"weighting": WEIGHTINGS},

@@ -50,7 +50,7 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
         triangle is computed.
     metric : str or Metric
         A name of `udtw.metrics.METRICS`, such as "euclidean", "dtw", "soft_dtw" or "udtw", or a `Metric` with its
-        parameters set. "udtw" gives ``d² + βΩ + λΩ'``, which is ``d²`` where no variances are given.
+        parameters set. "udtw" gives the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ + λΩ'``.
     n_jobs : int, optional
         Threads; None is 1, -1 all cores. Under ``joblib.parallel_config`` with a backend of processes or machines
         (loky, Dask) its workers compute the table instead, each with one thread: the same bits.
@@ -59,13 +59,14 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     return_parts : bool
-        For "udtw": return ``(d², Ω)`` instead of their sum.
+        For "udtw": return ``(d², Ω)``, that is E[C] and E[log Σ], instead of the distance.
     progress : bool
         Show a progress bar (needs the package rich).
     backend : "auto", "numba" or "portable"
     **params
-        Parameters of the metric: ``gamma, beta, lam, band, normalize`` as in `udtw.align` (a band is a radius, a
-        fraction or "itakura" here), ``squared=False`` for the root of "euclidean" and "dtw".
+        Parameters of the metric: ``gamma, beta, lam, band, weighting, warp_penalty, relax, normalize`` as in
+        `udtw.align` (a band is a radius, a fraction or "itakura" here), ``squared=False`` for the root of "euclidean"
+        and "dtw".
 
     Examples
     --------

@@ -17,8 +17,9 @@ def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
     """
     columns = choice.shape[2]
     found = []
-    for chosen, (i, j) in zip(choice.detach().to("cpu", torch.uint8).numpy(), last.T.tolist(), strict=True):
+    for chosen, cell in zip(choice.detach().to("cpu", torch.uint8).numpy(), last.T.tolist(), strict=True):
         steps = chosen.tobytes()
+        i, j = cell
         cells = [(i, j)]
         while (step := steps[i * columns + j]) != CORNER or (i and j):
             i, j = i - (step != LEFT), j - (step != UP)
@@ -69,4 +70,6 @@ def walk_back(
 def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
     """(B, k) positions drawn from each row of ``probabilities`` (B, cells) by ``dice`` in [0, 1)."""
     reached = probabilities.cumsum(1)
-    return np.stack([np.searchsorted(row, thrown * row[-1], "right") for row, thrown in zip(reached, dice, strict=True)])
+    return np.stack(
+        [np.searchsorted(row, thrown * row[-1], "right") for row, thrown in zip(reached, dice, strict=True)]
+    )

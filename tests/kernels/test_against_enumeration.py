@@ -11,7 +11,9 @@ FLOAT64 = 1e-9
 RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
 
 
-def assert_close(found: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float = 0.0, what: str = "") -> None:
+def assert_close(
+    found: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float = 0.0, what: str = ""
+) -> None:
     """Within ``tolerance`` of the largest expected value (or of ``scale``, or of one); ``what`` is compared."""
     found, expected = found.detach(), expected.detach()
     largest = max(1.0, scale, float(expected.abs().max()) if expected.numel() else 0.0)
@@ -65,7 +67,9 @@ def compare(case: Case, backend: str) -> None:
             if leaf in by_name and by_name[leaf][1] is not None:
                 scale = max(cost / gamma * largest, rounding / FLOAT64)
                 grad, known = by_name[leaf]
-                assert_close(torch.zeros_like(known) if grad is None else grad, known, FLOAT64, scale, f"{name} by {leaf}")
+                assert_close(
+                    torch.zeros_like(known) if grad is None else grad, known, FLOAT64, scale, f"{name} by {leaf}"
+                )
 
 
 def compare_matches(case: Case, backend: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from udtw import matches
 from udtw.kernels import memory_estimate
 from udtw.problem import Problem
 
@@ -28,7 +27,7 @@ class Backend(ABC):
 
     @abstractmethod
     def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
-        """(B, 1 + len(wanted)): free energy, then the expectations of built-in fields (numbers as in `udtw.problem`)."""
+        """(B, 1 + len(wanted)): free energy, then expectations of built-in fields (numbers as in `udtw.problem`)."""
 
     def free_energy(self, problem: Problem) -> Tensor:
         """(B,): ``−γ log Z``, the soft-min of the path energies."""
@@ -69,14 +68,13 @@ class Backend(ABC):
     def dtw(self, problem: Problem) -> Tensor:
         """(B,) least path energies, differentiable: summed over the least path, which is held fixed."""
 
+    @abstractmethod
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
         """(B, N, 7) float64: what `udtw.matches.Matches` says of each step of x. Not differentiable.
 
         Columns: sum of the row of π*, sum of π*·column, largest entry, its first column, probability that the row is
         visited, and the first columns at which the row's running share is at least ``tail`` and ``1 − tail``.
         """
-        with torch.no_grad():
-            return matches.sums_of(self.coupling(problem), self.transitions(problem)[0], tail)
 
     def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
         """`sums` of a problem with an index, in bounded memory. Not differentiable."""

@@ -39,7 +39,7 @@ class UDTWLoss(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, sigma: SigmaNet | PairSigmaNet | None = None, *, gamma: float = 1.0, beta: float = 1.0, lam: float = 0.0,
         band: Any = None, distance: str = "expected", debias: bool = False, normalize: str | None = None,
-        reduction: str = "mean", backend: str = "auto", weighting: str = "precision", warp_penalty: Any = 0.0,
+        reduction: str = "mean", backend: str = "auto", weighting: str = "likelihood", warp_penalty: Any = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if reduction not in REDUCTIONS:

@@ -122,7 +122,12 @@ def can_fuse(problem: Problem, beta: float) -> bool:
 
     E[log Σ] is read off a sum that is weighted by β, so β must be of an ordinary size.
     """
-    if problem.gamma.requires_grad or not problem.wants_gradient or not problem.plain or problem.prior.relax is not None:
+    if (
+        problem.gamma.requires_grad
+        or not problem.wants_gradient
+        or not problem.plain
+        or problem.prior.relax is not None
+    ):
         return False
     return not problem.uncertain or 1e-6 <= abs(beta) <= 1e6
 

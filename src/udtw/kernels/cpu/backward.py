@@ -19,9 +19,11 @@ from udtw.kernels.cpu.forward import (
     start_soft_min,
     step_pulls,
     step_pulls_rest,
+    step_quick,
     step_rest,
     step_transitions,
     step_usual,
+    step_warped_quick,
     step_warped_rest,
     step_warped_transitions,
     stretch_of,
@@ -89,10 +91,9 @@ from udtw.kernels.cpu.rows import (
     state_of,
     usual_factor_row,
 )
-from udtw.kernels.cpu.simd import borrow, lanes
+from udtw.kernels.cpu.simd import borrow, get, lanes, put
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.problem import BUILT_IN, COST, DEVIATION, LOG_VARIANCE, ONE, WARPS
-
 
 TOTAL, MOMENT, BEST, BEST_INDEX, ENTERED, REACHED, LOW, HIGH = range(8)
 MATCH_COLUMNS = 8
@@ -167,6 +168,11 @@ def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreacha
             step_pulls_rest(w, pairs, d, at, state, to, pull, unreachable)
         else:
             step_pulls(w, pairs, d, at, state, to, pull, unreachable)
+    elif mode.swift:
+        if mode.warped:
+            step_warped_quick(w, pairs, d, at, state, to, pull, unreachable)
+        else:
+            step_quick(w, pairs, d, at, state, to, pull, unreachable)
     elif mode.warped:
         step_warped_transitions(w, pairs, d, at, state, to, pull, unreachable)
     else:
@@ -346,20 +352,24 @@ def hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, so
 
 
 @njit(**INNER)
+def add_over(out, values, start, stop, factor):
+    """``out += factor / values`` over a stretch."""
+    for i in range(start, stop):
+        put(out, i, get(out, i) + factor / get(values, i))
+
+
+@njit(**INNER)
 def add_level_gradient(pairs, grads, b, by_level):
     """Adds the loss's derivative ``by_level`` in the reference level log r to the gradients of the variances."""
     n, m = pairs.length[0, b], pairs.length[1, b]
-    s, r = pairs.index[0, b], pairs.index[1, b]
-    dtype = grads.var_x.dtype.type
-    for i in range(n if grads.var_x.shape[0] > 0 else 0):
-        for f in range(grads.var_x.shape[2]):
-            grads.var_x[s, i, f] += dtype(0.5 * by_level / (n * pairs.var_x[s, i, f]))
-    for j in range(m if grads.var_y.shape[0] > 0 else 0):
-        for f in range(grads.var_y.shape[2]):
-            grads.var_y[r, j, f] += dtype(0.5 * by_level / (m * pairs.var_y[r, j, f]))
+    dtype, dim = grads.var_x.dtype.type, pairs.var_x.shape[2]
+    if grads.var_x.shape[0] > 0:
+        x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
+        add_over(grads.var_x, pairs.var_x, x, x + n * dim, dtype(0.5 * by_level / n))
+        add_over(grads.var_y, pairs.var_y, y, y + m * dim, dtype(0.5 * by_level / m))
     for i in range(n if grads.variance.shape[0] > 0 else 0):
-        for j in range(m):
-            grads.variance[b, i, j] += dtype(by_level / (n * m * pairs.variance[b, i, j]))
+        start = (b * pairs.variance.shape[1] + i) * pairs.variance.shape[2]
+        add_over(grads.variance, pairs.variance, start, start + m, dtype(by_level / (n * m)))
 
 
 @njit(**OUTER)

@@ -37,10 +37,12 @@ from udtw.kernels.cpu.rows import (
     expectation_row,
     factor_row,
     fill,
+    likely_factor_row,
     mean_row,
     mean_transition_row,
     pull_rest_row,
     pull_row,
+    quick_row,
     range_row,
     rest_row,
     rolling,
@@ -48,6 +50,7 @@ from udtw.kernels.cpu.rows import (
     transition_row,
     usual_row,
     value_row,
+    warped_quick_row,
     warped_rest_row,
     warped_transition_row,
     warped_value_row,
@@ -123,6 +126,8 @@ step_pulls = _step(pull_row, mean=True)
 step_pulls_rest = _step(pull_rest_row, mean=True, rest=True)
 step_usual = _step(usual_row, mean=True, rest=True)
 step_rest = _step(rest_row, rest=True)
+step_quick = _step(quick_row)
+step_warped_quick = _step(warped_quick_row)
 step_warped_value = _step(warped_value_row)
 step_warped_transitions = _step(warped_transition_row)
 step_warped_rest = _step(warped_rest_row, rest=True)
@@ -169,7 +174,8 @@ def forward_layout(row, pairs, fields):
     scale = sequences + sequence_rows(pairs) * row
     energy = 10 * row if likely(pairs) else 0
     return ForwardLayout(
-        row, 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row, 7 * row, 8 * row, 9 * row, energy, state, means, sequences, scale, scale + SLOT, scale + 2 * SLOT,
+        row, 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row, 7 * row, 8 * row, 9 * row, energy,
+        state, means, sequences, scale, scale + SLOT, scale + 2 * SLOT,
         scale + 3 * SLOT, scale + 4 * SLOT, scale + 5 * SLOT, scale + 6 * SLOT, scale + 7 * SLOT,
     )  # fmt: skip
 
@@ -199,6 +205,7 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
     warped = pairs.warp.shape[0] > 0
     # The mean of C is held relative to the exponent of Z, which is possible only where C is all of the energy.
     plain = not warped and not likely(pairs)
+    swift = count == 0 and likely(pairs) and pairs.x.shape[2] == 1 and pairs.var_x.shape[0] > 0
     with_mean, others = False, False
     for f in range(count):
         with_mean |= plain and wanted[f] == COST
@@ -226,9 +233,12 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
             d = diagonal(limits, k, pack, first)
             state = state_of(at.state, row, k)
             steps = shifted(sequences, d, columns)
-            energy_rows(w, pairs, d, at, steps)
-            range_row(w, d, at.energy, stretch, at.alarm)
-            factor_row(w, d, at)
+            if swift:
+                likely_factor_row(w, d, at, steps, stretch)
+            else:
+                energy_rows(w, pairs, d, at, steps)
+                range_row(w, d, at.energy, stretch, at.alarm)
+                factor_row(w, d, at)
             open_starts(w, pairs, d, state, at.zero)
             if warped:
                 if count == 0:

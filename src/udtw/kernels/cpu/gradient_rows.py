@@ -80,7 +80,7 @@ def usual_gradient_row(w, d, at, sweep, steps, into):
 
 @njit(**INNER)
 def swift_gradient_row(w, d, at, sweep, steps, into):
-    """`coupling_row`, and the gradients ``into`` of a multiple of the free energy where ``C = (x − y)²/Σ`` is made here.
+    """`coupling_row`, and the gradients ``into`` of a multiple of the free energy for ``C = (x − y)²/Σ``.
 
     ``∂F/∂D = π/Σ`` and ``∂F/∂Σ = π(β − C)/Σ``; the sum of π goes to ``at.visits``.
     """

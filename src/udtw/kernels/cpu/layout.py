@@ -37,7 +37,7 @@ def borrow_gradients(grads):
 
 
 BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_WARPS, BY_FIELD = range(7)
-"""Rows of ``factors``, the loss's derivatives: in soft_min, then in the expectations of the fields of `udtw.problem`."""
+"""Rows of ``factors``, the loss's derivatives: in soft_min, then in E of the fields of `udtw.problem`."""
 FACTORS = 6
 Mode = namedtuple(
     "Mode",

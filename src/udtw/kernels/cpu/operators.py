@@ -179,9 +179,7 @@ def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tenso
     return tuple(tensor.to(narrow) for tensor in (*grad_tensors(result, problem.data), *rest))
 
 
-@_operator(
-    f"({PROBLEM}, float weight, bool energy, bool want_prices) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})"
-)
+@_operator(f"({PROBLEM}, float weight, bool energy, bool want_prices) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})")
 def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
     """The loss (B,), with E[C] and E[log Σ] if these are its terms, and the loss's gradients `GRADS`.
 

@@ -335,11 +335,19 @@ def theta_of(pairs, b):
 
 
 @njit(**INNER)
-def mean_log(values, start, stop):
-    total = 0.0
+def sum_of_logs(values, start, stop):
+    """``Σ log v`` over a stretch of positive numbers, with a logarithm for every few of them."""
+    total, product = 0.0, 1.0
     for i in range(start, stop):
-        total += np.log(get(values, i))
-    return total
+        value = np.float64(get(values, i))
+        if 1e-100 < value < 1e100:
+            product *= value
+            if not 1e-150 < product < 1e150:
+                total += np.log(product)
+                product = 1.0
+        else:
+            total += np.log(value)
+    return total + np.log(product)
 
 
 @njit(**INNER)
@@ -352,13 +360,13 @@ def log_level(pairs, b):
     if pairs.var_x.shape[0] > 0:
         dim = pairs.var_x.shape[2]
         x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
-        return 0.5 * (mean_log(pairs.var_x, x, x + n * dim) / n + mean_log(pairs.var_y, y, y + m * dim) / m)
+        return 0.5 * (sum_of_logs(pairs.var_x, x, x + n * dim) / n + sum_of_logs(pairs.var_y, y, y + m * dim) / m)
     total = 0.0
     if pairs.variance.shape[0] > 0:
         rows, columns = pairs.variance.shape[1], pairs.variance.shape[2]
         for i in range(n):
             start = (b * rows + i) * columns
-            total += mean_log(pairs.variance, start, start + m)
+            total += sum_of_logs(pairs.variance, start, start + m)
     return total / (n * m)
 
 

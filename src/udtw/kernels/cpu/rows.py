@@ -186,7 +186,7 @@ def range_row(w, d, values, stretch, alarm):
 
 @njit(**INNER)
 def factor_row(w, d, at):
-    """``scale·E``, and ``2^(−scale·E)`` without its power of two, for `soft_min_row`; E is C or the likelihood's energy.
+    """``scale·E``, and ``2^(−scale·E)`` without its power of two, for `soft_min_row`.
 
     A loop of its own: the chain of operations is long, and in a longer loop the processor could not overlap
     it with that of the next cells.
@@ -231,14 +231,15 @@ def usual_factor_row(w, d, at, steps, by_log, stretch):
     store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
 
 
-def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False):
+def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False, quick=False):
     """The kernel for one diagonal of the partition function, specialised for what is wanted beside it.
 
     ``Z_k = 2^(−scale·E_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
     is no logarithm, one polynomial, and no loss of accuracy however small γ is.
 
     - ``warped``: ``Z_p`` of the predecessors up and left counts ``2^(−scale·ω)`` times, in the same representation;
-    - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``, written to ``to``;
+    - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``, written to ``to``; with one division, which is
+      ``quick``, they are rounded once more;
     - ``mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
     - ``pulls``: ``q_p (Σ q A − A_p)``, how the average path differs from one that arrives from p, in units of γ and
       weighted by ``at.by_cost``, written to ``pull``; ``rest`` adds the same of a further field ``at.total``, whose
@@ -253,7 +254,7 @@ def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False
     def row(w, d, at, state, to, pull, unreachable):
         weight, power, excess = state.weight, state.power, state.excess
         ceiling, deepest = splat(w, unreachable), splat(w, most_halvings(w))
-        nothing = halved(deepest)
+        nothing, one = halved(deepest), splat(w, w.dtype.type(1))
         for t in range(d.begin, d.end, lanes(w)):
             above = t - d.pack
             up_power = load(w, power.near + above)
@@ -278,7 +279,10 @@ def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False
             drop = exponent(value) - nearest(scaled)
             store(w, weight.here + t, mantissa(value))
             store(w, power.here + t, minimum(least - drop, ceiling))
-            if keep or mean:
+            if quick:
+                inverse = one / total
+                q_up, q_left, q_corner = up * inverse, left * inverse, corner * inverse
+            elif keep or mean:
                 # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly 1.
                 q_up, q_left, q_corner = up / total, left / total, corner / total
             if keep:
@@ -341,6 +345,9 @@ pull_rest_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True)
 """The same for E[C] and a further field."""
 usual_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True, bounded=True)
 """The same where the further field is a multiple of log Σ."""
+quick_row = _soft_min_row(keep=True, quick=True)
+"""What the gradient of the free energy needs."""
+warped_quick_row = _soft_min_row(keep=True, quick=True, warped=True)
 warped_value_row = _soft_min_row(warped=True)
 warped_transition_row = _soft_min_row(keep=True, warped=True)
 rest_row = _soft_min_row(keep=True, pulls=True, rest=True)

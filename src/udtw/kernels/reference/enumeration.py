@@ -117,7 +117,10 @@ def coupling(
 def transitions(
     cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, borders: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """(3, B, N, M): probability that a path came from the corner, from above, from the left; (B, N, M): that it ends."""
+    """(3, B, N, M): probability that a path came from the corner, from above, from the left.
+
+    And (B, N, M): that it ends in the cell.
+    """
     out = torch.zeros(3, *cost.shape, dtype=cost.dtype, device=cost.device)
     ends = torch.zeros_like(out[0])
     for b, kept, table, _, log_weight in _per_pair(cost, gamma, penalty, admissible, borders):

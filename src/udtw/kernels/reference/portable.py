@@ -143,16 +143,17 @@ def coupling(cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, b
 def transitions(
     cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, borders: Borders
 ) -> tuple[Tensor, Tensor]:
-    """(3, B, N, M): probability that a path came from the corner, from above, from the left; (B, N, M): that it ends."""
+    """(3, B, N, M): probability that a path came from the corner, from above, from the left.
+
+    And (B, N, M): that it ends in the cell.
+    """
     starts, ends = borders
     values, transition = _sweep(cost, gamma, penalty, admissible, starts)
     found = torch.stack([unskew(row, cost.shape[2]) for row in torch.stack(transition, 3)])
     return found, _ends(values, admissible, ends)[1]
 
 
-def least_cost(
-    cost: Tensor, penalty: Tensor, admissible: Tensor, borders: Borders
-) -> tuple[Tensor, Tensor, Tensor]:
+def least_cost(cost: Tensor, penalty: Tensor, admissible: Tensor, borders: Borders) -> tuple[Tensor, Tensor, Tensor]:
     """(B,) least path energies, the cells (2, B) in which they end, and (B, N, M) choices 0 corner, 1 up, 2 left."""
     starts, ends = borders
     steps, choices, huge = _steps(penalty), [], torch.finfo(cost.dtype).max / 16

@@ -15,7 +15,7 @@ from udtw.inputs import check_gamma, check_lengths, range_error, visible
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
 from udtw.kernels.reference import enumeration, portable
-from udtw.prior import MASK, admissible, check_mask, starts_and_ends
+from udtw.prior import LEFT, MASK, admissible, check_mask, starts_and_ends
 from udtw.problem import WARPS, Problem
 
 SKEWED_GRIDS = {
@@ -29,6 +29,8 @@ SKEWED_GRIDS = {
 """Grids (B, N, N + M) of eight-byte numbers at the peak, without and with a gradient; see `memory_estimate`."""
 GRIDS_PER_FIELD = (3.0, 5.0)
 """The same for every field whose expectation is taken."""
+ROUNDING = 1e-9
+"""Probabilities that differ by less are taken for equal."""
 
 
 class TorchBackend(Backend):
@@ -55,7 +57,9 @@ class TorchBackend(Backend):
         """
         narrow, problem = problem.main.dtype, _clean(_widest(problem))
         wanted = list(wanted)
-        every = [problem.field(which) for which in wanted if which != WARPS] + [f.to(problem.main.dtype) for f in fields]
+        every = [problem.field(which) for which in wanted if which != WARPS] + [
+            f.to(problem.main.dtype) for f in fields
+        ]
         soft_min, warps, means = self.method.expectations(*_described(problem), every)
         for place, which in enumerate(wanted):
             if which == WARPS:
@@ -82,6 +86,11 @@ class TorchBackend(Backend):
         self._check(problem)
         found, ends = self.method.transitions(*_described(_clean(_widest(problem))))
         return found.to(problem.main.dtype), ends.to(problem.main.dtype)
+
+    @torch.no_grad()
+    def match_sums(self, problem: Problem, tail: float) -> Tensor:
+        self._refuse_if_too_large(problem, "matches")
+        return _match_sums(self.coupling(problem), self.transitions(problem)[0], tail)
 
     @torch.no_grad()
     def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -145,6 +154,20 @@ def _described(problem: Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[
         admissible(problem.prior.band, problem.lengths, *shape),
         starts_and_ends(problem.prior.relax, problem.lengths, *shape),
     )
+
+
+def _match_sums(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
+    """(B, N, 7) as in `Backend.match_sums`, from π* (B, N, M) and the transitions (3, B, N, M)."""
+    coupling = coupling.double()
+    total, best = coupling.sum(2), coupling.amax(2)
+    index = (coupling >= best[:, :, None] * (1 - ROUNDING)).int().argmax(2)
+    place = torch.arange(coupling.shape[2], dtype=coupling.dtype, device=coupling.device)
+    reached = coupling.cumsum(2) / total[:, :, None].clamp_min(torch.finfo(total.dtype).tiny)
+    low = (reached < tail + ROUNDING).sum(2)
+    high = (reached < 1 - tail - ROUNDING).sum(2)
+    entered = (coupling * (1 - transitions[LEFT].double())).sum(2)
+    columns = total, coupling @ place, best, index, entered, low, high
+    return torch.stack([column.double() for column in columns], 2)
 
 
 PORTABLE = TorchBackend("portable", portable, all_pairs=True)
