@@ -83,6 +83,11 @@ class Alignment:
         return self.paths._form.restore(self._normalized(self.paths._mean(LOG_VARIANCE)))
 
     @property
+    def weighting(self) -> str:
+        """The energy of a path, "likelihood" or "precision"."""
+        return self._options.weighting
+
+    @property
     def free_energy(self) -> Any:
         """``F = −γ log Z`` of the path energy, (B,): ``E[energy] − γ·entropy``. Never debiased nor normalised."""
         return self.paths.soft_min
@@ -301,7 +306,7 @@ def align(  # noqa: PLR0913 (the options that users type)
     return found
 
 
-def _check_weighting(weighting: str, lam: float, distance: str) -> None:
+def _check_weighting(weighting: str, lam: float = 0.0, distance: str = "expected") -> None:
     if weighting not in WEIGHTINGS:
         raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
     if weighting == "likelihood" and (lam or distance != "expected"):
@@ -409,7 +414,8 @@ def dtw(
 
     Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
     those of `align`: lengths, band, cost, variances, backend, ``warp_penalty``, which is added for each non-diagonal
-    step (amerced DTW, ADTW), and ``relax`` for open ends.
+    step (amerced DTW, ADTW), ``relax`` for open ends, and ``weighting="likelihood"`` with ``beta`` for the least energy
+    where there are variances.
 
     >>> import udtw
     >>> float(udtw.dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
@@ -421,8 +427,11 @@ def dtw(
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
     lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
     given = {name: options.pop(name, None) for name in ("var_x", "var_y", "variance", "cost")}
+    weighting, beta = options.pop("weighting", "precision"), options.pop("beta", 1.0)
+    _check_weighting(weighting)
     with without_autocast(x if given["cost"] is None else given["cost"]):
-        paths = _paths(x, y, lengths=lengths, given=given, **options)
+        price = beta if weighting == "likelihood" else None
+        paths = _paths(x, y, lengths=lengths, given=given, beta=price, **options)
         value = paths._backend.dtw(paths._for_kernels)
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)

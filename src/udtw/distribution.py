@@ -189,7 +189,8 @@ class PathDistribution:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        drawn = [[self._form_path(path) for path in paths] for paths in walk_back(*self._transitions, k, generator)]
+        transitions, ends = self._transitions
+        drawn = [[self._form_path(path) for path in paths] for paths in walk_back(transitions, ends, k, generator)]
         return drawn[0] if self._form.single else drawn
 
     def log_prob(self, path: Any) -> Any:

@@ -128,7 +128,7 @@ def same_batch(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
 
 
 def step_variance(name: str, value: ArrayLike | None, steps: int, dim: int = 1, single: bool = True) -> Tensor | None:
-    """(1 or B, N) from a number, (N,) or (B, N); (1 or B, N, d) from (N, d) or (B, N, d), one for each of ``dim`` features.
+    """(1 or B, N) from a number, (N,) or (B, N); (1 or B, N, d) from (N, d) or (B, N, d), for d = ``dim`` features.
 
     An array (N, d) needs a pair without batch axis (``single``), where it cannot be a batch of variances of steps.
     """

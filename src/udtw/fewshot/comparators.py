@@ -78,7 +78,8 @@ class AlignmentComparator(Comparator):
     ----------
     metric : str or Metric
         An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
-        others ignore them.
+        others ignore them. The name "udtw" means the paper's weighting here, for which the recipes were chosen; pass
+        ``get_metric("udtw", weighting="likelihood", beta=…)`` for the free energy.
     gamma : float
     normalize : "length", "path" or None
     band
@@ -94,6 +95,8 @@ class AlignmentComparator(Comparator):
             raise OptionError(f"metric must compare sequences of different lengths; {chosen.name!r} does not.")
         if isinstance(metric, str) and "normalize" in chosen.params:
             chosen = chosen.with_params(normalize=normalize)
+        if isinstance(metric, str) and "weighting" in chosen.params:
+            chosen = chosen.with_params(weighting="precision")
         chosen.check()
         self.metric = chosen
         self.plain = chosen.without_bias or chosen
@@ -155,6 +158,8 @@ def _comparison(found: Any) -> Comparison:
     """From the result of a metric: distances (B,), or an `Alignment`."""
     if isinstance(found, Tensor):
         return Comparison(found, torch.zeros_like(found))
+    if found.weighting == "likelihood":  # the price of uncertainty is part of the free energy
+        return Comparison(found.loss, torch.zeros_like(found.loss))
     return Comparison(found.distance, found.regularizer)
 
 
