@@ -19,6 +19,7 @@ holds numbers up to 2^31, not only up to 2^24.
 """
 
 from collections import namedtuple
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -30,7 +31,7 @@ from udtw.kernels.cpu.work_queue import OUTER
 
 PIECE = 4096
 """Columns per call of the kernel, which stay in the caches; between calls the user can interrupt."""
-WHOLE = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 Layout = namedtuple(
     "Layout", ["rows", "dim", "row", "span", "value", "first", "x", "half_var_x", "cost", "y", "half_var_y", "size"]
@@ -127,7 +128,7 @@ class StreamSweep:
     ) -> None:
         dtype, (rows, dim) = query.dtype, query.shape
         self.seen = 0
-        self.energy = Energy(*map(dtype.type, (warp_penalty, beta, log_level)), var_query is not None)
+        self.energy = Energy(dtype.type(warp_penalty), dtype.type(beta), dtype.type(log_level), var_query is not None)
         line = LINE // dtype.itemsize
         row, span = (-(-(size + 2 * line) // line) * line for size in (rows, PIECE + rows))
         sizes = [3 * row, 3 * row, dim * row, row, row, dim * span, span]
@@ -161,9 +162,7 @@ class StreamSweep:
         missing = max(0, self.at.rows - 1 - (self.seen - len(steps)))
         return values[missing:], firsts[missing:]
 
-    def _advance(
-        self, steps: np.ndarray, variances: np.ndarray | None, values: np.ndarray, firsts: np.ndarray
-    ) -> None:
+    def _advance(self, steps: np.ndarray, variances: np.ndarray | None, values: np.ndarray, firsts: np.ndarray) -> None:
         count, before = len(steps), self.at.rows - 1
         self.stream[:, count : count + before] = self.stream[:, :before].copy()
         self.stream[:-1, :count] = steps[::-1].T
@@ -178,8 +177,12 @@ class StreamSweep:
 
         The state is left as it is: the stream may go on.
         """
-        ended = object.__new__(type(self))
-        vars(ended).update(vars(self), work=self.work.copy())
-        ended._name_parts()
-        values, firsts = ended.update(np.zeros((self.at.rows - 1, self.at.dim), self.work.dtype))
-        return values, firsts
+        ended = self.copy()
+        return ended.update(np.zeros((self.at.rows - 1, self.at.dim), self.work.dtype))
+
+    def copy(self) -> Self:
+        """The same state, to be continued independently."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), work=self.work.copy())
+        other._name_parts()
+        return other
