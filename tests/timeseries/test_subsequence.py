@@ -1,5 +1,7 @@
 """Search of queries in a long series: what is found, in pieces, with what certainty, and what is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -69,7 +71,7 @@ def test_distances_are_those_of_the_plain_recursion_and_matches_are_disjoint():
         assert match.distance == pytest.approx(energies[match.end], rel=1e-12)
         assert match.begin == begins[match.end]
     ordered = sorted(spans(found))
-    assert all(end < begin for (_, end), (begin, _) in zip(ordered[:-1], ordered[1:], strict=True))
+    assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(ordered))
     assert [match.distance for match in found] == sorted(match.distance for match in found)
 
 

@@ -9,8 +9,8 @@ BLOCK = 1024
 class Candidates:
     """One candidate per end: the interval [starts[j], j] at ``costs[j]``, for ends j = 0, 1, ... (M,).
 
-    ``starts`` must not fall. Those of least paths do not: of two paths, one that begins earlier and ends later than the other
-    shares a cell with it, and from there back both are the same path.
+    ``starts`` must not fall. Those of least paths do not: of two paths, one that begins earlier and ends later shares a
+    cell with the other, and from there back both are the same path.
     """
 
     def __init__(self, costs: np.ndarray, starts: np.ndarray) -> None:

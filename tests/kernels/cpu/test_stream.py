@@ -1,5 +1,7 @@
 """The search kernel against a plain recursion, against other libraries, and against itself in pieces."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,7 @@ def found(sweep, series, sizes=None, variances=None):
     """All energies and begins of a stream that comes in chunks of those sizes."""
     edges = np.concatenate([[0], np.cumsum([len(series)] if sizes is None else sizes)])
     parts = [
-        sweep.update(series[a:b], None if variances is None else variances[a:b])
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        sweep.update(series[a:b], None if variances is None else variances[a:b]) for a, b in itertools.pairwise(edges)
     ]
     energies, firsts = zip(*parts, sweep.rest(), strict=True)
     return np.concatenate(energies), np.concatenate(firsts)
