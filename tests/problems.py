@@ -21,12 +21,13 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
 
     def align(
-        self, backend: str, dtype: torch.dtype = torch.float64, *, fixed_gamma: bool = False, **more
+        self, backend: str, dtype: torch.dtype = torch.float64, *, fixed: tuple[str, ...] = (), **more
     ) -> tuple[udtw.Alignment, dict[str, Tensor]]:
-        """The alignment, and the leaves to differentiate with respect to."""
+        """The alignment, and the leaves to differentiate with respect to; those ``fixed`` become numbers."""
         leaves = {name: t.to(dtype).clone().requires_grad_() for name, t in self.tensors.items()}
-        if fixed_gamma:
-            more["gamma"] = leaves.pop("gamma").item()
+        for name in fixed:
+            if name in leaves:
+                more[name] = leaves.pop(name).item()
         arguments = {"x": None, "y": None, **leaves, **self.options, **more}
         return udtw.align(**arguments, backend=backend), leaves
 
@@ -57,8 +58,14 @@ def make_case(  # noqa: PLR0913 (every option of a random problem)
     ragged: bool,
     given_cost: bool,
     scale: float = 1.0,
+    weighting: str = "precision",
+    warp_penalty: float = 0.0,
+    relax: str | tuple[float, ...] | None = None,
 ) -> Case:
-    """One problem; ``uncertainty`` is "none", "steps", "x" or "joint"."""
+    """One problem; ``uncertainty`` is "none", "steps", "x", "features" or "joint".
+
+    ``relax`` may be four fractions of what is possible.
+    """
     rng = np.random.default_rng(seed)
 
     def tensor(*shape: int) -> Tensor:
@@ -71,18 +78,29 @@ def make_case(  # noqa: PLR0913 (every option of a random problem)
         tensors = {"cost": scale * tensor(count, rows, columns)}
     else:
         tensors = {"x": scale * tensor(count, rows, dim), "y": scale * tensor(count, columns, dim)}
-    if uncertainty in ("steps", "x"):
-        tensors["var_x"] = positive(count, rows)
-    if uncertainty == "steps":
-        tensors["var_y"] = positive(count, columns)
+    features = (dim,) if uncertainty == "features" and not given_cost else ()
+    if uncertainty in ("steps", "x", "features"):
+        tensors["var_x"] = positive(count, rows, *features)
+    if uncertainty in ("steps", "features"):
+        tensors["var_y"] = positive(count, columns, *features)
     if uncertainty == "joint":
         tensors["variance"] = positive(count, rows, columns)
     tensors["gamma"] = torch.tensor(gamma, dtype=torch.float64)
-    options: dict[str, Any] = {"beta": 0.7, "lam": 0.3}
+    options: dict[str, Any] = {"weighting": weighting}
+    if weighting == "precision":
+        options |= {"beta": 0.7, "lam": 0.3}
+    else:
+        tensors["beta"] = torch.tensor(0.7, dtype=torch.float64)
+    if warp_penalty != 0:
+        tensors["warp_penalty"] = torch.tensor(warp_penalty, dtype=torch.float64)
     n, m = np.full(count, rows), np.full(count, columns)
     if ragged:
         n, m = rng.integers(1, rows + 1, count), rng.integers(1, columns + 1, count)
         options |= {"lengths_x": torch.from_numpy(n), "lengths_y": torch.from_numpy(m)}
+    if isinstance(relax, tuple):
+        most = n.min() - 1, n.min() - 1, m.min() - 1, m.min() - 1
+        relax = tuple(round(share * count) for share, count in zip(relax, most, strict=True))
+    options["relax"] = relax
     if band == "mask":
         # One mask for all pairs must lead to every pair's end: the union of one mask per pair does.
         masks = [random_mask(rng, rows, columns, *size) for size in zip(n, m, strict=True)]
@@ -95,19 +113,33 @@ def make_case(  # noqa: PLR0913 (every option of a random problem)
     return Case(tensors, options)
 
 
-def cases(max_side: int = 6):
-    """Hypothesis strategy over all kinds of problems up to ``max_side`` × ``max_side``."""
-    side = st.integers(1, max_side)
+RELAXED_SIDE = 4
+"""Relaxed ends make many paths, and the list of them long."""
+
+
+def cases(max_side: int = 6, weightings: tuple[str, ...] = ("precision", "likelihood"), relaxed: bool = True):
+    """Hypothesis strategy over all kinds of problems up to ``max_side`` × ``max_side``, smaller with relaxed ends."""
+
+    def build(relax, **options):
+        if relax is not None:
+            options |= {side: min(options[side], RELAXED_SIDE) for side in ("rows", "columns")}
+        return make_case(relax=relax, **options)
+
+    side, share = st.integers(1, max_side), st.floats(0, 1)
+    ends = st.sampled_from(["x", "y", "both"]) | st.tuples(share, share, share, share)
     return st.builds(
-        make_case,
+        build,
         seed=st.integers(0, 2**31),
         count=st.integers(1, 3),
         rows=side,
         columns=side,
         dim=st.sampled_from([1, 2, 3, 20]),
         gamma=st.floats(-3, 2).map(lambda exponent: 10.0**exponent),
-        uncertainty=st.sampled_from(["none", "steps", "x", "joint"]),
+        uncertainty=st.sampled_from(["none", "steps", "x", "features", "joint"]),
         band=st.sampled_from(BANDS),
         ragged=st.booleans(),
         given_cost=st.booleans(),
+        weighting=st.sampled_from(weightings),
+        warp_penalty=st.sampled_from([0.0, 0.0, 0.6, -0.3]),
+        relax=st.none() | ends if relaxed else st.none(),
     )

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from udtw import inputs, likelihood
-from udtw.distribution import PathDistribution, penalty_of
+from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError
 from udtw.inputs import ArrayLike
 from udtw.kernels import memory_estimate
 from udtw.kernels.backends import choose
 from udtw.lazy import lazy
 from udtw.likelihood import WEIGHTINGS
-from udtw.matches import Matches
-from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, Problem, make_problem, without_autocast
+from udtw.matches import Matches, tail_of
+from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE, make_problem, without_autocast
 
 NORMALIZE = (None, "length", "path")
 DISTANCES = ("expected", "soft_min")
@@ -30,8 +30,20 @@ AUTO_GAMMA = 4.0
 
 
 @dataclass(frozen=True)
+class _Options:
+    """What `align` was asked to report."""
+
+    weighting: str
+    beta: Any
+    lam: float
+    distance: str
+    debias: bool
+    normalize: str | None
+
+
+@dataclass(frozen=True, repr=False)
 class Alignment:
-    """What `align` found. Everything is differentiable; matrices are made when they are first needed.
+    """What `align` found. Everything is differentiable; what is not asked for is not computed.
 
     >>> import udtw
     >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
@@ -39,14 +51,36 @@ class Alignment:
     ((3, 3), [[0, 0], [1, 1], [2, 2]])
     """
 
-    distance: Any
-    """``d² = E[C]``, (B,); with ``distance="soft_min"`` the soft-min instead; debiased or normalised if so asked."""
-    regularizer: Any
-    """``Ω = E[log Σ]``, (B,), normalised like the distance."""
-    loss: Any
-    """(B,): ``d² + βΩ + λΩ'``, or for ``weighting="likelihood"`` the free energy; normalised like the distance."""
     paths: PathDistribution
     """The distribution over alignment paths."""
+    _options: _Options
+
+    @lazy
+    def loss(self) -> Any:
+        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for ``weighting="precision"``; debiased or normalised if so asked."""
+        if self._options.weighting == "precision":
+            return self.paths._form.restore(self._weighted_terms[2])
+        value = self.paths._free_energy
+        if self._options.debias:
+            value = value - 0.5 * sum(one._free_energy for one in self._selves)
+        return self.paths._form.restore(self._normalized(value))
+
+    @lazy
+    def distance(self) -> Any:
+        """``d² = E[C]``, (B,); with ``distance="soft_min"`` the soft-min instead; debiased or normalised if so asked."""
+        if self._options.weighting == "precision":
+            return self.paths._form.restore(self._weighted_terms[0])
+        value = self.paths._mean(COST)
+        if self._options.debias:
+            value = value - 0.5 * sum(one._mean(COST) for one in self._selves)
+        return self.paths._form.restore(self._normalized(value))
+
+    @lazy
+    def regularizer(self) -> Any:
+        """``Ω = E[log Σ]``, (B,), normalised like the distance."""
+        if self._options.weighting == "precision":
+            return self.paths._form.restore(self._weighted_terms[1])
+        return self.paths._form.restore(self._normalized(self.paths._mean(LOG_VARIANCE)))
 
     @property
     def free_energy(self) -> Any:
@@ -61,6 +95,8 @@ class Alignment:
     def matches(self, level: float = 0.9, of: str = "x") -> Matches:
         """For every step of x (or ``of="y"``) its partner, with probability and credible interval.
 
+        Sequences of few features need no (N, M) matrix for it, however long they are.
+
         Parameters
         ----------
         level : float
@@ -69,14 +105,13 @@ class Alignment:
         """
         if of not in ("x", "y"):
             raise OptionError(f"of must be 'x' or 'y'; got {of!r}.")
-        coupling = self.paths._coupling
-        if of == "y":
-            coupling = coupling.transpose(1, 2)
-        return Matches.of(coupling, self.paths._problem.lengths[int(of == "y")], level, self.paths._form)
+        tail, problem = tail_of(level), self.paths._for_kernels
+        sums = self.paths._backend.match_sums(problem if of == "x" else problem.transposed(), tail)
+        return Matches.of(sums, problem.lengths[int(of == "y")], self.paths._form)
 
     @lazy
     def variance(self) -> Any:
-        """``Σ`` (B, N, M)."""
+        """``Σ`` (B, N, M), or (B, N, M, d) if every feature has its own."""
         problem = self.paths._problem
         memory_estimate.refuse_cost_matrix(problem)
         variance = problem.pair_variance()
@@ -94,8 +129,6 @@ class Alignment:
     @lazy
     def cost(self) -> Any:
         """``C = D / Σ`` (B, N, M)."""
-        if self.paths._beta is None and self.paths._warp_penalty is None:
-            return self.paths._form.restore(self.paths._cost)
         memory_estimate.refuse_cost_matrix(self.paths._problem)
         return self.paths._form.restore(self.paths._problem.weighted_cost())
 
@@ -103,6 +136,65 @@ class Alignment:
     def coupling(self) -> Any:
         """``π*`` (B, N, M): the probability that m is matched with n. Zero outside the lengths."""
         return self.paths.coupling
+
+    def __repr__(self) -> str:
+        count, rows, columns = self.paths._problem.shape
+        return f"Alignment({count} pair(s) of {rows} × {columns} steps, weighting={self._options.weighting!r})"
+
+    @lazy
+    def _selves(self) -> list[PathDistribution]:
+        """The distributions of x with itself and of y with itself."""
+        problem, form, backend = self.paths._problem, self.paths._form, self.paths._backend
+        return [PathDistribution._of(problem.self_pair(side), form, backend) for side in ("x", "y")]
+
+    def _normalized(self, value: Tensor) -> Tensor:
+        normalize = self._options.normalize
+        if normalize is None:
+            return value
+        return value / (self.paths._mean(ONE) if normalize == "path" else self.paths._problem.lengths.amax(0))
+
+    @lazy
+    def _weighted_terms(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Distance, regulariser and loss of the paper's weighting, (B,) each, with as few sweeps as possible."""
+        options, problem = self._options, self.paths._problem
+        beta, wanted = options.beta, [COST] if options.distance == "expected" else []
+        if problem.uncertain:
+            wanted.append(LOG_VARIANCE)
+            if options.lam:
+                wanted.append(DEVIATION)
+        if options.normalize == "path":
+            wanted.append(ONE)
+        weight = float(beta.detach() if isinstance(beta, Tensor) else beta)
+
+        def terms(paths: PathDistribution) -> tuple[dict[int, Tensor], Tensor | None]:
+            """Expectations by field, and their sum where the kernel has made it already."""
+            usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
+            fused = paths._backend.loss_terms(paths._for_kernels, weight) if wanted == usual else None
+            if fused is None:
+                loss = None
+                if wanted:
+                    soft_min, *means = paths._backend.sums(paths._for_kernels, wanted).unbind(1)
+                else:
+                    soft_min, means = paths._free_energy, []
+                found = dict(zip(wanted, means, strict=True))
+                found.setdefault(COST, soft_min)
+            else:
+                loss, found = fused[0], dict(zip(usual, fused[1:], strict=False))
+            if options.normalize is not None:
+                size = found[ONE] if options.normalize == "path" else paths._problem.lengths.amax(0)
+                found, loss = {which: value / size for which, value in found.items()}, None
+            return found, loss
+
+        found, loss = terms(self.paths)
+        total = found[COST]
+        if options.debias:
+            total = total - 0.5 * sum(terms(one)[0][COST] for one in self._selves)
+        omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
+        if loss is None or options.debias or isinstance(beta, Tensor):
+            loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
+        if DEVIATION in found:
+            loss = loss + options.lam * found[DEVIATION]
+        return total, omega, loss
 
 
 def align(  # noqa: PLR0913 (the options that users type)
@@ -123,17 +215,19 @@ def align(  # noqa: PLR0913 (the options that users type)
     debias: bool = False,
     normalize: str | None = None,
     backend: str = "auto",
-    weighting: str = "precision",
+    weighting: str = "likelihood",
     warp_penalty: Any = 0.0,
+    relax: Any = None,
 ) -> Alignment:
-    """Align two sequences with uncertainty: distance ``d² = E[C]``, regulariser ``Ω = E[log Σ]`` and map π*.
+    """Align two sequences with uncertainty: a posterior over alignment paths, and what follows from it.
 
     Parameters
     ----------
     x, y : (B, N, d), (N, d) or (N,)
         Torch tensors or NumPy arrays, time before features. A batch of one is repeated. ``None`` if ``cost`` is given.
-    var_x, var_y : (B, N), (N,), a number or "estimate", optional
+    var_x, var_y : (B, N), (N,), (B, N, d), (N, d), a number or "estimate", optional
         Variances σ² (not σ) of the steps; ``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``. If only one is given the other is 1.
+        With a last axis d every feature has its own: ``C = Σ_l D_l/Σ_l``, and log Σ is the sum of ``log Σ_l``.
         "estimate" takes them from the local roughness of the series: good for white noise on smooth series.
     variance : (B, N, M) or (N, M), optional
         Variances of the matches themselves, instead of ``var_x`` and ``var_y``.
@@ -142,29 +236,33 @@ def align(  # noqa: PLR0913 (the options that users type)
     gamma : float, tensor or "auto"
         Temperature γ > 0, in units of the cost: one number or one per pair. A tensor gets its gradient. "auto" is 4,
         for which probabilities are calibrated if the variances are those of the noise.
-    beta, lam : float
-        ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
+    beta : float or tensor
+        Price of claiming uncertainty, β ≥ 0 for "likelihood". A tensor gets its gradient.
+    lam : float
+        For "precision": ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
     lengths_x, lengths_y : int or (B,), optional
         True lengths of padded sequences. Padding is never read.
     band : int, float, "itakura" or boolean mask, optional
         Radius or fraction of a Sakoe-Chiba band on the slanted diagonal; see `udtw.prior`.
     distance : "expected" or "soft_min"
-        What `Alignment.distance` is: ``E[C]`` (the paper; at least the DTW value, never negative for D ≥ 0) or
-        ``−γ log Z`` (soft-DTW; may be negative).
+        For "precision", what `Alignment.distance` is: ``E[C]`` (the paper; at least the DTW value, never negative for
+        D ≥ 0) or ``−γ log Z`` (soft-DTW; may be negative).
     debias : bool
-        Subtract ``½[d²(x, x) + d²(y, y)]`` from the distance, so that a sequence has distance zero to itself. The
-        result can be negative for ``"expected"``. The regulariser is left as it is: debiased, uncertainty would cost
-        nothing.
+        Subtract half the values of x with itself and of y with itself: from the loss and the distance of "likelihood"
+        (a log likelihood ratio, "same source" against "each its own"), from the distance of "precision", where the
+        regulariser is left as it is: debiased, uncertainty would cost nothing.
     normalize : None, "length" or "path"
         Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
     backend : "auto", "numba", "portable" or "enumeration"
-    weighting : "precision" or "likelihood"
-        The energy of a path. "precision" is the paper's: ``Σ D/Σ`` over its cells. "likelihood" also charges the
-        uncertainty that the path claims, ``Σ (D/Σ + β log Σ)``, and the loss is the free energy ``−γ log Z``. There
-        log Σ counts relative to the level of the pair, the mean log variance of its steps: multiplying the series by c
-        and the variances by c² adds a constant to the loss and changes no alignment.
+    weighting : "likelihood" or "precision"
+        The energy of a path. "likelihood" charges the uncertainty that the path claims, ``Σ (D/Σ + β log Σ)`` over its
+        cells, and the loss is the free energy ``−γ log Z``. There log Σ counts relative to the level of the pair, the
+        mean log variance of its steps (or matches): multiplying the series by c and the variances by c² adds a constant
+        to the loss and changes no alignment. "precision" is the paper's: ``Σ D/Σ``, with the loss ``d² + βΩ + λΩ'``.
     warp_penalty : float or tensor
-        ω, added to the energy of a path for each non-diagonal step. A tensor gets its gradient.
+        ω, added to the energy of a path for each non-diagonal step; may be negative. A tensor gets its gradient.
+    relax : None, "x", "y", "both" or four counts
+        How many steps may stay unmatched at x begin, x end, y begin and y end. "y" lets x lie anywhere inside y.
 
     Returns
     -------
@@ -194,50 +292,13 @@ def align(  # noqa: PLR0913 (the options that users type)
     gamma = _temperature(gamma, var_x, var_y, variance)
     with without_autocast(x if cost is None else cost):
         paths = _paths(
-            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), band=band, backend=backend,
-            var_x=var_x, var_y=var_y, variance=variance, cost=cost,
+            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), backend=backend,
+            given={"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost},
+            band=band, beta=beta if weighting == "likelihood" else None, warp_penalty=warp_penalty, relax=relax,
         )  # fmt: skip
-        paths = _weighted(paths, weighting, beta, warp_penalty)
-        if paths._beta is not None:
-            return _posterior(paths, debias, normalize)
-        problem, form = paths._problem, paths._form
-        wanted = [COST] if distance == "expected" else []
-        if problem.uncertain:
-            wanted.append(LOG_VARIANCE)
-            if lam:
-                wanted.append(DEVIATION)
-        if normalize == "path":
-            wanted.append(ONE)
-        weight = float(beta.detach() if isinstance(beta, Tensor) else beta)
-
-        def terms(paths: PathDistribution) -> tuple[dict[int, Tensor], Tensor | None]:
-            """Expectations by field, and their sum where the kernel has made it already."""
-            fused = paths._loss_terms(wanted, weight)
-            if fused is None:
-                soft_min, found = paths._soft_min_and_means(wanted)
-                found.setdefault(COST, soft_min)
-                loss = None
-            else:
-                loss, found = fused
-            if normalize is not None:
-                size = found[ONE] if normalize == "path" else paths._problem.lengths.amax(0)
-                found, loss = {which: value / size for which, value in found.items()}, None
-            return found, loss
-
-        found, loss = terms(paths)
-        total = found[COST]
-        if debias:
-            selves = [
-                PathDistribution._of(problem.self_pair(side), form, paths._backend, None, paths._warp_penalty)
-                for side in ("x", "y")
-            ]
-            total = total - 0.5 * sum(terms(one)[0][COST] for one in selves)
-        omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
-        if loss is None or debias or isinstance(beta, Tensor):
-            loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
-        if DEVIATION in found:
-            loss = loss + lam * found[DEVIATION]
-    return Alignment(form.restore(total), form.restore(omega), form.restore(loss), paths)
+        found = Alignment(paths, _Options(weighting, beta, lam, distance, debias, normalize))
+        _ = found.loss  # errors are raised here, not where a result is first read
+    return found
 
 
 def _check_weighting(weighting: str, lam: float, distance: str) -> None:
@@ -245,56 +306,9 @@ def _check_weighting(weighting: str, lam: float, distance: str) -> None:
         raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
     if weighting == "likelihood" and (lam or distance != "expected"):
         raise OptionError(
-            "lam and distance='soft_min' belong to weighting='precision'; the free energy of the likelihood is "
-            f"Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
+            "lam and distance='soft_min' belong to weighting='precision', the paper's; the free energy of the "
+            f"likelihood, which is the default, is Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
         )
-
-
-def _weighted(paths: PathDistribution, weighting: str, beta: Any, warp_penalty: Any) -> PathDistribution:
-    """The distribution under the energy of ``weighting`` with a warp penalty."""
-    problem, penalty = paths._problem, penalty_of(warp_penalty, paths._problem)
-    if weighting == "precision" and penalty is None:
-        return paths
-    _check_before_matrix(problem)
-    if weighting == "precision":
-        return PathDistribution._of(problem, paths._form, paths._backend, None, penalty)
-    number = inputs.per_pair("beta", beta, problem.shape[0], problem.main)
-    if inputs.visible(number) and bool((number < 0).any()):
-        raise OptionError(f"With weighting='likelihood' beta must not be negative; got {float(number.detach().min())}.")
-    if problem.uncertain:
-        # log Σ relative to the level r of the pair: β log(Σ/r) on L = (N + M + warps)/2 cells is β log Σ on them, a
-        # constant of N + M, and a warp penalty of −½β log r.
-        level = 0.5 * number * problem.log_level()
-        penalty = -level if penalty is None else penalty - level
-    return PathDistribution._of(problem, paths._form, paths._backend, number, penalty)
-
-
-def _check_before_matrix(problem: Problem) -> None:
-    """Raise errors that name the user's arrays; once they are one matrix, a backend cannot tell them apart."""
-    if inputs.visible(problem.main, problem.gamma, problem.lengths):
-        problem.check_values()
-
-
-def _posterior(paths: PathDistribution, debias: bool, normalize: str | None) -> Alignment:
-    """The alignment under the likelihood: its loss is the free energy, which needs no adjoint sweep."""
-    form = paths._form
-    loss, found = paths._soft_min_and_means([COST, LOG_VARIANCE, ONE])
-    if debias:
-        loss = loss - 0.5 * sum(_weighted_self(paths, side)._free_energy for side in ("x", "y"))
-    terms = [found[COST], found[LOG_VARIANCE], loss]
-    if normalize is not None:
-        size = found[ONE] if normalize == "path" else paths._problem.lengths.amax(0)
-        terms = [one / size for one in terms]
-    distance, regularizer, loss = (form.restore(one) for one in terms)
-    return Alignment(distance, regularizer, loss, paths)
-
-
-def _weighted_self(paths: PathDistribution, side: str) -> PathDistribution:
-    """The distribution of x (or y) with itself, with the same β and ω; log Σ is relative to its own level."""
-    own, beta, penalty = paths._problem.self_pair(side), paths._beta, paths._warp_penalty
-    if own.uncertain and beta is not None and penalty is not None:
-        penalty = penalty + 0.5 * beta * (paths._problem.log_level() - own.log_level())
-    return PathDistribution._of(own, paths._form, paths._backend, beta, penalty)
 
 
 def _estimated(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
@@ -333,16 +347,20 @@ def _paths(
     *,
     gamma: Any = 1.0,
     lengths: tuple[Any, Any] = (None, None),
-    band: Any = None,
     backend: str = "auto",
-    **given: ArrayLike,
+    given: dict[str, Any] | None = None,
+    **options: Any,
 ) -> PathDistribution:
-    """The distribution over paths that the arguments of `align` describe; ``given`` as in `udtw.inputs.pair`."""
+    """The distribution over paths that the arguments of `align` describe.
+
+    ``given`` as in `udtw.inputs.pair`, ``options`` as in `udtw.problem.make_problem`.
+    """
+    given = dict(given or {})
     for name, series, steps in (("var_x", x, lengths[0]), ("var_y", y, lengths[1])):
         if isinstance(given.get(name), str):
             given[name] = _estimated(name, given[name], series, steps)
     tensors, form = inputs.pair(x, y, **given)
-    problem = make_problem(tensors, gamma, lengths, band)
+    problem = make_problem(tensors, gamma, lengths, **options)
     chosen = choose(backend, problem.main)
     if any(one is not None for one in lengths):
         if problem.cost is not None or problem.variance is not None:
@@ -351,17 +369,20 @@ def _paths(
     return PathDistribution._of(problem, form, chosen)
 
 
+_SOFT_MIN: dict[str, Any] = {"weighting": "precision", "distance": "soft_min", "beta": 0.0}
+
+
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
     """Soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,).
 
     Can be negative, and is not zero for equal series; see `soft_dtw_divergence`.
-    ``options`` are those of `align`: lengths, band, cost, backend, and variances if wanted.
+    ``options`` are those of `align`: lengths, band, warp_penalty, relax, cost, backend, and variances if wanted.
 
     >>> import udtw
     >>> round(float(udtw.soft_dtw([0.0, 1.0, 2.0], [0.0, 2.0], gamma=0.1)), 3)
     0.931
     """
-    return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, normalize=normalize, **options).distance
+    return align(x, y, gamma=gamma, normalize=normalize, **_SOFT_MIN, **options).distance
 
 
 def soft_dtw_divergence(
@@ -373,7 +394,7 @@ def soft_dtw_divergence(
     >>> float(udtw.soft_dtw_divergence([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]))
     0.0
     """
-    return align(x, y, gamma=gamma, distance="soft_min", beta=0.0, debias=True, normalize=normalize, **options).distance
+    return align(x, y, gamma=gamma, debias=True, normalize=normalize, **_SOFT_MIN, **options).distance
 
 
 def dtw(
@@ -382,30 +403,27 @@ def dtw(
     *,
     squared: bool = True,
     normalize: str | None = None,
-    warp_penalty: Any = 0.0,
     **options: Any,
 ) -> Any:
     """Classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
 
-    Differentiable by the least path (a subgradient where paths tie). ``warp_penalty`` is added for each non-diagonal
-    step (amerced DTW, ADTW). ``normalize`` is None or "length"; ``options`` are those of `align`: lengths, band, cost,
-    variances, backend.
+    Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
+    those of `align`: lengths, band, cost, variances, backend, ``warp_penalty``, which is added for each non-diagonal
+    step (amerced DTW, ADTW), and ``relax`` for open ends.
 
     >>> import udtw
     >>> float(udtw.dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
     1.0
+    >>> float(udtw.dtw([1.0, 2.0], [0.0, 1.0, 2.0, 5.0], relax="y"))  # x lies somewhere inside y
+    0.0
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
     lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
-    with without_autocast(x if options.get("cost") is None else options["cost"]):
-        paths = _paths(x, y, lengths=lengths, **options)
-        penalty = penalty_of(warp_penalty, paths._problem)
-        if penalty is None:
-            value = paths._backend.dtw(paths._for_kernels)
-        else:
-            _check_before_matrix(paths._problem)
-            value = paths._backend.dtw(paths._problem.as_matrix(None, penalty)) - penalty * paths._steps
+    given = {name: options.pop(name, None) for name in ("var_x", "var_y", "variance", "cost")}
+    with without_autocast(x if given["cost"] is None else given["cost"]):
+        paths = _paths(x, y, lengths=lengths, given=given, **options)
+        value = paths._backend.dtw(paths._for_kernels)
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
         return paths._form.restore(value if squared else value.clamp_min(0).sqrt())

@@ -14,11 +14,13 @@ from udtw.kernels.backends import choose
 from udtw.kernels.base import Backend
 from udtw.lazy import lazy
 from udtw.path_sampling import walk_back, walk_choices
-from udtw.problem import COST, LOG_VARIANCE, Problem, make_problem
+from udtw.problem import COST, LOG_VARIANCE, ONE, WARPS, Problem, make_problem
 
 
 class PathDistribution:
-    """``π(Π) = exp(−⟨Π, C⟩/γ) / Z`` over the paths Π from the first to the last cell of ``cost``.
+    """``π(Π) = exp(−E(Π)/γ) / Z`` over the paths Π from the first to the last cell of ``cost``.
+
+    The energy of a path is the cost of its cells, ``⟨Π, C⟩``, plus ω for each non-diagonal step.
 
     A path moves by (1, 0), (0, 1) or (1, 1). Everything is exact and, except `mode` and `sample`, differentiable in
     ``cost``, in the fields and in ``gamma`` (if it is a tensor).
@@ -35,8 +37,11 @@ class PathDistribution:
         Which cells a path may use, see `udtw.prior`.
     backend : "auto", "numba", "portable" or "enumeration"
     warp_penalty : float or tensor
-        ω, added to the cost of a path for each non-diagonal step: one number or one per pair. A tensor gets its
-        gradient, ``∂ soft_min/∂ω = E[warps]``.
+        ω, one number or one per pair; may be negative. A tensor gets its gradient, ``∂ soft_min/∂ω = E[warps]``.
+    relax : None, "x", "y", "both" or four counts
+        Steps that may stay unmatched at x begin, x end, y begin and y end: a path then starts anywhere in the first
+        rows of the first column or in the first columns of the first row, and ends likewise. "y" lets x lie anywhere
+        inside y.
 
     Examples
     --------
@@ -58,88 +63,53 @@ class PathDistribution:
         backend: str = "auto",
         *,
         warp_penalty: Any = 0.0,
+        relax: Any = None,
     ):
         tensor, single = inputs.matrix("cost", cost)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
         self._backend = choose(backend, tensor)
-        self._problem = make_problem({"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band)
-        self._beta: Tensor | None = None
-        self._warp_penalty: Tensor | None = penalty_of(warp_penalty, self._problem)
+        both = _both_lengths(lengths, tensor.shape[0])
+        self._problem = make_problem(
+            {"cost": tensor}, gamma, both, band=band, warp_penalty=warp_penalty, relax=relax
+        )
 
     @classmethod
-    def _of(
-        cls, problem: Problem, form: Form, backend: Backend, beta: Tensor | None = None, warp: Tensor | None = None
-    ) -> "PathDistribution":
-        """From parts that are already validated; the matrix of the cells is made only if a question needs it."""
+    def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
+        """From parts that are already validated; a matrix of the cells is made only if a question needs it."""
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
-        self._beta, self._warp_penalty = beta, warp
         return self
 
     @lazy
-    def _matrix(self) -> Problem:
-        """The problem described by what each cell costs a path."""
-        if self._problem.cost is not None and not self._problem.uncertain and self._warp_penalty is None:
-            return self._problem
-        memory_estimate.refuse_cost_matrix(self._problem)
-        return self._problem.as_matrix(self._beta, self._warp_penalty)
-
-    @property
-    def _cost(self) -> Tensor:
-        return self._matrix.main
-
-    @property
-    def _steps(self) -> Tensor:
-        """N + M of each pair, (B,)."""
-        return self._problem.lengths.sum(0).to(self._problem.main.dtype)
-
-    def _soft_min_and_means(self, wanted: list[int]) -> tuple[Tensor, dict[int, Tensor]]:
-        """soft_min (B,), and E[F] (B,) of built-in fields F by number, without a matrix if the backend can."""
-        if self._beta is None and self._warp_penalty is None:
-            soft_min, *means = self._backend.sums(self._for_kernels, wanted).unbind(1)
-        else:
-            fields = [self._problem.field(which) for which in wanted]
-            soft_min = self._free_energy
-            means = list(self._backend.expectations(self._matrix, fields).unbind(1)) if fields else []
-        return soft_min, dict(zip(wanted, means, strict=True))
-
-    def _loss_terms(self, wanted: list[int], beta: float) -> tuple[Tensor, dict[int, Tensor]] | None:
-        """``E[C] + β E[log Σ]`` and both terms, with their gradient already computed; None if that saves no time."""
-        usual = [COST, LOG_VARIANCE] if self._problem.uncertain else [COST]
-        if wanted != usual or self._warp_penalty is not None:
-            return None
-        found = self._backend.loss_terms(self._for_kernels, beta)
-        return None if found is None else (found[0], dict(zip(usual, found[1:], strict=False)))
-
-    @lazy
     def _for_kernels(self) -> Problem:
+        """The problem with D made once if there are many features."""
         if self._problem.x is not None and not self._problem.few_features:
             memory_estimate.refuse_cost_matrix(self._problem)
         return self._problem.with_cost_of_many_features()
 
     @lazy
+    def _energy(self) -> Tensor:
+        """(B, N, M): what each cell costs a path."""
+        memory_estimate.refuse_cost_matrix(self._problem)
+        return self._problem.energy()
+
+    def _mean(self, which: int) -> Tensor:
+        """(B,): the expectation of a built-in field of `udtw.problem`."""
+        return self._backend.sums(self._for_kernels, [which])[:, 1]
+
+    @lazy
     def soft_min(self) -> Any:
-        """``−γ log Z``, (B,): the soft-DTW value of the cost, with the warp penalty."""
+        """``F = −γ log Z``, (B,): the free energy, the soft minimum of the energies of all paths."""
         return self._form.restore(self._free_energy)
 
     @lazy
-    def _soft_min(self) -> Tensor:
-        """That of the matrix, which is larger than `soft_min` by the constant ω(N + M)."""
-        return self._backend.sums(self._matrix, [])[:, 0]
-
-    @property
     def _free_energy(self) -> Tensor:
-        return self._soft_min if self._warp_penalty is None else self._soft_min - self._warp_penalty * self._steps
+        return self._backend.free_energy(self._for_kernels)
 
     @lazy
     def warps(self) -> Any:
         """E[number of non-diagonal steps], (B,)."""
-        return self._form.restore(self._warps)
-
-    @lazy
-    def _warps(self) -> Tensor:
-        cells = self._backend.expectations(self._matrix, [torch.ones_like(self._cost)])[:, 0]
-        return 2 * cells - self._steps
+        return self._form.restore(self._mean(WARPS))
 
     @lazy
     def coupling(self) -> Any:
@@ -148,17 +118,42 @@ class PathDistribution:
 
     @lazy
     def _coupling(self) -> Tensor:
-        return self._backend.coupling(self._matrix)
+        return self._backend.coupling(self._for_kernels)
+
+    @lazy
+    def starts(self) -> Any:
+        """(B, N, M): the probability that the path starts in each cell; one in the first unless ends are relaxed."""
+        came, _ = self._transitions
+        visited = self._coupling.detach()
+        return self._form.restore(torch.where(self._borders[0], came[prior.CORNER] * visited, 0))
+
+    @lazy
+    def ends(self) -> Any:
+        """(B, N, M): the probability that the path ends in each cell."""
+        return self._form.restore(self._transitions[1])
+
+    @lazy
+    def _transitions(self) -> tuple[Tensor, Tensor]:
+        return self._backend.transitions(self._for_kernels)
 
     @lazy
     def entropy(self) -> Any:
-        """``H = (E[C] − soft_min)/γ`` in nats, (B,): 0 for one certain path.
+        """``H = (E[energy] − soft_min)/γ`` in nats, (B,): 0 for one certain path.
 
         The difference is taken in float64, where it does not cancel.
         """
-        cost, gamma = self._cost.double(), self._problem.gamma.double()
-        values = self._backend.sums(self._matrix.replace(cost=cost, gamma=gamma), [COST])
-        return self._form.restore(((values[:, 1] - values[:, 0]) / gamma).to(self._cost.dtype))
+        narrow, problem = self._problem.main.dtype, self._for_kernels.to(torch.float64)
+        priced = problem.beta is not None and problem.uncertain
+        fields = [COST, *([WARPS] if problem.prior.warp_penalty is not None else []), *([ONE, LOG_VARIANCE] * priced)]
+        soft_min, *means = self._backend.sums(problem, fields).unbind(1)
+        mean = dict(zip(fields, means, strict=True))
+        energy = mean[COST]
+        if problem.prior.warp_penalty is not None:
+            energy = energy + problem.prior.warp_penalty * mean[WARPS]
+        if problem.beta is not None and priced:
+            relative = mean[LOG_VARIANCE] - problem.log_level() * mean[ONE]
+            energy = energy + problem.beta * relative + problem.constant_energy()
+        return self._form.restore(((energy - soft_min) / problem.gamma).to(narrow))
 
     def expect(self, *fields: ArrayLike) -> Any:
         """``E[F] = Σ_mn π*_mn F_mn``, (B,), for each field F (B, N, M); a tuple if there are several.
@@ -170,12 +165,11 @@ class PathDistribution:
         tensors = []
         for number, field in enumerate(fields):
             tensor, _ = inputs.matrix(f"field {number}", field)
-            if tensor.shape[1:] != self._cost.shape[1:] or tensor.shape[0] not in (1, self._cost.shape[0]):
-                raise ShapeError(
-                    f"field {number} must have the cost's shape {tuple(self._cost.shape)}; got {tuple(tensor.shape)}."
-                )
-            tensors.append(tensor.to(self._cost).expand_as(self._cost))
-        means = self._backend.expectations(self._matrix, tensors).unbind(1)
+            shape = self._problem.shape
+            if tensor.shape[1:] != shape[1:] or tensor.shape[0] not in (1, shape[0]):
+                raise ShapeError(f"field {number} must have the cost's shape {shape}; got {tuple(tensor.shape)}.")
+            tensors.append(tensor.to(self._problem.main).expand(shape))
+        means = self._backend.expectations(self._for_kernels, tensors).unbind(1)
         results = tuple(self._form.restore(mean) for mean in means)
         return results[0] if len(results) == 1 else results
 
@@ -184,8 +178,8 @@ class PathDistribution:
 
         Ties go to the diagonal step, then to the step along x.
         """
-        _, choice = self._backend.least_cost(self._matrix, with_choice=True)
-        return [self._form_path(path) for path in walk_choices(choice, self._problem.lengths)]
+        _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
+        return [self._form_path(path) for path in walk_choices(choice, last)]
 
     def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
         """``k`` independent paths per pair, exactly from π.
@@ -197,10 +191,8 @@ class PathDistribution:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        transitions = self._backend.transitions(self._matrix)
         drawn = [
-            [self._form_path(path) for path in paths]
-            for paths in walk_back(transitions, self._problem.lengths, k, generator)
+            [self._form_path(path) for path in paths] for paths in walk_back(*self._transitions, k, generator)
         ]
         return drawn[0] if self._form.single else drawn
 
@@ -220,15 +212,21 @@ class PathDistribution:
     def _log_prob(self, b: int, path: Any) -> Tensor:
         if isinstance(path, list | tuple) and len(path) and np.ndim(path[0]) == 2:
             return torch.stack([self._log_prob(b, item) for item in path])
-        i, j = self._checked_path(b, path).unbind(1)
-        allowed = self._admissible[b, i, j].all()
-        gamma = self._problem.gamma[b]
-        value = (self._soft_min[b] - self._cost[b, i, j].sum()) / gamma
-        return torch.where(allowed, value, -torch.inf)
+        cells = self._checked_path(b, path)
+        i, j = cells.unbind(1)
+        energy = self._energy[b, i, j].sum() + self._problem.constant_energy()[b]
+        if self._problem.prior.warp_penalty is not None:
+            energy = energy + self._problem.prior.warp_penalty[b] * (cells.diff(dim=0).sum(1) == 1).sum()
+        value = (self._free_energy[b] - energy) / self._problem.gamma[b]
+        return torch.where(self._admissible[b, i, j].all(), value, -torch.inf)
 
     @lazy
     def _admissible(self) -> Tensor:
-        return prior.admissible(self._problem.band, self._problem.lengths, *self._problem.shape[1:])
+        return prior.admissible(self._problem.prior.band, self._problem.lengths, *self._problem.shape[1:])
+
+    @lazy
+    def _borders(self) -> tuple[Tensor, Tensor]:
+        return prior.starts_and_ends(self._problem.prior.relax, self._problem.lengths, *self._problem.shape[1:])
 
     def _checked_path(self, b: int, path: Any) -> Tensor:
         cells = path if isinstance(path, Tensor) else torch.from_numpy(np.array(path))
@@ -237,9 +235,12 @@ class PathDistribution:
             raise PathError(
                 f"A path is an integer array (L, 2) of cells; got shape {tuple(cells.shape)}, {cells.dtype}."
             )
-        if cells[0].tolist() != [0, 0] or cells[-1].tolist() != [n - 1, m - 1]:
+        inside = bool(((cells >= 0) & (cells < torch.tensor([n, m]))).all())
+        starts, ends = self._borders
+        if not inside or not (starts[b, *cells[0].tolist()] and ends[b, *cells[-1].tolist()]):
+            relaxed = "" if self._problem.prior.relax is None else ", or from and to where relax allows it"
             raise PathError(
-                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]; got {cells[0].tolist()} to "
+                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]{relaxed}; got {cells[0].tolist()} to "
                 f"{cells[-1].tolist()}."
             )
         steps = cells[1:] - cells[:-1]
@@ -250,17 +251,10 @@ class PathDistribution:
                 f"A path moves by [1, 0], [0, 1] or [1, 1]; step {at} goes from {cells[at].tolist()} to "
                 f"{cells[at + 1].tolist()}."
             )
-        return cells.to(self._cost.device)
+        return cells.to(self._problem.main.device)
 
     def _form_path(self, path: Tensor) -> Any:
         return path.numpy() if self._form.numpy else path
-
-
-def penalty_of(value: Any, problem: Problem) -> Tensor | None:
-    """ω of each pair, (B,); None if it is the number zero."""
-    if isinstance(value, int | float) and value == 0:
-        return None
-    return inputs.per_pair("warp_penalty", value, problem.shape[0], problem.main)
 
 
 def _both_lengths(lengths: Any, count: int) -> tuple[Any, Any]:

@@ -126,19 +126,26 @@ def same_batch(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     }
 
 
-def step_variance(name: str, value: ArrayLike | None, steps: int) -> Tensor | None:
-    """(1 or B, N) from a number, (N,) or (B, N)."""
+def step_variance(name: str, value: ArrayLike | None, steps: int, dim: int = 1, single: bool = True) -> Tensor | None:
+    """(1 or B, N) from a number, (N,) or (B, N); (1 or B, N, d) from variances of ``dim`` features, (B, N, d) or (N, d).
+
+    An array (N, d) needs a pair without batch axis (``single``), where it cannot be a batch of variances of steps.
+    """
     if value is None:
         return None
     tensor = as_tensor(name, value)
     if tensor.ndim == 0:
         tensor = tensor.expand(1, steps)
-    elif tensor.ndim == 1:
+    elif tensor.ndim == 1 or (single and dim > 1 and tuple(tensor.shape) == (steps, dim)):
         tensor = tensor[None]
-    if tensor.ndim != 2 or tensor.shape[1] != steps:
+    if tensor.ndim == 3 and dim == 1 and tensor.shape[2] == 1:
+        tensor = tensor[:, :, 0]
+    by_feature = tensor.ndim == 3 and dim > 1 and tensor.shape[2] == dim
+    if tensor.shape[1:2] != (steps,) or not (tensor.ndim == 2 or by_feature):
+        features = f", or one per feature of each step, shape (B, {steps}, {dim})" if dim > 1 else ""
         raise ShapeError(
-            f"{name} must hold one variance per step, shape ({steps},) or (B, {steps}); got {tuple(tensor.shape)}. "
-            "Variances of matches, (B, N, M), go to variance=."
+            f"{name} must hold one variance per step, shape ({steps},) or (B, {steps}){features}; got "
+            f"{tuple(tensor.shape)}. Variances of matches, (B, N, M), go to variance=."
         )
     return tensor
 
@@ -153,7 +160,7 @@ def pair(
 ) -> tuple[dict[str, Tensor | None], Form]:
     """Tensors of one dtype and batch size by name ("x", "y" or "cost", and the variances), and the caller's `Form`.
 
-    If only one of ``var_x`` and ``var_y`` is given, the other is 1.
+    If only one of ``var_x`` and ``var_y`` is given, the other is 1; if only one is of features, the other's are equal.
     """
     if variance is not None and (var_x is not None or var_y is not None):
         raise OptionError("Give either var_x / var_y (one variance per step) or variance (one per match), not both.")
@@ -176,8 +183,9 @@ def pair(
             )
         single = single_x and single_y
         rows, columns = first.shape[1], second.shape[1]
-    tensors["var_x"] = step_variance("var_x", var_x, rows)
-    tensors["var_y"] = step_variance("var_y", var_y, columns)
+    dim = 1 if cost is not None else first.shape[2]
+    tensors["var_x"] = step_variance("var_x", var_x, rows, dim, single)
+    tensors["var_y"] = step_variance("var_y", var_y, columns, dim, single)
     if variance is not None:
         joint, _ = matrix("variance", variance)
         tensors["variance"] = joint
@@ -189,8 +197,11 @@ def pair(
     tensors = same_batch(common(tensors))
     main = tensors["x" if cost is None else "cost"]  # type: ignore[assignment]
     for name, other, steps in (("var_x", "var_y", rows), ("var_y", "var_x", columns)):
-        if tensors[name] is None and tensors[other] is not None:
-            tensors[name] = main.new_ones((main.shape[0], steps))
+        mine, its = tensors[name], tensors[other]
+        if mine is None and its is not None:
+            mine = tensors[name] = main.new_ones((main.shape[0], steps))
+        if mine is not None and its is not None and its.ndim > mine.ndim:
+            tensors[name] = mine[:, :, None].expand(-1, -1, dim)
     numpy = not isinstance(x if cost is None else cost, Tensor)
     return tensors, Form(numpy=numpy, single=single and main.shape[0] == 1)
 
@@ -269,6 +280,14 @@ def per_pair(name: str, value: Any, count: int, like: Tensor) -> Tensor:
     return tensor.reshape(-1).expand(count)
 
 
+def beta(value: Any, count: int, like: Tensor) -> Tensor:
+    """(B,) numbers that are not negative: the price of log Σ in the likelihood."""
+    tensor = per_pair("beta", value, count, like)
+    if visible(tensor) and bool((tensor < 0).any()):
+        raise OptionError(f"With weighting='likelihood' beta must not be negative; got {float(tensor.detach().min())}.")
+    return tensor
+
+
 def _gamma_message(number: float) -> str:
     hint = " For the limit gamma -> 0 use udtw.dtw." if number == 0 else ""
     return f"gamma must be a positive finite number (a temperature in units of the cost); got {number}.{hint}"
@@ -310,7 +329,7 @@ def check_variance(name: str, tensor: Tensor | None, inside: Tensor | None = Non
         return
     bad = ~((tensor > 0) & torch.isfinite(tensor))
     if inside is not None:
-        bad &= inside
+        bad &= inside.reshape(*inside.shape, *[1] * (tensor.ndim - inside.ndim))
     if bool(bad.any()):
         at = _first_bad(bad)
         raise VarianceError(

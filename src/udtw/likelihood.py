@@ -28,21 +28,35 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def mean_variance(var_x: Tensor, var_y: Tensor) -> Tensor:
-    """``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``: (B, N), (B, M) → (B, N, M)."""
+    """``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``: (B, N), (B, M) → (B, N, M); with a variance of each feature (B, N, M, d)."""
     return 0.5 * (var_x[:, :, None] + var_y[:, None, :])
 
 
-WEIGHTINGS = ("precision", "likelihood")
-"""What a cell costs a path: D/Σ as in the paper, or D/Σ + β log Σ, so that claiming uncertainty has a price."""
+def feature_distances(x: Tensor, y: Tensor, var_x: Tensor, var_y: Tensor) -> Tensor:
+    """``Σ_l (x_l − y_l)²/Σ_l`` (B, N, M) for variances (B, N, d) and (B, M, d), feature by feature."""
+    total = torch.zeros((), dtype=x.dtype, device=x.device)
+    for f in range(x.shape[2]):
+        variance = mean_variance(var_x[:, :, f], var_y[:, :, f])
+        total = total + (x[:, :, None, f] - y[:, None, :, f]).square() / variance
+    return total
+
+
+WEIGHTINGS = ("likelihood", "precision")
+"""What a cell costs a path: D/Σ + β log Σ, so that claiming uncertainty has a price, or D/Σ as in the paper."""
 
 
 def log_level(log_x: Tensor, log_y: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
     """``log r`` (B,): the mean log variance of the steps of x and that of y, averaged.
 
-    The level to which log Σ is relative: (B, N), (B, M) log variances, and masks of what is not padding.
+    The level to which log Σ is relative: (B, N), (B, M) log variances, and masks of what is not padding. Log variances
+    of features, (B, N, d), are summed over the features.
     """
-    means = [(torch.where(inside, log, 0).sum(1) / inside.sum(1)) for log, inside in ((log_x, in_x), (log_y, in_y))]
-    return 0.5 * (means[0] + means[1])
+
+    def mean(log: Tensor, inside: Tensor) -> Tensor:
+        log = log if log.ndim == 2 else log.sum(2)
+        return torch.where(inside, log, 0).sum(1) / inside.sum(1)
+
+    return 0.5 * (mean(log_x, in_x) + mean(log_y, in_y))
 
 
 ROUGHNESS_WINDOW = 9

@@ -68,28 +68,39 @@ class PairBlock:
         """Whether the series have variances."""
         return self.left.variances is not None
 
-    def path_sums(self, wanted: Sequence[int], gamma: float, band: Any) -> np.ndarray:
-        """(1 + len(wanted), pairs): soft_min and the expectations of built-in fields (`udtw.problem`)."""
-        problem = self._problem(gamma, band)
+    def path_sums(self, wanted: Sequence[int], gamma: float, **options: Any) -> np.ndarray:
+        """(1 + len(wanted), pairs): free energy and the expectations of built-in fields (`udtw.problem`)."""
+        problem = self._problem(gamma, **options)
         return choose(self.backend, problem.main).indexed_sums(problem, wanted, self.n_threads).numpy().T
 
-    def least_costs(self, band: Any) -> np.ndarray:
-        """(pairs,): classical DTW."""
-        problem = self._problem(1.0, band)
+    def least_costs(self, **options: Any) -> np.ndarray:
+        """(pairs,): classical DTW; ``options`` as in `_problem`."""
+        problem = self._problem(1.0, **options)
         return choose(self.backend, problem.main).indexed_least_cost(problem, self.n_threads).numpy()
 
-    def _problem(self, gamma: float, band: Any) -> Problem:
+    def _problem(
+        self, gamma: float, *, band: Any = None, beta: float | None = None, warp_penalty: float = 0.0, relax: Any = None
+    ) -> Problem:
         def tensor(array: np.ndarray | None) -> Tensor | None:
             return None if array is None else torch.from_numpy(array)
 
+        def every(number: float | None) -> Tensor | None:
+            return None if number is None else torch.full((len(self),), float(number), dtype=torch.float64)
+
+        temperature, lengths = every(gamma), torch.from_numpy(self.lengths)
+        assert temperature is not None, "a number was given"
+        loose = prior.parse_relax(relax, lengths)
+        if loose is not None:
+            prior.check_relax(loose, lengths)
         return Problem(
-            gamma=torch.full((len(self),), gamma, dtype=torch.float64),
-            lengths=torch.from_numpy(self.lengths),
-            band=parsed_band(band),
+            gamma=temperature,
+            lengths=lengths,
+            prior=prior.Prior(parsed_band(band), every(warp_penalty or None), loose),
             x=tensor(self.left.values),
             y=tensor(self.right.values),
             var_x=tensor(self.left.variances),
             var_y=tensor(self.right.variances),
+            beta=every(beta),
             index=torch.from_numpy(np.stack([self.i, self.j])),
         )
 

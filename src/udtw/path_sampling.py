@@ -7,19 +7,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.prior import LEFT, UP
+from udtw.prior import CORNER, LEFT, UP
 
 
-def walk_choices(choice: Tensor, lengths: Tensor) -> list[Tensor]:
-    """One path for each of B pairs, an int64 tensor (L, 2): ``choice`` (B, N, M) holds CORNER, UP or LEFT."""
+def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
+    """One path for each of B pairs, an int64 tensor (L, 2): ``choice`` (B, N, M) holds CORNER, UP or LEFT.
+
+    It goes back from the cells ``last`` (2, B) to a cell of the first row or column that was reached from the corner.
+    """
     columns = choice.shape[2]
     found = []
-    for chosen, (n, m) in zip(choice.detach().to("cpu", torch.uint8).numpy(), lengths.T.tolist(), strict=True):
+    for chosen, (i, j) in zip(choice.detach().to("cpu", torch.uint8).numpy(), last.T.tolist(), strict=True):
         steps = chosen.tobytes()
-        i, j = n - 1, m - 1
         cells = [(i, j)]
-        while i or j:
-            step = steps[i * columns + j]
+        while (step := steps[i * columns + j]) != CORNER or (i and j):
             i, j = i - (step != LEFT), j - (step != UP)
             cells.append((i, j))
         found.append(torch.tensor(cells[::-1], dtype=torch.int64))
@@ -27,11 +28,12 @@ def walk_choices(choice: Tensor, lengths: Tensor) -> list[Tensor]:
 
 
 def walk_back(
-    transitions: Tensor, lengths: Tensor, k: int, generator: torch.Generator | None = None
+    transitions: Tensor, ends: Tensor, k: int, generator: torch.Generator | None = None
 ) -> list[list[Tensor]]:
-    """``k`` paths for each of B pairs, each an int64 tensor (L, 2) from (0, 0) to its last cell.
+    """``k`` paths for each of B pairs, each an int64 tensor (L, 2) from its first to its last cell.
 
-    ``transitions`` (3, B, N, M) holds the probabilities of CORNER, UP and LEFT; all walks move at once.
+    ``transitions`` (3, B, N, M) holds the probabilities of CORNER, UP and LEFT, ``ends`` (B, N, M) those of the last
+    cell; all walks move at once.
     """
     _, count, rows, columns = transitions.shape
     corner, up, left = transitions.detach().cpu().double().numpy().reshape(3, -1)
@@ -39,21 +41,22 @@ def walk_back(
     # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
     total = not_left + left
     device = generator.device if generator is not None else torch.device("cpu")
-    size = (max(rows + columns - 2, 0), count * k)
+    size = (rows + columns, count * k)
     dice = torch.rand(size, generator=generator, dtype=torch.float64, device=device).cpu().numpy()
 
-    ends = lengths.detach().cpu().numpy()
     first = np.repeat(np.arange(count) * rows * columns, k)
-    n, m = (np.repeat(side, k) for side in ends)
-    at = first + (n - 1) * columns + m - 1
+    at = first + _drawn(ends.detach().cpu().double().numpy().reshape(count, -1), dice[0].reshape(count, k)).ravel()
     visited, alive = [at], [np.ones(len(at), bool)]
-    for thrown in dice:
-        moving = at > first
-        if not moving.any():
-            break
+    moving = np.ones(len(at), bool)
+    for thrown in dice[1:]:
         drawn = thrown * total[at]
         higher = drawn < not_left[at]
-        lefter = (drawn < corner[at]) | ~higher
+        diagonal = drawn < corner[at]
+        lefter = diagonal | ~higher
+        i, j = np.divmod(at - first, columns)
+        moving = moving & ~(diagonal & ((i == 0) | (j == 0)))  # from a corner outside of the grid: the path starts here
+        if not moving.any():
+            break
         at = at - moving * (columns * higher + lefter)
         visited.append(at)
         alive.append(moving)
@@ -61,3 +64,9 @@ def walk_back(
     kept = np.stack(alive[::-1], 1)
     walks = [torch.from_numpy(np.stack([i[w, kept[w]], j[w, kept[w]]], 1)) for w in range(count * k)]
     return [walks[b * k : (b + 1) * k] for b in range(count)]
+
+
+def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
+    """(B, k) positions drawn from each row of ``probabilities`` (B, cells) by ``dice`` in [0, 1)."""
+    reached = probabilities.cumsum(1)
+    return np.stack([np.searchsorted(row, thrown * row[-1], "right") for row, thrown in zip(reached, dice, strict=True)])

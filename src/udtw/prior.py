@@ -1,4 +1,4 @@
-"""Which cells of the grid a path may use.
+"""Which paths there are, and how likely they are before the data: bands, warp penalty and relaxed ends.
 
 A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram
 are measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import BandError
+from udtw.errors import BandError, LengthError, OptionError
 
 STEPS = ((1, 1), (1, 0), (0, 1))
 """The steps of a path."""
@@ -35,6 +35,61 @@ class Band:
     kind: int = NONE
     value: float = 0.0
     mask: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of the paths of B pairs before their data."""
+
+    band: Band = Band()
+    warp_penalty: Tensor | None = None  # (B,): ω, the energy of each non-diagonal step; None is zero
+    relax: Tensor | None = None  # (4, B) int64: steps that may stay unmatched at x begin, x end, y begin, y end
+
+
+ENDS = ("x begin", "x end", "y begin", "y end")
+RELAXED = {"x": (1, 1, 0, 0), "y": (0, 0, 1, 1), "both": (1, 1, 1, 1)}
+"""Ends that a name of ``relax`` opens, of `ENDS`."""
+
+
+def parse_relax(relax: Any, lengths: Tensor) -> Tensor | None:
+    """(4, B) counts of steps that may stay unmatched, from what the user wrote; ``lengths`` is (2, B)."""
+    if relax is None:
+        return None
+    choices = "relax is None, 'x', 'y', 'both', or four counts (x begin, x end, y begin, y end)."
+    if isinstance(relax, str):
+        if relax not in RELAXED:
+            raise OptionError(f"relax={relax!r} is not known. {choices}")
+        return (lengths.repeat_interleave(2, 0) - 1) * torch.tensor(RELAXED[relax], device=lengths.device)[:, None]
+    counts = relax if isinstance(relax, Tensor) else np.asarray(relax)
+    if tuple(counts.shape) != (4,):
+        raise OptionError(f"relax={relax!r} has shape {tuple(counts.shape)}. {choices}")
+    numbers = [float(count) for count in counts]
+    if not all(count.is_integer() and count >= 0 for count in numbers):
+        raise OptionError(f"relax={relax!r} must hold whole numbers that are not negative. {choices}")
+    return torch.tensor(numbers, device=lengths.device).long()[:, None].expand(4, lengths.shape[1])
+
+
+def check_relax(relax: Tensor, lengths: Tensor) -> None:
+    """Raise `LengthError` unless every relaxation (4, B) leaves a step to match."""
+    wrong = relax >= lengths.repeat_interleave(2, 0)
+    if bool(wrong.any()):
+        end, b = torch.nonzero(wrong)[0].tolist()
+        raise LengthError(
+            f"relax allows {int(relax[end, b])} unmatched steps at {ENDS[end]}, but that series of pair {b} has "
+            f"{int(lengths[end // 2, b])} steps; at most {int(lengths[end // 2, b]) - 1} can stay unmatched."
+        )
+
+
+def starts_and_ends(relax: Tensor | None, lengths: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+    """(B, N, M) bool: cells in which a path may start, and in which it may end."""
+    i = torch.arange(rows, device=lengths.device)[:, None]
+    j = torch.arange(columns, device=lengths.device)
+    n, m = lengths[:, :, None, None]
+    x_begin, x_end, y_begin, y_end = torch.zeros_like(lengths).repeat(2, 1) if relax is None else relax
+    first = ((i == 0) & (j <= y_begin[:, None, None])) | ((j == 0) & (i <= x_begin[:, None, None]))
+    last_row = (i == n - 1) & (j < m) & (j >= m - 1 - y_end[:, None, None])
+    last_column = (j == m - 1) & (i < n) & (i >= n - 1 - x_end[:, None, None])
+    return first, last_row | last_column
 
 
 def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) -> Band:
@@ -118,17 +173,19 @@ def admissible(band: Band, lengths: Tensor, rows: int, columns: int) -> Tensor:
     return inside & (j >= start[:, :, None]) & (j < stop[:, :, None])
 
 
-def check_mask(mask: np.ndarray, lengths: np.ndarray) -> None:
+def check_mask(mask: np.ndarray, lengths: np.ndarray, relax: np.ndarray | None = None) -> None:
     """Raise `BandError` unless every pair has a path through its mask (1 or B, N, M)."""
     count, rows, columns = lengths.shape[1], *mask.shape[1:]
+    borders = starts_and_ends(
+        None if relax is None else torch.from_numpy(relax), torch.from_numpy(lengths), rows, columns
+    )
+    first, last = (border.expand(count, -1, -1).numpy() for border in borders)
     reached = np.zeros((count, rows, columns), bool)
     column = np.arange(columns)
     for i in range(rows):
         allowed = np.broadcast_to(mask[:, i], (count, columns))
-        entered = np.zeros((count, columns), bool)
-        if i == 0:
-            entered[:, 0] = True
-        else:
+        entered = first[:, i].copy()
+        if i > 0:
             entered |= reached[:, i - 1]
             entered[:, 1:] |= reached[:, i - 1, :-1]
         entered &= allowed
@@ -136,7 +193,7 @@ def check_mask(mask: np.ndarray, lengths: np.ndarray) -> None:
         last_entry = np.maximum.accumulate(np.where(entered, column, -1), axis=1)
         last_gap = np.maximum.accumulate(np.where(allowed, -1, column), axis=1)
         reached[:, i] = allowed & (last_entry > last_gap)
-    ends = reached[np.arange(count), lengths[0] - 1, lengths[1] - 1]
+    ends = (reached & last).any((1, 2))
     if not ends.all():
         b = int(np.argmin(ends))
         n, m = lengths[:, b].tolist()

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from udtw import inputs, likelihood, prior
-from udtw.prior import Band
+from udtw.prior import Prior
 
-COST, LOG_VARIANCE, DEVIATION, ONE = range(4)
-"""Built-in fields: C, log Σ, (Σ − 1)² and 1."""
-BUILT_IN = 4
+COST, LOG_VARIANCE, DEVIATION, ONE, WARPS = range(5)
+"""Built-in fields: C, log Σ, (Σ − 1)², 1, and not of a cell but of a path: its number of non-diagonal steps."""
+BUILT_IN = 5
 """Fields given by the user are numbered from here on."""
 MATRIX_BYTES = 64 * 2**20
 """Bytes of the cost matrices that `Problem.slices` makes at a time."""
@@ -23,19 +23,23 @@ MATRIX_BYTES = 64 * 2**20
 class Problem:
     """A batch of B pairs. The base cost D is ``‖x_m − y_n‖²`` or ``cost``; C is D, or D over the variance.
 
+    The energy of a path is the sum of C over its cells or, if there is a β, of ``C + β log(Σ/r)`` plus the constant
+    ``½β(N + M) log r``; r is the level of the pair (`log_level`). The prior adds ω for each non-diagonal step.
+
     ``var_x`` and ``var_y`` come together (Σ is their mean) and exclude ``variance``. With an ``index``, pair b compares
     sequence ``index[0, b]`` of x with sequence ``index[1, b]`` of y; without, sequence b with sequence b.
     """
 
     gamma: Tensor  # (B,)
     lengths: Tensor  # (2, B) int64
-    band: Band
+    prior: Prior
     x: Tensor | None = None  # (B, N, d), or (n_x, N, d) with an index
     y: Tensor | None = None  # (B, M, d), or (n_y, M, d)
     cost: Tensor | None = None  # (B, N, M)
-    var_x: Tensor | None = None  # (B, N), or (n_x, N)
-    var_y: Tensor | None = None  # (B, M), or (n_y, M)
+    var_x: Tensor | None = None  # (B, N), or (n_x, N); with a last axis d, a variance of each feature
+    var_y: Tensor | None = None  # (B, M), or (n_y, M); likewise
     variance: Tensor | None = None  # (B, N, M)
+    beta: Tensor | None = None  # (B,)
     index: Tensor | None = None  # (2, B) int64
 
     @property
@@ -47,9 +51,14 @@ class Problem:
         return self.cost
 
     @property
-    def differentiable(self) -> tuple[Tensor | None, ...]:
+    def data(self) -> tuple[Tensor | None, ...]:
         """x, y, cost, var_x, var_y and variance, in the order of every operator and gradient."""
         return self.x, self.y, self.cost, self.var_x, self.var_y, self.variance
+
+    @property
+    def prices(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """γ, β and ω of each pair."""
+        return self.gamma, self.beta, self.prior.warp_penalty
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -65,9 +74,19 @@ class Problem:
         return self.var_x is not None or self.variance is not None
 
     @property
+    def by_feature(self) -> bool:
+        """Whether every feature has a variance of its own."""
+        return self.var_x is not None and self.var_x.ndim == 3
+
+    @property
+    def plain(self) -> bool:
+        """Whether the energy of a path is the sum of C over its cells."""
+        return self.prior.warp_penalty is None and (self.beta is None or not self.uncertain)
+
+    @property
     def wants_gradient(self) -> bool:
-        """Whether a gradient in anything but γ is to be expected."""
-        return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in self.differentiable)
+        """Whether a gradient in anything but γ, β and ω is to be expected."""
+        return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in self.data)
 
     def base_cost(self) -> Tensor:
         """``D`` (B, N, M)."""
@@ -76,54 +95,73 @@ class Problem:
         return self.main
 
     def pair_variance(self) -> Tensor | None:
-        """``Σ`` (B, N, M); None where it is 1 throughout."""
+        """``Σ`` (B, N, M), or (B, N, M, d) with a variance of each feature; None where it is 1 throughout."""
         if self.var_x is not None and self.var_y is not None:
             return likelihood.mean_variance(self.var_x, self.var_y)
         return self.variance
 
+    def log_variance(self) -> Tensor | None:
+        """``log Σ`` (B, N, M), summed over features with variances of their own; None where it is 0 throughout."""
+        variance = self.pair_variance()
+        if variance is None:
+            return None
+        return variance.log().sum(3) if self.by_feature else variance.log()
+
     def weighted_cost(self) -> Tensor:
         """``C = D / Σ`` (B, N, M)."""
+        if self.by_feature:
+            assert self.x is not None, "features belong to sequences"
+            assert self.y is not None, "features belong to sequences"
+            assert self.var_x is not None, "checked by by_feature"
+            assert self.var_y is not None, "comes with var_x"
+            return likelihood.feature_distances(self.x, self.y, self.var_x, self.var_y)
         variance = self.pair_variance()
         return self.base_cost() if variance is None else self.base_cost() / variance
 
-    def as_matrix(self, beta: Tensor | None = None, warp_penalty: Tensor | None = None) -> "Problem":
-        """The same pairs, described by one matrix: what a cell costs a path.
+    def energy(self) -> Tensor:
+        """(B, N, M): ``C``, or with a β ``C + β log(Σ/r)``."""
+        cost, log = self.weighted_cost(), self.log_variance()
+        if self.beta is None or log is None:
+            return cost
+        return cost + self.beta[:, None, None] * (log - self.log_level()[:, None, None])
 
-        That is ``D/Σ``, plus ``β log Σ`` if there is a β (B,), plus 2ω if there is a warp penalty ω (B,): a path of L
-        cells from the first to the last cell has ``2L − N − M`` non-diagonal steps, so that penalising these by ω is
-        the same as adding 2ω to every cell, up to the constant ω(N + M).
-        """
-        cost = self.weighted_cost()
-        variance = self.pair_variance()
-        if beta is not None and variance is not None:
-            cost = cost + beta[:, None, None] * variance.log()
-        if warp_penalty is not None:
-            cost = cost + 2 * warp_penalty[:, None, None]
-        return Problem(self.gamma, self.lengths, self.band, cost=cost)
+    def constant_energy(self) -> Tensor:
+        """``½β(N + M) log r`` (B,): the part of a path's energy that does not depend on the path."""
+        if self.beta is None or not self.uncertain:
+            return torch.zeros_like(self.gamma)
+        return 0.5 * self.beta * self.log_level() * self.lengths.sum(0)
 
     def field(self, which: int) -> Tensor:
-        """Built-in field number ``which``, (B, N, M)."""
+        """Built-in field number ``which`` of the cells, (B, N, M)."""
         if which == COST:
             return self.weighted_cost()
         variance = self.pair_variance()
         if variance is None or which == ONE:
             return self.main.new_full(self.shape, float(which == ONE))
-        return variance.log() if which == LOG_VARIANCE else (variance - 1).square()
+        if which == LOG_VARIANCE:
+            return variance.log().sum(3) if self.by_feature else variance.log()
+        deviation = (variance - 1).square()
+        return deviation.sum(3) if self.by_feature else deviation
 
     def log_level(self) -> Tensor:
         """``log r`` (B,): the mean log variance of the pair; zero where Σ is 1 throughout."""
+        rows, columns = self.shape[1:]
         if self.var_x is not None and self.var_y is not None:
-            in_x, in_y, _ = inputs.inside(self.lengths, *self.shape[1:], False)
+            in_x, in_y, _ = inputs.inside(self.lengths, rows, columns, False)
             return likelihood.log_level(self.var_x.log(), self.var_y.log(), in_x, in_y)
         if self.variance is None:
             return torch.zeros_like(self.gamma)
-        cells = prior.admissible(self.band, self.lengths, *self.shape[1:])
+        cells = inputs.inside(self.lengths, rows, columns, True)[2]
+        assert cells is not None, "asked for"
         return torch.where(cells, self.variance.log(), 0).sum((1, 2)) / cells.sum((1, 2))
 
     @property
     def few_features(self) -> bool:
-        """Whether D is better made by the kernel than by a matrix product; False if D is given."""
-        return self.x is not None and self.x.shape[2] <= likelihood.MAX_DIRECT_DIM
+        """Whether D is better made by the kernel than by a matrix product; False if D is given.
+
+        With a variance of each feature C is no matrix product.
+        """
+        return self.x is not None and (self.by_feature or self.x.shape[2] <= likelihood.MAX_DIRECT_DIM)
 
     def with_cost_of_many_features(self) -> "Problem":
         """The same problem, with D made once by a matrix product if there are many features."""
@@ -141,7 +179,30 @@ class Problem:
         row = 0 if side == "x" else 1
         sequence, variance = getattr(self, side), getattr(self, f"var_{side}")
         lengths = self.lengths[row].expand(2, -1)
-        return self.replace(x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths)
+        relax = None if self.prior.relax is None else self.prior.relax[2 * row : 2 * row + 2].repeat(2, 1)
+        return self.replace(
+            x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths,
+            prior=replace(self.prior, relax=relax),
+        )  # fmt: skip
+
+    def transposed(self) -> "Problem":
+        """The same pairs with x and y exchanged."""
+
+        def turned(matrix: Tensor | None) -> Tensor | None:
+            return None if matrix is None else matrix.transpose(1, 2)
+
+        band, relax = self.prior.band, self.prior.relax
+        if band.mask is None and band.kind != prior.NONE:  # a band of rows is not quite one of columns
+            mask = prior.admissible(band, self.lengths, *self.shape[1:])
+            band = prior.Band(prior.MASK, 0.0, mask)
+        return self.replace(
+            x=self.y, y=self.x, cost=turned(self.cost), var_x=self.var_y, var_y=self.var_x,
+            variance=turned(self.variance), lengths=self.lengths.flip(0),
+            prior=replace(
+                self.prior, band=replace(band, mask=turned(band.mask)),
+                relax=None if relax is None else relax[[2, 3, 0, 1]],
+            ),
+        )  # fmt: skip
 
     def slices(self) -> Iterator["Problem"]:
         """The pairs of an indexed problem as batches with a cost matrix, each of about `MATRIX_BYTES`."""
@@ -152,14 +213,20 @@ class Problem:
         size = max(1, MATRIX_BYTES // (rows * columns * self.x.element_size()))
         for part in torch.arange(count).split(size):
             i, j = self.index[:, part]
-            yield Problem(
-                gamma=self.gamma[part].to(self.x.dtype),
+            gamma, beta, warp = (None if one is None else one[part].to(self.x.dtype) for one in self.prices)
+            assert gamma is not None, "a Problem has a temperature"
+            relax = None if self.prior.relax is None else self.prior.relax[:, part]
+            pairs = Problem(
+                gamma=gamma,
                 lengths=self.lengths[:, part],
-                band=self.band,
-                cost=likelihood.squared_distances(self.x[i], self.y[j]),
+                prior=Prior(self.prior.band, warp, relax),
+                x=self.x[i],
+                y=self.y[j],
                 var_x=None if self.var_x is None else self.var_x[i],
                 var_y=None if self.var_y is None else self.var_y[j],
+                beta=beta,
             )
+            yield pairs if pairs.by_feature else pairs.replace(x=None, y=None, cost=pairs.base_cost())
 
     def without_padding(self) -> "Problem":
         """The same problem with zeros (variances: ones) as padding, so that NaN there cannot reach a gradient."""
@@ -195,9 +262,11 @@ class Problem:
 
     def to(self, dtype: torch.dtype) -> "Problem":
         """The same problem in another floating-point type."""
-        names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance")
+        names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance", "beta")
         tensors = {name: getattr(self, name) for name in names}
         changes: dict[str, Any] = {name: None if t is None else t.to(dtype) for name, t in tensors.items()}
+        if self.prior.warp_penalty is not None:
+            changes["prior"] = replace(self.prior, warp_penalty=self.prior.warp_penalty.to(dtype))
         return replace(self, **changes)
 
     def replace(self, **changes) -> "Problem":
@@ -206,22 +275,38 @@ class Problem:
 
 
 def make_problem(
-    tensors: dict[str, Tensor | None], gamma: Any = 1.0, lengths: tuple[Any, Any] = (None, None), band: Any = None
+    tensors: dict[str, Tensor | None],
+    gamma: Any = 1.0,
+    lengths: tuple[Any, Any] = (None, None),
+    *,
+    band: Any = None,
+    beta: Any = None,
+    warp_penalty: Any = 0.0,
+    relax: Any = None,
 ) -> Problem:
-    """A `Problem` from the tensors of `udtw.inputs.pair` and the user's γ, (lengths_x, lengths_y) and band."""
+    """A `Problem` from the tensors of `udtw.inputs.pair` and the user's options; (lengths_x, lengths_y) are a pair."""
     main = tensors["x"] if tensors.get("cost") is None else tensors["cost"]
     assert main is not None, "inputs.pair gives sequences or a cost"
     other = tensors["y"] if tensors.get("cost") is None else None
     count, rows = main.shape[:2]
     columns = main.shape[2] if other is None else other.shape[1]
+    both = inputs.both_lengths(*lengths, count, rows, columns, main.device)
+    no_penalty = isinstance(warp_penalty, int | float) and warp_penalty == 0
     problem = Problem(
         gamma=inputs.gamma(gamma, count, main),
-        lengths=inputs.both_lengths(*lengths, count, rows, columns, main.device),
-        band=prior.parse(band, count, rows, columns, main.device),
+        lengths=both,
+        prior=Prior(
+            prior.parse(band, count, rows, columns, main.device),
+            None if no_penalty else inputs.per_pair("warp_penalty", warp_penalty, count, main),
+            prior.parse_relax(relax, both),
+        ),
+        beta=None if beta is None else inputs.beta(beta, count, main),
         **tensors,
     )
     if any(one is not None for one in lengths) and inputs.visible(problem.lengths):
         inputs.check_lengths(problem.lengths, rows, columns)
+    if problem.prior.relax is not None and inputs.visible(problem.prior.relax):
+        prior.check_relax(problem.prior.relax, problem.lengths)
     return problem
 
 

@@ -85,7 +85,7 @@ PATHS = {"coupling": lambda a: a.coupling, "soft_min": lambda a: a.paths.soft_mi
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_usual_loss(name):
-    check(problem(name), "enumeration", SUMS, fixed_gamma=True, lam=0.0)
+    check(problem(name), "enumeration", SUMS, fixed=("gamma",), lam=0.0)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -128,14 +128,14 @@ def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kin
     sizes = {"count": 17, "rows": 24, "columns": 21, "ragged": kind == "cost", "gamma": 0.5}
     case = make_case(seed=5, **(USUAL | PROBLEMS[kind] | sizes))
     chosen = {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}
-    check(case, "portable", chosen, fixed_gamma=True, lam=0.0)
+    check(case, "portable", chosen, fixed=("gamma",), lam=0.0)
 
 
 @pytest.mark.parametrize("lengths", [([5, 1, 5], [4, 4, 4]), ([5, 5, 5], [4, 4, 1]), ([1, 5, 3], [4, 4, 2])])
 def test_pairs_of_a_pack_that_end_sooner_than_others(lengths):
     options = dict(zip(("lengths_x", "lengths_y"), map(torch.tensor, lengths), strict=True))
     for name in ("usual", "no variance"):
-        check(problem(name), "enumeration", SUMS | PATHS, fixed_gamma=True, lam=0.0, **options)
+        check(problem(name), "enumeration", SUMS | PATHS, fixed=("gamma",), lam=0.0, **options)
 
 
 @pytest.mark.parametrize("name", ["numba", "enumeration"])
@@ -181,8 +181,8 @@ def test_the_shorter_pairs_are_the_more_are_interleaved(rows, columns, size):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_values_and_gradients_in_either_precision(dtype):
     case = problem("usual")
-    found, leaves = case.align("numba", dtype, fixed_gamma=True, lam=0.0)
-    truth, known = case.align("enumeration", torch.float64, fixed_gamma=True, lam=0.0)
+    found, leaves = case.align("numba", dtype, fixed=("gamma",), lam=0.0)
+    truth, known = case.align("enumeration", torch.float64, fixed=("gamma",), lam=0.0)
     assert found.loss.dtype == dtype
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
     assert close(found.loss.double(), truth.loss, tolerance)
@@ -198,7 +198,7 @@ def test_values_and_gradients_in_either_precision(dtype):
 def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
     guarded = GuardedScratch()
     monkeypatch.setattr(launch, "scratch", guarded)
-    found, _ = problem(name).align("numba", fixed_gamma=True, lam=0.0)
+    found, _ = problem(name).align("numba", fixed=("gamma",), lam=0.0)
     found.loss.sum().backward(retain_graph=True)
     found.coupling.sum().backward(retain_graph=True)
     with torch.no_grad():
@@ -221,7 +221,7 @@ def test_narrow_problems_in_stretches_stay_inside_their_rows(monkeypatch, count,
     monkeypatch.setattr(launch, "TABLE_CELLS", 1)
     sizes = {"count": count, "rows": rows, "columns": columns}
     case = make_case(seed=5, **(USUAL | sizes | {"uncertainty": uncertainty}))
-    check(case, "portable", {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}, fixed_gamma=True, lam=0.0)
+    check(case, "portable", {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}, fixed=("gamma",), lam=0.0)
     assert guarded.intact()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from udtw import matches
 from udtw.kernels import memory_estimate
 from udtw.problem import Problem
 
@@ -27,7 +28,11 @@ class Backend(ABC):
 
     @abstractmethod
     def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
-        """(B, 1 + len(wanted)): soft_min, then the expectations of built-in fields (numbers as in `udtw.problem`)."""
+        """(B, 1 + len(wanted)): free energy, then the expectations of built-in fields (numbers as in `udtw.problem`)."""
+
+    def free_energy(self, problem: Problem) -> Tensor:
+        """(B,): ``−γ log Z``, the soft-min of the path energies."""
+        return self.sums(problem, [])[:, 0]
 
     def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
         """``E[C] + β E[log Σ]``, E[C] and E[log Σ], (B,) each, with the gradient of the first already computed.
@@ -39,33 +44,46 @@ class Backend(ABC):
 
     @abstractmethod
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
-        """(B, K): expectations of K fields (B, N, M) under the paths of ``problem.cost``."""
+        """(B, K): expectations of K fields (B, N, M)."""
 
     @abstractmethod
     def coupling(self, problem: Problem) -> Tensor:
-        """(B, N, M): π* of ``problem.cost``."""
+        """(B, N, M): π*."""
 
     @abstractmethod
-    def transitions(self, problem: Problem) -> Tensor:
+    def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left.
 
-        Not differentiable.
+        A path that came from a corner outside of the grid starts there. And (B, N, M): the probability that a path
+        ends in a cell. Not differentiable.
         """
 
     @abstractmethod
-    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor]:
-        """(B,) least path costs; (B, N, M) uint8 0 corner, 1 up, 2 left if asked for. Not differentiable."""
+    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """(B,) least path energies, the cells (2, B) in which these paths end and, if asked for, the choices.
+
+        Those are (B, N, M) uint8 0 corner, 1 up, 2 left. Not differentiable.
+        """
 
     @abstractmethod
     def dtw(self, problem: Problem) -> Tensor:
-        """(B,) least path costs, differentiable: the cost summed over the least path, which is held fixed."""
+        """(B,) least path energies, differentiable: summed over the least path, which is held fixed."""
+
+    def match_sums(self, problem: Problem, tail: float) -> Tensor:
+        """(B, N, 7) float64: what `udtw.matches.Matches` says of each step of x. Not differentiable.
+
+        Columns: sum of the row of π*, sum of π*·column, largest entry, its first column, probability that the row is
+        visited, and the first columns at which the row's running share is at least ``tail`` and ``1 − tail``.
+        """
+        with torch.no_grad():
+            return matches.sums_of(self.coupling(problem), self.transitions(problem)[0], tail)
 
     def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
         """`sums` of a problem with an index, in bounded memory. Not differentiable."""
         return self._in_slices(problem, lambda part: self.sums(part, wanted), n_threads)
 
     def indexed_least_cost(self, problem: Problem, n_threads: int) -> Tensor:
-        """(B,) `least_cost` of a problem with an index, in bounded memory. Not differentiable."""
+        """(B,) values of `least_cost` of a problem with an index, in bounded memory. Not differentiable."""
         return self._in_slices(problem, lambda part: self.least_cost(part)[0], n_threads)
 
     @abstractmethod
@@ -73,7 +91,7 @@ class Backend(ABC):
         """Bytes at the peak of answering, and of the gradient if one is to be expected.
 
         ``question`` is "expectations" (of so many ``built_in`` fields and of ``fields``), "coupling", "transitions",
-        "choices" or "least_cost".
+        "matches", "choices" or "least_cost".
         """
 
     def _refuse_if_too_large(

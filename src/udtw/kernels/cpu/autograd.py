@@ -9,7 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from udtw.kernels.cpu.layout import FACTORS
 from udtw.kernels.cpu.operators import (
+    DESCRIBED,
+    N_GRADS,
+    as_problem,
     common_amount,
     grad_tensors,
     implementations,
@@ -24,8 +28,7 @@ from udtw.kernels.cpu.operators import (
     scaled_grads,
 )
 from udtw.kernels.reference.torch_backends import PORTABLE
-from udtw.prior import Band
-from udtw.problem import Problem
+from udtw.problem import BUILT_IN
 
 _WATCHED_BY_AUTOGRAD_ALONE = {Tensor, Parameter, type(None), bool, int, float, list}
 """Types of arguments for which torch's dispatcher would find the CPU implementation and nothing else."""
@@ -66,42 +69,81 @@ def _differentiable(operator, setup_context, backward, direct=None):
     return call
 
 
+DATA, PRICES = 6, 3
+"""Of the arguments that describe a problem the first are the data, then come γ, β and ω."""
+LEAVES = DATA + PRICES
+TAIL = DESCRIBED - LEAVES
+"""What else describes a problem has no gradient."""
+
+
+class _Saved:
+    """The arguments that describe a problem, in a context: tensors by autograd, the rest as attributes."""
+
+    @staticmethod
+    def keep(ctx, described, *more):
+        *tensors, kind, value, mask = described
+        ctx.save_for_backward(*tensors, mask, *more)
+        ctx.band = kind, value
+
+    @staticmethod
+    def of(ctx) -> tuple[list, list]:
+        """The described problem, and the ``more`` tensors that were kept."""
+        *tensors, mask = ctx.saved_tensors[: DESCRIBED - 2]
+        return [*tensors, *ctx.band, mask], list(ctx.saved_tensors[DESCRIBED - 2 :])
+
+
+def _leaf_grads(factors, field, described, needs) -> list:
+    """Gradients in the leaves of a problem, None where ``needs`` does not ask, and then the coupling.
+
+    ``needs`` has an entry for each leaf, and a last one for the coupling.
+    """
+    want_gamma, want_prices, want_coupling = needs[DATA], needs[DATA + 1] or needs[DATA + 2], needs[-1]
+    *data, by_beta, by_warp, by_gamma, coupling = _gradients(
+        factors, field, *described, want_gamma, want_prices, want_coupling
+    )
+    found = (*data, by_gamma, by_beta, by_warp)
+    present = (t is not None and need for t, need in zip(described, needs[:LEAVES], strict=False))
+    return [g if use else None for g, use in zip(found, present, strict=True)] + [coupling]
+
+
 def _save_sums(ctx, inputs, output):
-    *tensors, kind, value, mask, wanted = inputs
-    ctx.save_for_backward(*tensors, mask)
-    ctx.band, ctx.wanted = (kind, value), wanted
+    _Saved.keep(ctx, inputs[:DESCRIBED])
+    ctx.wanted = inputs[DESCRIBED]
 
 
 def _sums_backward(ctx, grad):
-    *tensors, gamma, lengths, mask = ctx.saved_tensors
-    factors = grad.new_zeros((5, grad.shape[0]))
+    described, _ = _Saved.of(ctx)
+    factors = grad.new_zeros((FACTORS, grad.shape[0]))
     rows = [0, *(1 + f for f in ctx.wanted)]
     factors = factors.index_add(0, torch.tensor(rows, device=grad.device), grad.T)
-    needs = ctx.needs_input_grad
-    *grads, by_gamma, _ = _gradients(factors, None, *tensors, gamma, lengths, *ctx.band, mask, bool(needs[6]), False)
-    kept = [g if t is not None and need else None for g, t, need in zip(grads, tensors, needs, strict=False)]
-    return *kept, by_gamma if needs[6] else None, None, None, None, None, None
+    *found, _ = _leaf_grads(factors, None, described, [*ctx.needs_input_grad[:LEAVES], False])
+    return *found, *[None] * (TAIL + 1)
 
 
 sums = _differentiable(path_sums, _save_sums, _sums_backward)
 
 
 def _save_loss_and_grads(ctx, inputs, output):
-    *tensors, kind, value, mask, beta = inputs
     grads = output[3:]
     ctx.mark_non_differentiable(*grads)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*grads, *tensors, mask)
-    ctx.band, ctx.beta = (kind, value), beta
+    _Saved.keep(ctx, inputs[:DESCRIBED], *grads)
+    ctx.how = inputs[DESCRIBED:]
+
+
+def _in_order(grads, needs) -> list:
+    """`GRADS` in the order of the leaves, None where not needed; γ has none."""
+    *data, by_beta, by_warp = grads
+    return [g if need else None for g, need in zip((*data, None, by_beta, by_warp), needs, strict=False)]
 
 
 def _loss_and_grads_backward(ctx, by_loss, by_cost, by_log, *_):
+    nothing = [None] * (TAIL + 3)
     if by_loss is None and by_cost is None and by_log is None:
-        return (None,) * 12
-    *tensors, mask = ctx.saved_tensors
-    grads = _pullback(by_loss, by_cost, by_log, *tensors, *ctx.band, mask, ctx.beta)
-    kept = [g if need else None for g, need in zip(grads, ctx.needs_input_grad, strict=False)]
-    return *kept, None, None, None, None, None, None
+        return *[None] * LEAVES, *nothing
+    described, grads = _Saved.of(ctx)
+    found = _pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how)
+    return *_in_order(found, ctx.needs_input_grad), *nothing
 
 
 class _Loss(torch.autograd.Function):
@@ -109,131 +151,116 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, *args):
-        *tensors, kind, value, mask, beta = args
         *results, ctx.grads = loss_and_grads(*args)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors, mask)
-        ctx.band, ctx.beta = (kind, value), beta
+        _Saved.keep(ctx, args[:DESCRIBED])
+        ctx.how = args[DESCRIBED:]
         return tuple(results)
 
     @staticmethod
     def backward(ctx, by_loss, by_cost, by_log):
+        nothing = [None] * (TAIL + 3)
         if by_loss is None and by_cost is None and by_log is None:
-            return (None,) * 12
-        amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, ctx.beta)
+            return *[None] * LEAVES, *nothing
+        needs, (weight, energy, _) = ctx.needs_input_grad, ctx.how
+        described, _ = _Saved.of(ctx)
+        amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, weight, energy)
         if amount is None:  # higher derivatives, or another combination of the results
-            *tensors, mask = ctx.saved_tensors
-            grads = grad_tensors(ctx.grads)
-            found = _pullback(by_loss, by_cost, by_log, *grads, *tensors, *ctx.band, mask, ctx.beta)
-            found = [g if need else None for g, need in zip(found, ctx.needs_input_grad, strict=False)]
+            grads = grad_tensors(ctx.grads, described[:DATA])
+            found = _in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
         else:
-            found = scaled_grads(ctx.grads, amount, ctx.needs_input_grad)
-        return *found, None, None, None, None, None, None
+            found = scaled_grads(ctx.grads, amount, described[:DATA], needs[:LEAVES])
+        return *found, *nothing
 
 
 loss_terms = _differentiable(path_loss_and_grads, _save_loss_and_grads, _loss_and_grads_backward, _Loss)
-"""``E[C] + β E[log Σ]``, E[C] and E[log Σ]; on other than plain tensors the grads too."""
-
-
-def _field_gradients(ctx, field, cost, gamma, lengths, mask, want_gamma, want_coupling):
-    """Gradients of E[field] under the paths of a ready-made cost."""
-    factors = field.new_zeros((5, field.shape[0]))
-    absent = None
-    described = (absent, absent, cost, absent, absent, absent, gamma, lengths, *ctx.band, mask)
-    return _gradients(factors, field, *described, want_gamma, want_coupling)
+"""The loss, E[C] and E[log Σ]; on other than plain tensors the grads too."""
 
 
 def _save_coupling(ctx, inputs, output):
-    cost, gamma, lengths, kind, value, mask = inputs
-    ctx.save_for_backward(cost, gamma, lengths, mask)
-    ctx.band = (kind, value)
+    _Saved.keep(ctx, inputs)
 
 
 def _coupling_backward(ctx, grad):
-    cost, gamma, lengths, mask = ctx.saved_tensors
-    result = _field_gradients(ctx, grad, cost, gamma, lengths, mask, ctx.needs_input_grad[1], False)
-    return result[2], result[6] if ctx.needs_input_grad[1] else None, None, None, None, None
+    described, _ = _Saved.of(ctx)
+    factors = grad.new_zeros((FACTORS, grad.shape[0]))
+    *found, _ = _leaf_grads(factors, grad, described, [*ctx.needs_input_grad[:LEAVES], False])
+    return *found, *[None] * TAIL
 
 
 coupling = _differentiable(path_coupling, _save_coupling, _coupling_backward)
 
 
 def _save_expectations(ctx, inputs, output):
-    fields, cost, gamma, lengths, kind, value, mask = inputs
-    ctx.save_for_backward(fields, cost, gamma, lengths, mask)
-    ctx.band = (kind, value)
+    fields, *described = inputs
+    _Saved.keep(ctx, described, fields)
 
 
 def _expectations_backward(ctx, grad):
-    fields, cost, gamma, lengths, mask = ctx.saved_tensors
-    by_field, by_cost, by_gamma = ctx.needs_input_grad[:3]
+    described, (fields,) = _Saved.of(ctx)
+    by_field, *needs = ctx.needs_input_grad[: 1 + LEAVES]
     field = torch.einsum("bk,kbnm->bnm", grad, fields)
-    result = _field_gradients(ctx, field, cost, gamma, lengths, mask, by_gamma, by_field)
-    grad_fields = grad.T[:, :, None, None] * result[7][None] if by_field else None
-    return grad_fields, result[2] if by_cost else None, result[6] if by_gamma else None, None, None, None, None
+    factors = grad.new_zeros((FACTORS, grad.shape[0]))
+    *found, coupling = _leaf_grads(factors, field, described, [*needs, by_field])
+    grad_fields = grad.T[:, :, None, None] * coupling[None] if by_field else None
+    return grad_fields, *found, *[None] * TAIL
 
 
 expectations = _differentiable(path_expectations, _save_expectations, _expectations_backward)
 
 
 def _save_gradients(ctx, inputs, output):
-    factors, field, *tensors, kind, value, mask, want_gamma, want_coupling = inputs
-    ctx.save_for_backward(factors, field, *tensors, mask)
-    ctx.band, ctx.wants = (kind, value), (want_gamma, want_coupling)
+    factors, field, *rest = inputs
+    _Saved.keep(ctx, rest[:DESCRIBED], factors, field)
+    ctx.wants = rest[DESCRIBED:]
 
 
 def _gradients_backward(ctx, *cotangents):
-    factors, field, *tensors, gamma, lengths, mask = ctx.saved_tensors
-    names = ("x", "y", "cost", "var_x", "var_y", "variance")
-    present = [n for n, t in zip(names, tensors, strict=True) if t is not None]
-    want_gamma, want_coupling = ctx.wants
-    kind, value = ctx.band
-    base = Problem(gamma, lengths, Band(kind, value, mask), **dict(zip(names, tensors, strict=True)))
+    described, (factors, field) = _Saved.of(ctx)
+    base, leaves = as_problem(*described), described[:LEAVES]
+    places = [place for place, leaf in enumerate(leaves) if leaf is not None]
+    want_gamma, want_prices, want_coupling = ctx.wants
 
-    def first_order(factors, field, gamma, *values):
+    def first_order(factors, field, *values):
         """What `path_gradients` computes, differentiable."""
 
-        def loss(gamma, *values):
-            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
-            extra = [] if field is None else [field]
-            soft_min, means = PORTABLE.sums_and_expectations(problem, range(4), extra)
-            total = (factors * torch.stack([soft_min, *means[:4]])).sum()
-            return total if field is None else total + means[4].sum()
+        def with_leaves(values):
+            described_anew = list(described)
+            for place, value in zip(places, values, strict=True):
+                described_anew[place] = value
+            return as_problem(*described_anew)
 
-        by_gamma, *by_values = torch.func.grad(loss, argnums=tuple(range(1 + len(present))))(gamma, *values)
-        out = [*by_values]
-        if want_gamma:
-            out.append(by_gamma)
+        def loss(*values):
+            extra = [] if field is None else [field]
+            soft_min, means = PORTABLE.sums_and_expectations(with_leaves(values), range(BUILT_IN), extra)
+            total = (factors * torch.stack([soft_min, *means[:BUILT_IN]])).sum()
+            return total if field is None else total + means[BUILT_IN].sum()
+
+        by_leaf = dict(zip(places, torch.func.grad(loss, argnums=tuple(range(len(places))))(*values), strict=True))
+        # In the order of the results of `path_gradients`: β and ω come before γ.
+        order = [*range(DATA), *((DATA + 1, DATA + 2) if want_prices else ()), *((DATA,) if want_gamma else ())]
+        out = [by_leaf[place] for place in order if place in by_leaf]
         if want_coupling:
-            problem = base.replace(gamma=gamma, **dict(zip(present, values, strict=True)))
-            out.append(PORTABLE.unchecked_coupling(problem))
+            out.append(PORTABLE.unchecked_coupling(with_leaves(values)))
         return tuple(out)
 
-    keep = [*(t is not None for t in tensors), want_gamma, want_coupling]
-    given = tuple(c for c, used in zip(cotangents, keep, strict=True) if used)
-    primals = [t for t in tensors if t is not None]
-    inputs = [factors, gamma, *primals] if field is None else [factors, field, gamma, *primals]
+    *by_data, by_beta, by_warp, by_gamma, by_coupling = cotangents
+    given = [g for g, leaf in zip(by_data, leaves, strict=False) if leaf is not None]
+    if want_prices:
+        given += [g for g, leaf in ((by_beta, base.beta), (by_warp, base.prior.warp_penalty)) if leaf is not None]
+    given += [by_gamma] if want_gamma else []
+    given += [by_coupling] if want_coupling else []
+    primals = [leaves[place] for place in places]
+    inputs = [factors, *primals] if field is None else [factors, field, *primals]
 
     def outputs(factors, *rest):
         return first_order(factors, None, *rest) if field is None else first_order(factors, *rest)
 
     pull = torch.func.vjp(outputs, *inputs)[1]
-    by_factors, *by_rest = pull(given)
+    by_factors, *by_rest = pull(tuple(given))
     by_field = None if field is None else by_rest.pop(0)
-    by_gamma, *by_present = by_rest
-    by_name = dict(zip(present, by_present, strict=True))
-    return (
-        by_factors,
-        by_field,
-        *(by_name.get(name) for name in names),
-        by_gamma,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
+    by_place = dict(zip(places, by_rest, strict=True))
+    return by_factors, by_field, *(by_place.get(place) for place in range(LEAVES)), *[None] * (TAIL + 3)
 
 
 _gradients = _differentiable(path_gradients, _save_gradients, _gradients_backward)
@@ -241,17 +268,19 @@ _gradients = _differentiable(path_gradients, _save_gradients, _gradients_backwar
 
 def _save_pullback(ctx, inputs, output):
     by_loss, by_cost, by_log, *rest = inputs
-    *tensors, kind, value, mask, beta = rest[6:]
-    ctx.save_for_backward(loss_factors(by_loss, by_cost, by_log, beta), None, *tensors, mask)
-    ctx.band, ctx.wants, ctx.beta = (kind, value), (False, False), beta
+    described, how = rest[N_GRADS:-3], rest[-3:]
+    _Saved.keep(ctx, described, loss_factors(by_loss, by_cost, by_log, *how[:2]), None)
+    ctx.wants, ctx.how = (False, how[2], False), how
     ctx.given = tuple(g is not None for g in (by_loss, by_cost, by_log))
 
 
 def _pullback_backward(ctx, *cotangents):
-    (_, by_cost, by_log, _, _), _, *by_tensors = _gradients_backward(ctx, *cotangents, None, None)
-    by_sums = (torch.add(by_cost, by_log, alpha=ctx.beta), by_cost, by_log)
-    kept = [by if given else None for by, given in zip(by_sums, ctx.given, strict=True)]
-    return *kept, *[None] * 6, *by_tensors[:7], *[None] * 5
+    by_factors, _, *by_described = _gradients_backward(ctx, *cotangents, None, None)
+    weight, energy, _ = ctx.how
+    by_cost, by_log = by_factors[1], by_factors[2]
+    by_loss = by_factors[0] if energy else torch.add(by_cost, by_log, alpha=weight)
+    kept = [by if given else None for by, given in zip((by_loss, by_cost, by_log), ctx.given, strict=True)]
+    return *kept, *[None] * N_GRADS, *by_described[:LEAVES], *[None] * (TAIL + 3)
 
 
 _pullback = _differentiable(path_pullback, _save_pullback, _pullback_backward)

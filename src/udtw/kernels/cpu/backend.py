@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,11 +12,15 @@ from udtw.inputs import FLOATS
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
 from udtw.kernels.cpu import autograd, launch, operators
+from udtw.kernels.cpu.backward import BEST, BEST_INDEX, ENTERED, HIGH, LOW, MOMENT, TOTAL
 from udtw.kernels.cpu.rows import STATE_ROWS
 from udtw.problem import Problem
 
-GRIDS = {"expectations": 0.0, "coupling": 1.0, "transitions": 3.0, "choices": 2.0, "least_cost": 0.0}
+GRIDS = {"expectations": 0.0, "coupling": 1.0, "transitions": 4.0, "matches": 0.0, "choices": 2.0, "least_cost": 0.0}
 """Grids of the cost's type that the kernels make. "choices" are single bytes, in seven copies while walking a path."""
+
+
+MATCH_RESULTS = [TOTAL, MOMENT, BEST, BEST_INDEX, ENTERED, LOW, HIGH]
 
 
 class NumbaBackend(Backend):
@@ -32,39 +37,58 @@ class NumbaBackend(Backend):
         self._refuse_if_too_large(problem, "expectations", len(wanted))
         return autograd.sums(*operators.arguments(problem), list(wanted))
 
+    def free_energy(self, problem: Problem) -> Tensor:
+        gamma, *prices = problem.prices
+        want_prices = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in prices)
+        if gamma.requires_grad or not (problem.wants_gradient or want_prices):
+            return super().free_energy(problem)
+        self._refuse_if_too_large(problem, "expectations")
+        return autograd.loss_terms(*operators.arguments(problem), 0.0, True, want_prices)[0]
+
     def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
         if not can_fuse(problem, beta):
             return None
         self._refuse_if_too_large(problem, "expectations")
-        found = autograd.loss_terms(*operators.arguments(problem), beta if problem.uncertain else 0.0)
+        weight = beta if problem.uncertain else 0.0
+        found = autograd.loss_terms(*operators.arguments(problem), weight, False, False)
         return found[0], found[1], found[2]
 
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", fields=fields)
-        return autograd.expectations(torch.stack(list(fields)), *operators.cost_arguments(problem))
+        return autograd.expectations(torch.stack(list(fields)), *operators.arguments(problem))
 
     def coupling(self, problem: Problem) -> Tensor:
         self._refuse_if_too_large(problem, "coupling")
-        return autograd.coupling(*operators.cost_arguments(problem))
+        return autograd.coupling(*operators.arguments(problem))
 
     @torch.no_grad()
-    def transitions(self, problem: Problem) -> Tensor:
+    def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         self._refuse_if_too_large(problem, "transitions")
-        return torch.from_numpy(operators.run(problem, None, launch.transitions))
+        found, ends = operators.run(problem, None, launch.transitions)
+        return torch.from_numpy(found), torch.from_numpy(_on_grid(ends, problem)).to(problem.main.dtype)
 
     @torch.no_grad()
-    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor]:
+    def match_sums(self, problem: Problem, tail: float) -> Tensor:
+        self._refuse_if_too_large(problem, "matches")
+        return torch.from_numpy(operators.run(problem, None, launch.match, tail))[:, :, MATCH_RESULTS]
+
+    @torch.no_grad()
+    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         self._refuse_if_too_large(problem, "choices" if with_choice else "least_cost")
-        values, choice = operators.run(problem, None, launch.least_cost, with_choice)
-        return torch.from_numpy(values), torch.from_numpy(choice)
+        values, last, choice = operators.run(problem, None, launch.least_cost, with_choice)
+        return torch.from_numpy(values), torch.from_numpy(last), torch.from_numpy(choice)
 
     def dtw(self, problem: Problem) -> Tensor:
         self._refuse_if_too_large(problem, "least_cost")
-        if not problem.wants_gradient:
+        penalty = problem.prior.warp_penalty
+        by_penalty = penalty is not None and penalty.requires_grad and torch.is_grad_enabled()
+        if not (problem.wants_gradient or by_penalty):
             return operators.path_least(*operators.arguments(problem))
-        cost = problem.weighted_cost()
-        least = operators.cost_arguments(problem.replace(cost=cost.detach()))
-        return (cost * operators.path_least_mask(*least)).sum((1, 2))
+        path = operators.path_least_mask(*operators.arguments(problem))
+        value = (problem.energy() * path).sum((1, 2)) + problem.constant_energy()
+        if penalty is None:
+            return value
+        return value + penalty * (2 * path.sum((1, 2)) - path.amax(1).sum(1) - path.amax(2).sum(1))
 
     def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
         if not problem.few_features:
@@ -88,19 +112,28 @@ class NumbaBackend(Backend):
         bytes_each = problem.main.element_size()
         if gradient and problem.gamma.requires_grad:
             bytes_each += 8
-        mask = cells if problem.band.mask is not None else 0
-        swept_back = question == "coupling" or gradient
+        mask = cells if problem.prior.band.mask is not None else 0
+        swept_back = question in ("coupling", "matches") or gradient
         return int(tables * cells * bytes_each) + mask + (scratch_bytes(problem) if swept_back else 0)
 
 
 def can_fuse(problem: Problem, beta: float) -> bool:
-    """Whether a gradient in the sequences, the cost or the variances, and none in γ, is to be expected.
+    """Whether a gradient of the paper's loss in the data, and none in γ, is to be expected.
 
     E[log Σ] is read off a sum that is weighted by β, so β must be of an ordinary size.
     """
-    if problem.gamma.requires_grad or not problem.wants_gradient:
+    if problem.gamma.requires_grad or not problem.wants_gradient or not problem.plain or problem.prior.relax is not None:
         return False
     return not problem.uncertain or 1e-6 <= abs(beta) <= 1e6
+
+
+def _on_grid(ends: np.ndarray, problem: Problem) -> np.ndarray:
+    """(B, N, M) from the probabilities of ends in the last column and the last row by diagonal, (B, 2, N + M − 1)."""
+    out = np.zeros(problem.shape)
+    for b, (n, m) in enumerate(problem.lengths.T.tolist()):
+        out[b, :n, m - 1] += ends[b, 0, m - 1 : n + m - 1]
+        out[b, n - 1, : m - 1] += ends[b, 1, n - 1 : n + m - 2]
+    return out
 
 
 def scratch_bytes(problem: Problem) -> int:

@@ -5,45 +5,49 @@ and backward once. A longer one is swept forward first to save the state every `
 last first, is swept forward again with tables and then backward. Memory grows with N·√(N + M).
 """
 
+from collections import namedtuple
+
 import numpy as np
 from numba import njit
 
+from udtw.kernels.cpu.ends import SIDES, end_row, open_starts, settle, soonest_end, z_at
 from udtw.kernels.cpu.forward import (
     alarmed,
-    ends_on,
     mean_cost_at,
     pack_shape,
     row_size,
-    soft_min_at,
     start_soft_min,
     step_pulls,
     step_pulls_rest,
+    step_rest,
     step_transitions,
     step_usual,
+    step_warped_rest,
+    step_warped_transitions,
     stretch_of,
+    usable,
 )
 from udtw.kernels.cpu.gradient_rows import (
     Sweep,
     add_sequence_gradient_row,
     add_variance_gradient_row,
+    adjoint_edge_row,
     adjoint_row,
     cost_gradient_row,
     coupling_row,
+    edge_row,
+    feature_gradient_row,
+    swift_gradient_row,
     tilt_row,
     usual_gradient_row,
     variance_gradient_row,
+    visits_row,
 )
 from udtw.kernels.cpu.layout import (
-    ADJOINT,
-    BY_COST,
-    BY_DEVIATION,
-    BY_FIELD,
     BY_LOG,
-    BY_ONE,
     BY_SOFT_MIN,
-    FACTORS,
-    REST,
-    USUAL,
+    BY_WARPS,
+    Mode,
     borrow_gradients,
     make_layout,
     place_tables,
@@ -52,16 +56,21 @@ from udtw.kernels.cpu.layout import (
 from udtw.kernels.cpu.pack import (
     add_back,
     borrow_pairs,
-    cost_row,
+    by_feature,
+    constant_energy,
     diagonal,
+    energy_rows,
     field_row,
     guard_above,
+    likely,
     load_sequences,
+    log_level,
     next_pack,
+    rows_inside,
     scatter,
     set_limits,
     shifted,
-    variances_usable,
+    uncertain,
 )
 from udtw.kernels.cpu.rows import (
     INNER,
@@ -73,6 +82,7 @@ from udtw.kernels.cpu.rows import (
     copy_row,
     factor_row,
     fill,
+    likely_factor_row,
     product_row,
     range_row,
     rolling_back,
@@ -81,16 +91,45 @@ from udtw.kernels.cpu.rows import (
 )
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
-from udtw.problem import BUILT_IN, DEVIATION, LOG_VARIANCE, ONE
+from udtw.problem import BUILT_IN, COST, DEVIATION, LOG_VARIANCE, ONE, WARPS
+
+
+TOTAL, MOMENT, BEST, BEST_INDEX, ENTERED, REACHED, LOW, HIGH = range(8)
+MATCH_COLUMNS = 8
+ROUNDING = 1e-9
+"""Probabilities that differ by less are taken for equal."""
 
 
 @njit(**INNER)
-def rest_field_row(w, pairs, d, at, used):
-    """``Σ_i (g_i/γ) F_i`` over the fields that are ``used``, other than C: built-in ones and the user's."""
+def mode_of(pairs, factors, grads):
+    """The `Mode` of a sweep, and which fields (by number, the user's last) count in its loss beside a plain C."""
+    warped, relaxed = pairs.warp.shape[0] > 0, pairs.relax.shape[1] > 0
+    plain = not warped and not likely(pairs)
+    fields = np.zeros(BUILT_IN + 1, np.bool_)
+    for which in range(BUILT_IN):
+        fields[which] = factors[1 + which].any()
+    fields[BUILT_IN] = pairs.fields.shape[0] > 0
+    adjoint = fields.any()
+    if plain:
+        fields[COST] = False
+    prices = grads.gamma.size > 0 or grads.beta.size > 0 or grads.warp.size > 0
+    simple = pairs.x.shape[2] == 1 and pairs.var_x.shape[0] > 0 and not prices
+    gradients = factors.any() or fields[BUILT_IN]
+    usual = simple and adjoint and plain and not relaxed and not fields[LOG_VARIANCE + 1 :].any()
+    swift = simple and gradients and not adjoint and likely(pairs)
+    mode = Mode(
+        plain, likely(pairs), warped, relaxed, adjoint, fields.any(), gradients, usual, swift, prices and gradients
+    )
+    return mode, fields
+
+
+@njit(**INNER)
+def rest_field_row(w, pairs, d, at, steps, fields):
+    """``Σ_i (g_i/γ) F_i`` over the ``fields`` that count."""
     fresh = True
-    for which in (LOG_VARIANCE, DEVIATION, ONE, BUILT_IN):
-        if used[1 + which]:
-            field_row(w, pairs, d, which, at)
+    for which in (COST, LOG_VARIANCE, DEVIATION, ONE, WARPS, BUILT_IN):
+        if fields[which]:
+            field_row(w, pairs, d, which, at, steps)
             if fresh:
                 product_row(w, d, at.over_gamma + (1 + which) * SLOT, at.field, at.total)
             else:
@@ -99,27 +138,37 @@ def rest_field_row(w, pairs, d, at, used):
 
 
 @njit(**INNER)
-def sweep_forward(w, pairs, d, at, steps, used, stretch, table, unreachable):
+def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreachable):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
-    if used[USUAL]:
+    if mode.usual:
         usual_factor_row(w, d, at, steps, at.over_gamma + BY_LOG * SLOT, stretch)
+    elif mode.swift:
+        likely_factor_row(w, d, at, steps, stretch)
     else:
-        cost_row(w, pairs, d, at, steps)
+        energy_rows(w, pairs, d, at, steps)
         if stretch > 0:
-            range_row(w, d, at.cost, stretch, at.alarm)
+            range_row(w, d, at.energy, stretch, at.alarm)
         factor_row(w, d, at)
-        if used[REST]:
-            rest_field_row(w, pairs, d, at, used)
+        if mode.rest:
+            rest_field_row(w, pairs, d, at, steps, fields)
     state = state_of(at.state, at.row, d.k)
     to = Moves(table, table + at.size, table + 2 * at.size)
     pull = Moves(table + 3 * at.size, table + 4 * at.size, table + 5 * at.size)
-    if used[USUAL]:
+    open_starts(w, pairs, d, state, at.over_gamma + BY_WARPS * SLOT)
+    if mode.usual:
         step_usual(w, pairs, d, at, state, to, pull, unreachable)
-    elif used[ADJOINT]:
-        if used[REST]:
+    elif mode.adjoint:
+        if not mode.plain:
+            if mode.warped:
+                step_warped_rest(w, pairs, d, at, state, to, pull, unreachable)
+            else:
+                step_rest(w, pairs, d, at, state, to, pull, unreachable)
+        elif mode.rest:
             step_pulls_rest(w, pairs, d, at, state, to, pull, unreachable)
         else:
             step_pulls(w, pairs, d, at, state, to, pull, unreachable)
+    elif mode.warped:
+        step_warped_transitions(w, pairs, d, at, state, to, pull, unreachable)
     else:
         step_transitions(w, pairs, d, at, state, to, pull, unreachable)
 
@@ -133,16 +182,26 @@ def sweep_of(d, at, table1, table2):
 
 
 @njit(**INNER)
-def collect_gradients(w, pairs, grads, d, at, sweep, steps, into):
+def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
     """Turns π and W of one diagonal into gradients of what the cost was made from."""
-    cost_row(w, pairs, d, at, steps)
+    energy_rows(w, pairs, d, at, steps)
     cost_gradient_row(w, d, at, sweep)
-    if grads.gamma.size > 0:
-        tilt_row(w, d, at, sweep)
-    additive = pairs.var_x.shape[0] > 0
-    if additive or pairs.variance.shape[0] > 0:
+    if mode.likely:
+        visits_row(w, d, at, sweep)
+    if mode.prices:
+        if mode.adjoint:
+            adjoint_edge_row(w, d, at, sweep)
+        else:
+            edge_row(w, d, at, sweep)
+        tilt_row(w, d, at, sweep, at.energy, at.tilt)
+        if mode.likely:
+            tilt_row(w, d, at, sweep, at.log, at.log_tilt)
+    if by_feature(pairs):
+        feature_gradient_row(w, d, at, sweep, steps, into, pairs.x.shape[2])
+        return
+    if uncertain(pairs):
         variance_gradient_row(w, d, at, sweep)
-        if additive:
+        if pairs.var_x.shape[0] > 0:
             add_variance_gradient_row(w, d, at.sigma_gradient, into)
         else:
             scatter(w, at.sigma_gradient, d, grads.variance, pairs.length, w.dtype.type(np.inf))
@@ -152,30 +211,114 @@ def collect_gradients(w, pairs, grads, d, at, sweep, steps, into):
         scatter(w, at.gradient, d, grads.cost, pairs.length, w.dtype.type(np.inf))
 
 
-@njit(**INNER)
-def soonest_end(length, first, pack):
-    """The first diagonal on which a pair of the pack ends."""
-    soonest = length[0, first] + length[1, first] - 2
-    for b in range(first + 1, first + pack):
-        soonest = min(soonest, length[0, b] + length[1, b] - 2)
-    return soonest
+Ends = namedtuple("Ends", ["soonest", "weights", "powers", "means"])
+"""Of the paths' ends from diagonal ``soonest`` on, (pack, 2, diagonals) each; see `ends.settle`."""
 
 
 @njit(**INNER)
-def set_seeds(w, seed, length, first, pack, k):
-    """One where a pair ends on diagonal k: every path goes there. Zero where one ends on the diagonal after it."""
-    for p in range(pack):
+def make_ends(pairs, first, pack, diagonals):
+    soonest = soonest_end(pairs, first, pack)
+    shape = (pack, SIDES, diagonals - soonest)
+    return Ends(soonest, np.zeros(shape), np.full(shape, np.inf), np.zeros(shape))
+
+
+@njit(**INNER)
+def record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable):
+    """For each path end on diagonal d: Z, and the mean of the loss over the paths to it, in units of γ.
+
+    For a loss of E[C] and E[log Σ], which have one end only, these go to ``sums[1:]``.
+    """
+    state = state_of(at.state, at.row, d.k)
+    for p in range(d.pack):
+        b = d.first + p
+        for side in range(SIDES):
+            i = end_row(pairs, d, b, side)
+            if i < 0:
+                continue
+            position, e = (i + 1) * d.pack + p, d.k - ends.soonest
+            ends.weights[p, side, e], ends.powers[p, side, e] = z_at(w, state, position, unreachable)
+            mean, rest = mean_cost_at(w, state, at.theta + p, position, 1.0), np.float64(w[state.rest.here + position])
+            by_warps = np.float64(w[at.over_gamma + BY_WARPS * SLOT + p]) * (d.k + 2)
+            ends.means[p, side, e] = w[at.by_cost + p] / np.log(2) * mean + rest - by_warps
+            if sums.size > 0 and mode.plain and not mode.relaxed:
+                sums[1, b] = mean * pairs.gamma[b]
+                if factors[BY_LOG, b] != 0:
+                    sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
+
+
+@njit(**INNER)
+def settle_pack(w, pairs, at, ends, first, soft_min, sums):
+    """Turns the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
+    for p in range(ends.weights.shape[0]):
         b = first + p
-        if ends_on(length, b, k + 1):
-            w[seed + length[0, b] * pack + p] = 0
-    for p in range(pack):
-        b = first + p
-        if ends_on(length, b, k):
-            w[seed + length[0, b] * pack + p] = 1
+        soft_min[p] = settle(ends.weights[p], ends.powers[p], ends.means[p]) * (np.log(2) * pairs.gamma[b])
+        if sums.size > 0:
+            sums[0, b] = soft_min[p] + constant_energy(w, at, pairs, b, p)
 
 
 @njit(**INNER)
-def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min):
+def set_seeds(w, pairs, limits, at, ends, first, pack, k):
+    """The share of paths that end in a cell of diagonal k; zero where some end on the diagonal after it."""
+    for later in (1, 0):
+        e = k + later - ends.soonest
+        if 0 <= e < ends.weights.shape[2]:
+            d = diagonal(limits, k + later, pack, first)
+            for p in range(pack):
+                for side in range(SIDES):
+                    i = end_row(pairs, d, first + p, side)
+                    if i >= 0:
+                        w[at.seed + (i + 1) * pack + p] = 0 if later else ends.weights[p, side, e]
+
+
+@njit(**INNER)
+def add_end_pulls(w, pairs, d, adjoint, ends):
+    """Adds what the choice of the end carries of the loss's derivative to W."""
+    for p in range(d.pack):
+        for side in range(SIDES):
+            i = end_row(pairs, d, d.first + p, side)
+            if i >= 0:
+                w[adjoint + (i + 1) * d.pack + p] += ends.means[p, side, d.k - ends.soonest]
+
+
+@njit(**INNER)
+def collect_matches(w, d, coupling, to_left, length, match, tail):
+    """Sums over the rows of π, from the last column to the first.
+
+    Without a ``tail``: TOTAL, MOMENT (of the column), the largest entry and its first column, ENTERED (the probability
+    that the row is visited at all). With one, and with these totals: the first columns at which the share of the row
+    that has been reached, counted from the left, is at least ``tail`` (LOW) and ``1 − tail`` (HIGH).
+    """
+    for p in range(d.pack):
+        start, stop = rows_inside(d, length, p)
+        for i in range(start, stop):
+            j, t = d.k - i, (i + 1) * d.pack + p
+            sums, share = match[d.first + p, i], np.float64(w[coupling + t])
+            if tail == 0:
+                sums[TOTAL] += share
+                sums[MOMENT] += share * j
+                sums[ENTERED] += share * (1 - w[to_left + t])
+                if share >= sums[BEST] * (1 - ROUNDING):
+                    sums[BEST], sums[BEST_INDEX] = max(share, sums[BEST]), j
+            elif sums[TOTAL] > 0:
+                reached = 1 - sums[REACHED] / sums[TOTAL]
+                if reached >= tail + ROUNDING:
+                    sums[LOW] = j
+                if reached >= 1 - tail - ROUNDING:
+                    sums[HIGH] = j
+                sums[REACHED] += share
+
+
+@njit(**INNER)
+def summed(w, at, pack, rows, p):
+    """The sum of pair p's numbers in a row."""
+    total = 0.0
+    for i in range(rows):
+        total += w[at + (i + 1) * pack + p]
+    return total
+
+
+@njit(**INNER)
+def hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, soft_min):
     """Add the pack's summed gradients to the user's arrays, with the factors of ``(x − y)²`` and ``½σ²``."""
     index, length = pairs.index, pairs.length
     two, half = w.dtype.type(2), w.dtype.type(0.5)
@@ -183,67 +326,81 @@ def hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min
     add_back(w, at.grad_y, at.row, grads.y, index[1], length[1], first, pack, columns, True, two)
     add_back(w, at.grad_var_x, at.row, grads.var_x, index[0], length[0], first, pack, rows, False, half)
     add_back(w, at.grad_var_y, at.row, grads.var_y, index[1], length[1], first, pack, columns, True, half)
-    if grads.gamma.size > 0:
-        for p in range(pack):
-            tilted = 0.0
-            for i in range(rows):
-                tilted += w[at.tilt + (i + 1) * pack + p]
-            b = first + p
-            grads.gamma[b] = (factors[BY_SOFT_MIN, b] * soft_min[p] - tilted) / pairs.gamma[b]
+    for p in range(pack):
+        b = first + p
+        by_soft_min, beyond = factors[BY_SOFT_MIN, b], 0.0
+        if mode.likely:  # κ = −β log r on every cell, and −½κ(N + M)
+            beyond = summed(w, at.visits, pack, rows, p) - 0.5 * (length[0, b] + length[1, b]) * by_soft_min
+            add_level_gradient(pairs, grads, b, -pairs.beta[b] * beyond)
+        if mode.prices:
+            edges = summed(w, at.edges, pack, rows, p)
+            if grads.warp.size > 0:
+                grads.warp[b] = edges
+            if grads.beta.size > 0 and mode.likely:
+                grads.beta[b] = summed(w, at.log_tilt, pack, rows, p) - log_level(pairs, b) * beyond
+            if grads.gamma.size > 0:
+                tilted = summed(w, at.tilt, pack, rows, p)
+                if mode.warped:
+                    tilted += pairs.warp[b] * edges
+                grads.gamma[b] = (by_soft_min * soft_min[p] - tilted) / pairs.gamma[b]
+
+
+@njit(**INNER)
+def add_level_gradient(pairs, grads, b, by_level):
+    """Adds the loss's derivative ``by_level`` in the reference level log r to the gradients of the variances."""
+    n, m = pairs.length[0, b], pairs.length[1, b]
+    s, r = pairs.index[0, b], pairs.index[1, b]
+    dtype = grads.var_x.dtype.type
+    for i in range(n if grads.var_x.shape[0] > 0 else 0):
+        for f in range(grads.var_x.shape[2]):
+            grads.var_x[s, i, f] += dtype(0.5 * by_level / (n * pairs.var_x[s, i, f]))
+    for j in range(m if grads.var_y.shape[0] > 0 else 0):
+        for f in range(grads.var_y.shape[2]):
+            grads.var_y[r, j, f] += dtype(0.5 * by_level / (m * pairs.var_y[r, j, f]))
+    for i in range(n if grads.variance.shape[0] > 0 else 0):
+        for j in range(m):
+            grads.variance[b, i, j] += dtype(by_level / (n * m * pairs.variance[b, i, j]))
 
 
 @njit(**OUTER)
-def backward(pairs, queue, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums):
-    """Fill ``grads`` for the pairs below ``end`` in the queue, given the loss's derivatives ``factors`` (5, B).
+def backward(pairs, queue, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums, tail):
+    """Fill ``grads`` for the pairs below ``end`` in the queue, given the loss's derivatives ``factors`` (6, B).
 
-    If ``sums`` (3, B) is not empty it receives soft_min and, where gradients are computed, E[C] and, if that is all
-    that counts beside C, E[log Σ]; values are then checked as in `forward`. Otherwise they are not: `forward` has.
+    If ``sums`` (3, B) is not empty it receives soft_min and, for the usual loss, E[C] and E[log Σ]; values are then
+    checked as in `forward`. Otherwise they are not: `forward` has.
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
-    ``limits`` is (3, N + M − 1) integer scratch.
+    ``limits`` is (3, N + M − 1) integer scratch; ``tail`` is for `collect_matches`.
     """
     pairs, queue, factors, grads = borrow_pairs(pairs), borrow(queue), borrow(factors), borrow_gradients(grads)
     w, limits, sums = borrow(w), borrow(limits), borrow(sums)
-    wide, dim = lanes(w), pairs.x.shape[2]
+    wide = lanes(w)
     row = row_size(pairs, pack_size, wide)
     shortest = min(max(pairs.x.shape[1], pairs.cost.shape[1]), max(pairs.y.shape[1], pairs.cost.shape[2]))
     segment = min(segment, limits.shape[1])
     saves = (limits.shape[1] - 1) // segment
     size = ((segment + 2) * shortest * pack_size + 2 * row) // wide * wide + wide
-    at = make_layout(row, dim, saves, size)
+    at = make_layout(row, pairs, saves, size)
     if w.size < at.end:
         return at.end
     checking = sums.size > 0
     zero = w.dtype.type(0)
-    used = np.zeros(FACTORS + 2, np.bool_)
-    for f in (BY_LOG, BY_DEVIATION, BY_ONE):
-        used[f] = factors[f].any()
-    used[BY_FIELD] = pairs.fields.shape[0] > 0
-    used[REST] = used[BY_LOG : BY_FIELD + 1].any()
-    with_gradients = factors.any() or used[REST]
-    used[ADJOINT] = factors[BY_COST].any() or used[REST]
-    used[USUAL] = (
-        used[ADJOINT]
-        and pairs.x.shape[2] == 1
-        and pairs.var_x.shape[0] > 0
-        and not used[BY_LOG + 1 : BY_FIELD + 1].any()
-        and grads.gamma.size == 0
-    )
+    mode, fields = mode_of(pairs, factors, grads)
     soft_min = np.zeros(pack_size)
-    summed = Steps(at.grad_x, at.grad_y, at.grad_var_x, at.grad_var_y)
+    summed_rows = Steps(at.grad_x, at.grad_y, at.grad_var_x, at.grad_var_y)
     fill(w, at.alarm, at.alarm + wide, zero)
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
-        if checking and not variances_usable(pairs, first, first + pack):
-            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
+        if checking and not usable(pairs, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
         diagonals = rows + columns - 1
-        soonest = soonest_end(pairs.length, first, pack)
+        ends = make_ends(pairs, first, pack, diagonals)
         last_segment = (diagonals - 1) // segment
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        put_numbers(w, at, pairs, factors, first, pack)
+        put_numbers(w, at, pairs, mode, factors, first, pack)
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
@@ -257,7 +414,9 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
                 copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
             d = diagonal(limits, k, pack, first)
             steps = shifted(sequences, d, columns)
-            sweep_forward(w, pairs, d, at, steps, used, stretch, at.tables + row - d.begin, unreachable)
+            sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, at.tables + row - d.begin, unreachable)
+            if k >= ends.soonest:
+                record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable)
         for s in range(last_segment, -1, -1):
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
@@ -267,40 +426,40 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
             for k in range(start, ahead):
                 d = diagonal(limits, k, pack, first)
                 steps = shifted(sequences, d, columns)
-                sweep_forward(w, pairs, d, at, steps, used, stretch, limits[2, k], unreachable)
-                for p in range(pack if k >= soonest else 0):
-                    b = first + p
-                    if ends_on(pairs.length, b, k):
-                        position = pairs.length[0, b] * pack + p
-                        state = state_of(at.state, row, k)
-                        soft_min[p] = soft_min_at(w, state, position, pairs.gamma[b])
-                        if checking:
-                            sums[0, b] = soft_min[p]
-                            sums[1, b] = mean_cost_at(w, state, at.theta + p, position, pairs.gamma[b])
-                            if used[BY_LOG]:
-                                sums[2, b] = w[state.rest.here + position] * pairs.gamma[b] / factors[BY_LOG, b]
+                sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, limits[2, k], unreachable)
+                if s == last_segment and k >= ends.soonest:
+                    record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable)
             if checking and alarmed(w, at.alarm):
                 return end_work(queue, end, BAD_VALUE)
+            if s == last_segment:
+                settle_pack(w, pairs, at, ends, first, soft_min, sums)
             for k in range(done - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
-                steps, into = shifted(sequences, d, columns), shifted(summed, d, columns)
+                steps, into = shifted(sequences, d, columns), shifted(summed_rows, d, columns)
                 sweep = sweep_of(d, at, limits[2, min(k + 1, diagonals - 1)], limits[2, min(k + 2, diagonals - 1)])
-                if k + 1 >= soonest:
-                    set_seeds(w, at.seed, pairs.length, first, pack, k)
-                if used[USUAL]:
+                if k + 1 >= ends.soonest:
+                    set_seeds(w, pairs, limits, at, ends, first, pack, k)
+                if mode.usual:
                     usual_gradient_row(w, d, at, sweep, steps, into)
-                elif used[ADJOINT]:
+                elif mode.swift:
+                    swift_gradient_row(w, d, at, sweep, steps, into)
+                elif mode.adjoint:
                     adjoint_row(w, d, sweep)
+                    if mode.relaxed and k >= ends.soonest:
+                        add_end_pulls(w, pairs, d, sweep.adjoint.here, ends)
                 else:
                     coupling_row(w, d, sweep)
-                if used[ADJOINT]:
+                if mode.adjoint:
                     guard_above(w, d, sweep.adjoint.here, zero)
                 guard_above(w, d, sweep.coupling.here, zero)
                 if grads.coupling.size > 0:
                     scatter(w, sweep.coupling.here, d, grads.coupling, pairs.length, w.dtype.type(1))
-                if with_gradients and not used[USUAL]:  # which has collected already
-                    collect_gradients(w, pairs, grads, d, at, sweep, steps, into)
-        if with_gradients:
-            hand_back(w, pairs, grads, at, factors, first, pack, rows, columns, soft_min)
+                if grads.match.size > 0:
+                    to_left = limits[2, k] + at.size
+                    collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail)
+                if mode.gradients and not mode.usual and not mode.swift:  # which have collected already
+                    collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into)
+        if mode.gradients:
+            hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, soft_min)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

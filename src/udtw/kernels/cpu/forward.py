@@ -1,22 +1,29 @@
 """Forward sweep over packs of pairs: soft-min and expectations in O(N + M) memory per pair."""
 
+import math
 from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
+from udtw.kernels.cpu.ends import DEEPEST, SIDES, end_row, open_row, open_starts, settle, soonest_end, z_at
 from udtw.kernels.cpu.pack import (
     apply_mask,
     borrow_pairs,
-    cost_row,
+    constant_energy,
     diagonal,
+    energy_rows,
     field_row,
     guard_above,
     guard_below,
+    likely,
     load_sequences,
     next_pack,
+    prices_usable,
     put_number,
+    put_prices,
     scatter,
+    sequence_rows,
     set_limits,
     shifted,
     theta_of,
@@ -35,15 +42,19 @@ from udtw.kernels.cpu.rows import (
     pull_rest_row,
     pull_row,
     range_row,
+    rest_row,
     rolling,
     state_of,
     transition_row,
     usual_row,
     value_row,
+    warped_rest_row,
+    warped_transition_row,
+    warped_value_row,
 )
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
-from udtw.problem import COST
+from udtw.problem import COST, WARPS
 
 
 @njit(**INNER)
@@ -55,12 +66,6 @@ def pack_shape(length, first, pack):
         rows = max(rows, length[0, b])
         columns = max(columns, length[1, b])
     return rows, columns
-
-
-@njit(**INNER)
-def ends_on(length, b, k):
-    """Whether the last cell of pair b lies on diagonal k."""
-    return length[0, b] + length[1, b] - 2 == k
 
 
 @njit(**INNER)
@@ -117,12 +122,10 @@ step_mean_transitions = _step(mean_transition_row, mean=True)
 step_pulls = _step(pull_row, mean=True)
 step_pulls_rest = _step(pull_rest_row, mean=True, rest=True)
 step_usual = _step(usual_row, mean=True, rest=True)
-
-
-@njit(**INNER)
-def soft_min_at(w, state, position, gamma):
-    """``−γ log Z`` of the cell at ``position`` of this diagonal."""
-    return (w[state.power.here + position] - np.log2(w[state.weight.here + position])) * (np.log(2) * gamma)
+step_rest = _step(rest_row, rest=True)
+step_warped_value = _step(warped_value_row)
+step_warped_transitions = _step(warped_transition_row)
+step_warped_rest = _step(warped_rest_row, rest=True)
 
 
 @njit(**INNER)
@@ -145,11 +148,12 @@ ForwardLayout = namedtuple(
     "ForwardLayout",
     [
         "row",  # numbers in a row
-        "cost", "variance", "field", "alarm", "to_up", "to_left", "to_corner", "scaled", "factor",
+        "cost", "variance", "field", "alarm", "to_up", "to_left", "to_corner", "scaled", "factor", "log",
+        "energy",  # the row of C where that is the energy
         "state",  # the rows of `rows.State`
         "means",  # three rolling rows for each field
         "sequences",
-        "scale", "theta",  # slots
+        "scale", "theta", "beta", "kappa", "warp_power", "warp_factor", "zero",  # slots
         "end",
     ],
 )  # fmt: skip
@@ -157,16 +161,25 @@ ForwardLayout = namedtuple(
 
 
 @njit(**INNER)
-def forward_layout(row, dim, fields):
-    """The layout for sequences of ``dim`` features and so many fields beside C."""
-    state = 9 * row
+def forward_layout(row, pairs, fields):
+    """The layout for the pairs and so many fields beside C."""
+    state = 11 * row
     means = state + STATE_ROWS * row
     sequences = means + 3 * fields * row
-    scale = sequences + (2 * dim + 2) * row
+    scale = sequences + sequence_rows(pairs) * row
+    energy = 10 * row if likely(pairs) else 0
     return ForwardLayout(
-        row, 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row, 7 * row, 8 * row, state, means, sequences, scale,
-        scale + SLOT, scale + 2 * SLOT,
+        row, 0, row, 2 * row, 3 * row, 4 * row, 5 * row, 6 * row, 7 * row, 8 * row, 9 * row, energy, state, means, sequences, scale, scale + SLOT, scale + 2 * SLOT,
+        scale + 3 * SLOT, scale + 4 * SLOT, scale + 5 * SLOT, scale + 6 * SLOT, scale + 7 * SLOT,
     )  # fmt: skip
+
+
+@njit(**INNER)
+def usable(pairs, first, pack, rows, columns, unreachable):
+    """Whether the kernels can compute with the variances and prices of the pack."""
+    return variances_usable(pairs, first, first + pack) and prices_usable(
+        pairs, first, first + pack, rows, columns, unreachable
+    )
 
 
 @njit(**OUTER)
@@ -179,36 +192,50 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
     pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
     row = row_size(pairs, pack_size, lanes(w))
-    at = forward_layout(row, pairs.x.shape[2], count)
+    at = forward_layout(row, pairs, count)
     if w.size < at.end:
         return at.end
     to = Moves(at.to_up, at.to_left, at.to_corner)
+    warped = pairs.warp.shape[0] > 0
+    # The mean of C is held relative to the exponent of Z, which is possible only where C is all of the energy.
+    plain = not warped and not likely(pairs)
     with_mean, others = False, False
     for f in range(count):
-        with_mean |= wanted[f] == COST
-        others |= wanted[f] != COST
+        with_mean |= plain and wanted[f] == COST
+        others |= not plain or wanted[f] != COST
     fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
+    fill(w, at.zero, at.zero + SLOT, w.dtype.type(0))
+    found = np.zeros((2 + count, pack_size))  # for each pair: weight and power of all ends so far, and means
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
-        if not variances_usable(pairs, first, first + pack):
-            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
+        if not usable(pairs, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
+        put_prices(w, at, pairs, first, pack)
         for p in range(pack):
-            put_number(w, at.scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
-            put_number(w, at.theta, p, pack, theta_of(pairs, first + p))
+            put_number(w, at.theta, p, pack, theta_of(pairs, first + p) if plain else 0)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
         fill(w, at.means, at.means + 3 * count * row, w.dtype.type(0))
+        found[:] = 0
+        soonest = soonest_end(pairs, first, pack)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             state = state_of(at.state, row, k)
-            cost_row(w, pairs, d, at, shifted(sequences, d, columns))
-            range_row(w, d, at.cost, stretch, at.alarm)
+            steps = shifted(sequences, d, columns)
+            energy_rows(w, pairs, d, at, steps)
+            range_row(w, d, at.energy, stretch, at.alarm)
             factor_row(w, d, at)
-            if count == 0:
+            open_starts(w, pairs, d, state, at.zero)
+            if warped:
+                if count == 0:
+                    step_warped_value(w, pairs, d, at, state, to, to, unreachable)
+                else:
+                    step_warped_transitions(w, pairs, d, at, state, to, to, unreachable)
+            elif count == 0:
                 step_value(w, pairs, d, at, state, to, to, unreachable)
             elif not others:
                 step_mean(w, pairs, d, at, state, to, to, unreachable)
@@ -217,59 +244,106 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
             else:
                 step_transitions(w, pairs, d, at, state, to, to, unreachable)
             for f in range(count):
-                if wanted[f] != COST:
-                    field_row(w, pairs, d, wanted[f], at)
+                if not plain or wanted[f] != COST:
+                    field_row(w, pairs, d, wanted[f], at, steps)
                     range_row(w, d, at.field, stretch, at.alarm)
-                    expectation_row(w, d, at.field, rolling(at.means + 3 * f * row, row, k), to)
-            for p in range(pack):
-                b = first + p
-                if ends_on(pairs.length, b, k):
-                    position = pairs.length[0, b] * pack + p
-                    out[b, 0] = soft_min_at(w, state, position, pairs.gamma[b])
-                    for f in range(count):
-                        if wanted[f] == COST:
-                            out[b, 1 + f] = mean_cost_at(w, state, at.theta + p, position, pairs.gamma[b])
-                        else:
-                            out[b, 1 + f] = w[rolling(at.means + 3 * f * row, row, k).here + position]
+                    mean = rolling(at.means + 3 * f * row, row, k)
+                    open_row(w, pairs, d, mean.far, w.dtype.type(k if wanted[f] == WARPS else 0))
+                    expectation_row(w, d, at.field, mean, to)
+            for p in range(pack if k >= soonest else 0):
+                for side in range(SIDES):
+                    i = end_row(pairs, d, first + p, side)
+                    position = (max(i, 0) + 1) * pack + p
+                    weight, power = z_at(w, state, position, unreachable)
+                    if i >= 0 and power < np.inf:
+                        share = join_end(found, p, weight, power)
+                        for f in range(count):
+                            if plain and wanted[f] == COST:
+                                value = mean_cost_at(w, state, at.theta + p, position, pairs.gamma[first + p])
+                            else:
+                                value = w[rolling(at.means + 3 * f * row, row, k).here + position]
+                                if wanted[f] == WARPS:
+                                    value -= k + 2
+                            found[2 + f, p] += share * (value - found[2 + f, p])
         if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
+        for p in range(pack):
+            b = first + p
+            bits = found[1, p] - np.log2(found[0, p])
+            out[b, 0] = bits * np.log(2) * pairs.gamma[b] + constant_energy(w, at, pairs, b, p)
+            for f in range(count):
+                out[b, 1 + f] = found[2 + f, p]
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)
 
 
+@njit(**INNER)
+def join_end(found, p, weight, power):
+    """Add an end with ``Z = weight·2^(−power)`` to those of pair p; returns its share of all so far."""
+    if found[0, p] == 0:
+        found[0, p], found[1, p] = weight, power
+        return 1.0
+    lag = found[1, p] - power
+    if lag > 0:  # the new end is the larger one
+        found[0, p], found[1, p] = math.ldexp(found[0, p], -int(min(lag, DEEPEST))), power
+    else:
+        weight = math.ldexp(weight, -int(min(-lag, DEEPEST)))
+    found[0, p] += weight
+    return weight / found[0, p]
+
+
 @njit(**OUTER)
-def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, out):
-    """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left."""
-    pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
+def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, ends):
+    """``out[0], out[1], out[2]`` (3, B, N, M): probability of arriving from the corner, from above, from the left.
+
+    ``ends`` (B, 2, N + M − 1): probability that a path ends in the last column, or in the last row, by diagonal.
+    """
+    pairs, queue, w, limits = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits)
+    out, ends = borrow(out), borrow(ends)
     row = row_size(pairs, pack_size, lanes(w))
-    at = forward_layout(row, pairs.x.shape[2], 0)
+    at = forward_layout(row, pairs, 0)
     if w.size < at.end:
         return at.end
     to = Moves(at.to_up, at.to_left, at.to_corner)
     one = w.dtype.type(1)
     fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
+    fill(w, at.zero, at.zero + SLOT, w.dtype.type(0))
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
-        if not variances_usable(pairs, first, first + pack):
-            return end_work(queue, end, BAD_VALUE)
         rows, columns = pack_shape(pairs.length, first, pack)
+        if not usable(pairs, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        for p in range(pack):
-            put_number(w, at.scale, p, pack, 1 / (np.log(2) * pairs.gamma[first + p]))
+        put_prices(w, at, pairs, first, pack)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
+        weights = np.zeros((pack, SIDES, rows + columns - 1))
+        powers = np.full(weights.shape, np.inf)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
-            cost_row(w, pairs, d, at, shifted(sequences, d, columns))
-            range_row(w, d, at.cost, stretch, at.alarm)
+            state = state_of(at.state, row, k)
+            energy_rows(w, pairs, d, at, shifted(sequences, d, columns))
+            range_row(w, d, at.energy, stretch, at.alarm)
             factor_row(w, d, at)
-            step_transitions(w, pairs, d, at, state_of(at.state, row, k), to, to, unreachable)
+            open_starts(w, pairs, d, state, at.zero)
+            if pairs.warp.shape[0] > 0:
+                step_warped_transitions(w, pairs, d, at, state, to, to, unreachable)
+            else:
+                step_transitions(w, pairs, d, at, state, to, to, unreachable)
             scatter(w, to.corner, d, out[0], pairs.length, one)
             scatter(w, to.up, d, out[1], pairs.length, one)
             scatter(w, to.left, d, out[2], pairs.length, one)
+            for p in range(pack):
+                for side in range(SIDES):
+                    i = end_row(pairs, d, first + p, side)
+                    if i >= 0:
+                        weights[p, side, k], powers[p, side, k] = z_at(w, state, (i + 1) * pack + p, unreachable)
         if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
+        for p in range(pack):
+            settle(weights[p], powers[p], np.zeros_like(weights[p]))
+            ends[first + p, :, : rows + columns - 1] = weights[p]
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

@@ -8,7 +8,7 @@ from collections import namedtuple
 from numba import njit
 
 from udtw.kernels.cpu.layout import BY_DEVIATION, BY_LOG, BY_SOFT_MIN
-from udtw.kernels.cpu.rows import INNER, SLOT, of_pairs
+from udtw.kernels.cpu.rows import INNER, SLOT, feature_variance_at, of_pairs
 from udtw.kernels.cpu.simd import fma, fnma, lanes, least_probability, load, splat, store, where_greater
 
 Sweep = namedtuple("Sweep", ["coupling", "adjoint", "to", "pull", "seed"])
@@ -79,6 +79,69 @@ def usual_gradient_row(w, d, at, sweep, steps, into):
 
 
 @njit(**INNER)
+def swift_gradient_row(w, d, at, sweep, steps, into):
+    """`coupling_row`, and the gradients ``into`` of a multiple of the free energy where ``C = (x − y)²/Σ`` is made here.
+
+    ``∂F/∂D = π/Σ`` and ``∂F/∂Σ = π(β − C)/Σ``; the sum of π goes to ``at.visits``.
+    """
+    to, coupling = sweep.to, sweep.coupling
+    least, zero, one = splat(w, least_probability(w)), splat(w, w.dtype.type(0)), splat(w, w.dtype.type(1))
+    last = d.begin + (d.end - d.begin - 1) // lanes(w) * lanes(w)
+    for t in range(last, d.begin - 1, -lanes(w)):
+        below = t + d.pack
+        total = load(w, to.up + below) * load(w, coupling.near + below)
+        total = fma(load(w, to.left + t), load(w, coupling.near + t), total)
+        total = fma(load(w, to.corner + below), load(w, coupling.far + below), total) + load(w, sweep.seed + t)
+        probability = where_greater(total, least, total, zero)
+        store(w, coupling.here + t, probability)
+        inverse = one / (load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t))
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
+        visit = of_pairs(w, at.direct, t, d.pack) * probability
+        by_x = visit * inverse * difference
+        by_sigma = fnma(by_x, difference, of_pairs(w, at.priced, t, d.pack) * probability) * inverse
+        store(w, at.visits + t, load(w, at.visits + t) + visit)
+        store(w, into.half_var_x + t, load(w, into.half_var_x + t) + by_sigma)
+        store(w, into.half_var_y + t, load(w, into.half_var_y + t) + by_sigma)
+        store(w, into.x + t, load(w, into.x + t) + by_x)
+        store(w, into.y + t, load(w, into.y + t) - by_x)
+
+
+def _edge_row(with_adjoint):
+    @njit(**INNER)
+    def row(w, d, at, sweep):
+        to, pull, coupling, adjoint = sweep.to, sweep.pull, sweep.coupling, sweep.adjoint
+        by_soft_min, zero = at.factors + BY_SOFT_MIN * SLOT, splat(w, w.dtype.type(0))
+        for t in range(d.begin, d.end, lanes(w)):
+            below, factor = t + d.pack, of_pairs(w, by_soft_min, t, d.pack)
+            down, right = load(w, coupling.near + below), load(w, coupling.near + t)
+            by_down, by_right = factor * down, factor * right
+            if with_adjoint:
+                by_down = by_down + load(w, adjoint.near + below)
+                by_right = by_right + load(w, adjoint.near + t)
+            total = fma(load(w, to.left + t), by_right, load(w, to.up + below) * by_down)
+            if with_adjoint:
+                total = fma(down, load(w, pull.up + below), fma(right, load(w, pull.left + t), total))
+            # Beside the diagonal, where nothing is visited, the tables may hold anything.
+            total = where_greater(load(w, coupling.here + t), zero, total, zero)
+            store(w, at.edges + t, load(w, at.edges + t) + total)
+
+    return row
+
+
+edge_row = _edge_row(False)
+"""Adds what the non-diagonal steps to the next diagonal carry of the loss's derivative in ω to ``at.edges``."""
+adjoint_edge_row = _edge_row(True)
+"""The same where the loss has expectations."""
+
+
+@njit(**INNER)
+def energy_gradient_at(w, t, pack, at, sweep):
+    """``W + g_softmin·π``: the loss's derivative in the energy of the cells at ``t``, all fields held fixed."""
+    by_soft_min = at.factors + BY_SOFT_MIN * SLOT
+    return fma(of_pairs(w, by_soft_min, t, pack), load(w, sweep.coupling.here + t), load(w, sweep.adjoint.here + t))
+
+
+@njit(**INNER)
 def cost_gradient_row(w, d, at, sweep):
     """``∂/∂C = W + g·π``, written to ``at.gradient``."""
     for t in range(d.begin, d.end, lanes(w)):
@@ -87,19 +150,32 @@ def cost_gradient_row(w, d, at, sweep):
 
 
 @njit(**INNER)
-def tilt_row(w, d, at, sweep):
-    """Adds ``C·(W + g_softmin·π)``, from which the gradient in γ follows, to ``at.tilt``."""
-    by_soft_min = at.factors + BY_SOFT_MIN * SLOT
+def tilt_row(w, d, at, sweep, weights, out):
+    """Adds the energy's gradient times ``weights`` to ``out``."""
     for t in range(d.begin, d.end, lanes(w)):
-        coupling, adjoint = load(w, sweep.coupling.here + t), load(w, sweep.adjoint.here + t)
-        moved = fma(of_pairs(w, by_soft_min, t, d.pack), coupling, adjoint)
-        store(w, at.tilt + t, fma(load(w, at.cost + t), moved, load(w, at.tilt + t)))
+        moved = energy_gradient_at(w, t, d.pack, at, sweep)
+        store(w, out + t, fma(load(w, weights + t), moved, load(w, out + t)))
+
+
+@njit(**INNER)
+def visits_row(w, d, at, sweep):
+    """Adds the energy's gradient to ``at.visits``."""
+    for t in range(d.begin, d.end, lanes(w)):
+        store(w, at.visits + t, load(w, at.visits + t) + energy_gradient_at(w, t, d.pack, at, sweep))
+
+
+@njit(**INNER)
+def log_gradient_at(w, t, pack, at, sweep):
+    """The loss's derivative in log Σ, as a field and as a part of the energy."""
+    probability = load(w, sweep.coupling.here + t)
+    by_energy = of_pairs(w, at.beta, t, pack) * energy_gradient_at(w, t, pack, at, sweep)
+    return fma(of_pairs(w, at.factors + BY_LOG * SLOT, t, pack), probability, by_energy)
 
 
 @njit(**INNER)
 def variance_gradient_row(w, d, at, sweep):
     """From ``at.gradient = ∂/∂C``: ``at.sigma_gradient = ∂/∂Σ`` and, in place, ``at.gradient = ∂/∂D``."""
-    by_log, by_deviation = at.factors + BY_LOG * SLOT, at.factors + BY_DEVIATION * SLOT
+    by_deviation = at.factors + BY_DEVIATION * SLOT
     one = splat(w, w.dtype.type(1))
     two = splat(w, w.dtype.type(2))
     for t in range(d.begin, d.end, lanes(w)):
@@ -107,10 +183,31 @@ def variance_gradient_row(w, d, at, sweep):
         inverse = one / sigma
         by_base = load(w, at.gradient + t) * inverse
         probability = load(w, sweep.coupling.here + t)
-        total = of_pairs(w, by_log, t, d.pack) * probability * inverse - by_base * load(w, at.cost + t)
+        total = log_gradient_at(w, t, d.pack, at, sweep) * inverse - by_base * load(w, at.cost + t)
         total = fma(of_pairs(w, by_deviation, t, d.pack) * probability, two * (sigma - one), total)
         store(w, at.sigma_gradient + t, total)
         store(w, at.gradient + t, by_base)
+
+
+@njit(**INNER)
+def feature_gradient_row(w, d, at, sweep, steps, into, dim):
+    """From ``at.gradient = ∂/∂C``: gradients of the sequences and of their variances of each feature."""
+    by_deviation = at.factors + BY_DEVIATION * SLOT
+    one = splat(w, w.dtype.type(1))
+    two = splat(w, w.dtype.type(2))
+    for f in range(0, dim * at.row, at.row):
+        for t in range(d.begin, d.end, lanes(w)):
+            sigma = feature_variance_at(w, steps, f, t)
+            inverse = one / sigma
+            difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+            by_x = load(w, at.gradient + t) * inverse * difference
+            by_sigma = fnma(by_x, difference, log_gradient_at(w, t, d.pack, at, sweep)) * inverse
+            probability = load(w, sweep.coupling.here + t)
+            by_sigma = fma(of_pairs(w, by_deviation, t, d.pack) * probability, two * (sigma - one), by_sigma)
+            store(w, into.half_var_x + f + t, load(w, into.half_var_x + f + t) + by_sigma)
+            store(w, into.half_var_y + f + t, load(w, into.half_var_y + f + t) + by_sigma)
+            store(w, into.x + f + t, load(w, into.x + f + t) + by_x)
+            store(w, into.y + f + t, load(w, into.y + f + t) - by_x)
 
 
 @njit(**INNER)

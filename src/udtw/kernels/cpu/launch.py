@@ -7,15 +7,16 @@ arithmetic is in `rows` and `gradient_rows`, the sweeps in `forward`, `backward`
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.backward import backward
+from udtw.kernels.cpu.backward import MATCH_COLUMNS, backward
 from udtw.kernels.cpu.forward import forward
 from udtw.kernels.cpu.forward import transitions as forward_transitions
 from udtw.kernels.cpu.hard import hard, mark_paths
-from udtw.kernels.cpu.layout import BY_COST, BY_LOG, FACTORS, Gradients
+from udtw.kernels.cpu.layout import BY_COST, BY_LOG, BY_SOFT_MIN, FACTORS, Gradients
 from udtw.kernels.cpu.pack import Pairs
 from udtw.kernels.cpu.rows import MOST_PAIRS
 from udtw.kernels.cpu.threads import clear_scratch, scratch, share
@@ -33,6 +34,17 @@ PACK_CELLS = 400_000
 TABLE_CELLS = 2**20
 """Backward sweeps keep tables of at most about this many cells per thread."""
 
+
+class Wanted(NamedTuple):
+    """What a backward sweep returns beside the gradients in the data."""
+
+    gamma: bool = False
+    prices: bool = False  # the gradients in β and ω
+    coupling: bool = False
+    match: bool = False  # see `backward.collect_matches`
+
+
+NOTHING = Wanted()
 
 Kernel = Callable[[np.ndarray, int, int, np.ndarray, np.ndarray], int]
 """``kernel(queue, end, pack_size, work, limits)`` returns a status, see `work_queue`."""
@@ -54,6 +66,9 @@ def make_pairs(
     variance: np.ndarray | None = None,
     fields: np.ndarray | None = None,
     index: np.ndarray | None = None,
+    beta: np.ndarray | None = None,
+    warp: np.ndarray | None = None,
+    relax: np.ndarray | None = None,
     band: np.ndarray | None = None,
     mask: np.ndarray | None = None,
 ) -> Pairs:
@@ -64,13 +79,16 @@ def make_pairs(
         x=matrix if x is None else _laid_out(x, dtype),
         y=matrix if y is None else _laid_out(y, dtype),
         cost=matrix if cost is None else _laid_out(cost, dtype),
-        var_x=steps if var_x is None else _laid_out(var_x[..., None], dtype),
-        var_y=steps if var_y is None else _laid_out(var_y[..., None], dtype),
+        var_x=steps if var_x is None else _laid_out(var_x if var_x.ndim == 3 else var_x[..., None], dtype),
+        var_y=steps if var_y is None else _laid_out(var_y if var_y.ndim == 3 else var_y[..., None], dtype),
         variance=matrix if variance is None else _laid_out(variance, dtype),
         fields=_absent((0, 0, 0, 0), dtype) if fields is None else _laid_out(fields, dtype),
         index=_every_pair(gamma.shape[0]) if index is None else _laid_out(index, INTEGER),
         length=_laid_out(length, INTEGER),
         gamma=_laid_out(gamma, DOUBLE),
+        beta=_absent((0,), DOUBLE) if beta is None else _laid_out(beta, DOUBLE),
+        warp=_absent((0,), DOUBLE) if warp is None else _laid_out(warp, DOUBLE),
+        relax=_absent((4, 0), INTEGER) if relax is None else _laid_out(relax, INTEGER),
         band=_absent((2, 0, 0), INTEGER) if band is None else _laid_out(band, INTEGER),
         mask=_absent((0, 0, 0), BOOL) if mask is None else _laid_out(mask, BOOL),
     )
@@ -185,12 +203,25 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
 
 def sums_and_grads(pairs: Pairs, beta: float, n_threads: int) -> tuple[np.ndarray, Gradients]:
     """(3, B) soft_min, E[C] and E[log Σ], and the gradients of ``E[C] + β E[log Σ]``, from one sweep each way."""
-    dtype = pairs.x.dtype
-    out = np.zeros((3, pairs.gamma.shape[0]), dtype)
-    factors = np.zeros((FACTORS, pairs.gamma.shape[0]), dtype)
+    factors = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
     factors[BY_COST] = 1
     factors[BY_LOG] = beta
-    return out, _sweep_back(pairs, factors, want_gamma=False, want_coupling=False, n_threads=n_threads, sums=out)
+    return _values_and_grads(pairs, factors, NOTHING, n_threads)
+
+
+def energy_and_grads(pairs: Pairs, wanted: Wanted, n_threads: int) -> tuple[np.ndarray, Gradients]:
+    """(B,) free energy and its gradients, from one sweep each way and without an adjoint."""
+    factors = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
+    factors[BY_SOFT_MIN] = 1
+    values, grads = _values_and_grads(pairs, factors, wanted, n_threads)
+    return values[0], grads
+
+
+def _values_and_grads(
+    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int
+) -> tuple[np.ndarray, Gradients]:
+    out = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)
+    return out, _sweep_back(pairs, factors, wanted, n_threads, out)
 
 
 def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
@@ -207,8 +238,8 @@ def sums(pairs: Pairs, wanted: Sequence[int], n_threads: int) -> np.ndarray:
     return out
 
 
-def gradients(pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int) -> Gradients:
-    """Gradients of the loss whose derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²], E[1] are ``factors`` (5, B).
+def gradients(pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int) -> Gradients:
+    """Gradients of the loss whose derivatives in soft_min and in E of the built-in fields are ``factors`` (6, B).
 
     ``pairs.fields`` may hold one more field with factor one. Where a factor is not finite, that pair's gradients are
     NaN.
@@ -222,83 +253,105 @@ def gradients(pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling
             used_fields = np.where(unusable[None, :, None, None], 0, used_fields).astype(dtype)
             broken |= unusable
     factors = _laid_out(np.where(broken, 0, factors), dtype)
-    found = _sweep_back(
-        pairs._replace(fields=used_fields), factors, want_gamma, want_coupling, n_threads, _absent((0, 0), dtype)
-    )
+    found = _sweep_back(pairs._replace(fields=used_fields), factors, wanted, n_threads, _absent((0, 0), dtype))
     if broken.any():
-        for array in found[:-1]:
+        for array in found[:-2]:
             if array.shape[0] == count:
                 array[broken] = np.nan
     return found
 
 
 def _sweep_back(
-    pairs: Pairs, factors: np.ndarray, want_gamma: bool, want_coupling: bool, n_threads: int, sums: np.ndarray
-) -> Gradients:
+    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int, sums: np.ndarray, tail: float = 0.0,
+    match: np.ndarray | None = None,
+) -> Gradients:  # fmt: skip
     """`gradients` for finite factors and fields.
 
     ``sums`` (3, B), if not empty, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
+    ``match`` are the totals of an earlier sweep, to which one with a ``tail`` adds.
     """
     count, rows, columns = _shape(pairs)
     dtype = pairs.x.dtype
     by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
-    wanted = Gradients(
+    if match is None:
+        match = np.zeros((count, rows, MATCH_COLUMNS) if wanted.match else (0, 0, MATCH_COLUMNS))
+    found = Gradients(
         x=np.zeros(pairs.x.shape, dtype),
         y=np.zeros(pairs.y.shape, dtype),
         cost=np.zeros((0, 0, 0) if by_sequence else by_matrix, dtype),
         var_x=np.zeros(pairs.var_x.shape, dtype),
         var_y=np.zeros(pairs.var_y.shape, dtype),
         variance=np.zeros(pairs.variance.shape, dtype),
-        gamma=np.zeros(count if want_gamma else 0, np.float64),
-        coupling=np.zeros(by_matrix if want_coupling else (0, 0, 0), dtype),
+        gamma=np.zeros(count if wanted.gamma else 0, np.float64),
+        beta=np.zeros(count if wanted.prices and pairs.beta.size else 0, np.float64),
+        warp=np.zeros(count if wanted.prices and pairs.warp.size else 0, np.float64),
+        coupling=np.zeros(by_matrix if wanted.coupling else (0, 0, 0), dtype),
+        match=match,
     )
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
     def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
         segment = segment_for(pack, rows, columns)
-        return backward(pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, wanted, sums)
+        return backward(
+            pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, found, sums, tail
+        )
 
     _run(pairs, n_threads, call)
-    return wanted
+    return found
+
+
+def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0, match: np.ndarray | None = None):
+    """A sweep without factors: π alone."""
+    nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
+    sums = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
+    return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail, match)
 
 
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): π*."""
-    nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
-    checked = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
-    return _sweep_back(pairs, nothing, want_gamma=False, want_coupling=True, n_threads=n_threads, sums=checked).coupling
+    return _checked(pairs, Wanted(coupling=True), n_threads).coupling
 
 
-def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """(B,) classical DTW values and, on request, (B, N, M) uint8 choices (see `hard`)."""
+def match(pairs: Pairs, tail: float, n_threads: int) -> np.ndarray:
+    """(B, N, MATCH_COLUMNS): sums over the rows of π*, which is never kept; see `backward.collect_matches`."""
+    totals = _checked(pairs, Wanted(match=True), n_threads).match
+    return _checked(pairs, Wanted(match=True), n_threads, tail, totals).match
+
+
+def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(B,) least path energies, the cells (2, B) in which their paths end and, on request, choices (see `hard`)."""
     dtype = pairs.x.dtype
-    out = np.zeros(pairs.gamma.shape[0], dtype)
+    out, last = np.zeros(pairs.gamma.shape[0], dtype), np.zeros((2, pairs.gamma.shape[0]), np.int64)
     choice = np.zeros(_shape(pairs) if with_choice else (0, 0, 0), np.uint8)
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
     def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        return hard(pairs, queue, end, pack, unreachable, largest, work, limits, out, choice)
+        return hard(pairs, queue, end, pack, unreachable, largest, work, limits, out, last, choice)
 
     _run(pairs, n_threads, call)
-    return out, choice
+    return out, last, choice
 
 
-def transitions(pairs: Pairs, n_threads: int) -> np.ndarray:
-    """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left."""
+def transitions(pairs: Pairs, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left.
+
+    And (B, 2, N + M − 1): that it ends in the last column, or in the last row before it, of each diagonal.
+    """
     dtype = pairs.x.dtype
-    out = np.zeros((3, *_shape(pairs)), dtype)
+    count, rows, columns = _shape(pairs)
+    out, ends = np.zeros((3, count, rows, columns), dtype), np.zeros((count, 2, rows + columns - 1))
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
 
     def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        return forward_transitions(pairs, queue, end, pack, unreachable, largest, work, limits, out)
+        return forward_transitions(pairs, queue, end, pack, unreachable, largest, work, limits, out, ends)
 
     _run(pairs, n_threads, call)
-    return out
+    return out, ends
 
 
 def least_path(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): one along the least-cost path, zero elsewhere."""
-    _, choice = least_cost(pairs, True, n_threads)
+    _, last, choice = least_cost(pairs, True, n_threads)
     out = np.zeros(_shape(pairs), pairs.x.dtype)
-    mark_paths(choice, pairs.length, out)
+    mark_paths(choice, last, out)
     return out

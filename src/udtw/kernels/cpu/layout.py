@@ -5,8 +5,8 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.pack import put_number, theta_of
-from udtw.kernels.cpu.rows import INNER, SLOT, STATE_ROWS
+from udtw.kernels.cpu.pack import likely, put_number, put_prices, sequence_rows, theta_of
+from udtw.kernels.cpu.rows import INNER, SLOT, STATE_ROWS, fill
 from udtw.kernels.cpu.simd import borrow
 
 Gradients = namedtuple(
@@ -15,11 +15,14 @@ Gradients = namedtuple(
         "x",  # (B, N, d), as all of these zero at the start; of size 0 where not wanted
         "y",  # (B, M, d)
         "cost",  # (B, N, M): of the base cost
-        "var_x",  # (B, N, 1)
-        "var_y",  # (B, M, 1)
+        "var_x",  # (B, N, 1 or d)
+        "var_y",  # (B, M, 1 or d)
         "variance",  # (B, N, M)
         "gamma",  # (B,)
+        "beta",  # (B,)
+        "warp",  # (B,)
         "coupling",  # (B, N, M): not a gradient but π* itself
+        "match",  # (B, N, MATCH_COLUMNS): not a gradient but sums over the rows of π*, see `collect_matches`
     ],
 )
 
@@ -28,17 +31,30 @@ Gradients = namedtuple(
 def borrow_gradients(grads):
     return Gradients(
         borrow(grads.x), borrow(grads.y), borrow(grads.cost), borrow(grads.var_x), borrow(grads.var_y),
-        borrow(grads.variance), borrow(grads.gamma), borrow(grads.coupling),
+        borrow(grads.variance), borrow(grads.gamma), borrow(grads.beta), borrow(grads.warp), borrow(grads.coupling),
+        borrow(grads.match),
     )  # fmt: skip
 
 
-BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_FIELD = range(6)
-FACTORS = 5
-"""Rows of ``factors``: the loss's derivatives in soft_min, E[C], E[log Σ], E[(Σ − 1)²] and E[1]."""
-ADJOINT, REST, USUAL = 0, 1, 6
-"""``used[ADJOINT]``: an expectation counts, so that W is needed beside π; ``used[REST]``: any field but C counts; from
-BY_LOG to BY_FIELD: that field counts; ``used[USUAL]``: gradients by the loops made for the usual case, one feature with
-a variance each step and no field beside C and log Σ."""
+BY_SOFT_MIN, BY_COST, BY_LOG, BY_DEVIATION, BY_ONE, BY_WARPS, BY_FIELD = range(7)
+"""Rows of ``factors``, the loss's derivatives: in soft_min, then in the expectations of the fields of `udtw.problem`."""
+FACTORS = 6
+Mode = namedtuple(
+    "Mode",
+    [
+        "plain",  # the energy of a cell is C and no step has a penalty: E[C] is held relative to the exponent of Z
+        "likely",  # log Σ is part of the energy
+        "warped",  # non-diagonal steps have a penalty
+        "relaxed",  # paths may start and end along the borders
+        "adjoint",  # an expectation counts, so that W is needed beside π
+        "rest",  # a field other than a plain C counts
+        "gradients",  # anything but π is wanted
+        "usual",  # E[C] and log Σ of one feature with a variance of each step: the loops made for the paper's loss
+        "swift",  # the same for the free energy of the likelihood
+        "prices",  # gradients in γ, β or ω are wanted
+    ],
+)
+"""What a backward sweep computes."""
 
 Layout = namedtuple(
     "Layout",
@@ -46,12 +62,14 @@ Layout = namedtuple(
         "row",  # numbers in a row
         "state",  # the rows of `rows.State`
         "coupling", "adjoint",  # rolling, three rows each
-        "cost", "scaled", "factor", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "seed", "tilt",
+        "cost", "scaled", "factor", "variance", "field", "total", "gradient", "sigma_gradient", "alarm", "seed", "log",
+        "energy",  # the row of C where that is the energy
+        "tilt", "visits", "log_tilt", "edges",  # sums over a row of the grid, see `gradient_rows`
         "grad_x", "grad_y", "grad_var_x", "grad_var_y",
         "sequences",
         "saved",  # the states saved at the start of each segment
-        "scale", "theta", "by_cost", "direct",  # slots, as are the next two
-        "factors",  # FACTORS of them
+        "scale", "theta", "by_cost", "direct", "beta", "kappa", "priced", "warp_power", "warp_factor",  # slots
+        "factors",  # FACTORS slots
         "over_gamma",  # FACTORS + 1: the factors, and for the user's field one, divided by γ
         "tables",  # six of `size` numbers: transition probabilities and pulls to up, left, corner
         "size",
@@ -62,25 +80,31 @@ Layout = namedtuple(
 
 
 @njit(**INNER)
-def make_layout(row, dim, saves, size):
+def make_layout(row, pairs, saves, size):
+    dim, noise = pairs.x.shape[2], pairs.var_x.shape[2]
     coupling = STATE_ROWS
     cost = coupling + 6
-    grads = cost + 11
-    sequences = grads + 2 * dim + 2
-    saved = sequences + 2 * dim + 2
+    sums = cost + 12
+    grads = sums + 4
+    sequences = grads + 2 * dim + 2 * noise
+    saved = sequences + sequence_rows(pairs)
     scale = (saved + STATE_ROWS * saves) * row
-    factors = scale + 4 * SLOT
+    factors = scale + 9 * SLOT
     tables = factors + (2 * FACTORS + 1) * SLOT
+    energy = (cost + 11) * row if likely(pairs) else cost * row
     return Layout(
         row,
         0,
         coupling * row, (coupling + 3) * row,
         cost * row, (cost + 1) * row, (cost + 2) * row, (cost + 3) * row, (cost + 4) * row, (cost + 5) * row,
         (cost + 6) * row, (cost + 7) * row, (cost + 8) * row, (cost + 9) * row, (cost + 10) * row,
-        grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + 1) * row,
+        energy,
+        sums * row, (sums + 1) * row, (sums + 2) * row, (sums + 3) * row,
+        grads * row, (grads + dim) * row, (grads + 2 * dim) * row, (grads + 2 * dim + noise) * row,
         sequences * row,
         saved * row,
-        scale, scale + SLOT, scale + 2 * SLOT, scale + 3 * SLOT,
+        scale, scale + SLOT, scale + 2 * SLOT, scale + 3 * SLOT, scale + 4 * SLOT, scale + 5 * SLOT, scale + 6 * SLOT,
+        scale + 7 * SLOT, scale + 8 * SLOT,
         factors,
         factors + FACTORS * SLOT,
         tables,
@@ -90,18 +114,24 @@ def make_layout(row, dim, saves, size):
 
 
 @njit(**INNER)
-def put_numbers(w, at, pairs, factors, first, pack):
+def put_numbers(w, at, pairs, mode, factors, first, pack):
     """Everything that is one number per pair."""
+    fill(w, at.scale, at.tables, w.dtype.type(0))
+    put_prices(w, at, pairs, first, pack)
     for p in range(pack):
         b = first + p
         gamma = pairs.gamma[b]
-        put_number(w, at.scale, p, pack, 1 / (np.log(2) * gamma))
-        put_number(w, at.theta, p, pack, theta_of(pairs, b))
-        put_number(w, at.by_cost, p, pack, factors[BY_COST, b] * np.log(2))
+        if mode.plain:
+            put_number(w, at.theta, p, pack, theta_of(pairs, b))
+            put_number(w, at.by_cost, p, pack, factors[BY_COST, b] * np.log(2))
+        else:
+            put_number(w, at.over_gamma + BY_COST * SLOT, p, pack, factors[BY_COST, b] / gamma)
         put_number(w, at.direct, p, pack, factors[BY_SOFT_MIN, b] + factors[BY_COST, b])
+        if mode.likely:
+            put_number(w, at.priced, p, pack, factors[BY_SOFT_MIN, b] * pairs.beta[b])
         for f in (BY_SOFT_MIN, BY_LOG, BY_DEVIATION):
             put_number(w, at.factors + f * SLOT, p, pack, factors[f, b])
-        for f in (BY_LOG, BY_DEVIATION, BY_ONE):  # of no others: where they are large the quotient could overflow
+        for f in (BY_LOG, BY_DEVIATION, BY_ONE, BY_WARPS):  # not of all: where they are large it could overflow
             put_number(w, at.over_gamma + f * SLOT, p, pack, factors[f, b] / gamma)
         put_number(w, at.over_gamma + BY_FIELD * SLOT, p, pack, 1 / gamma)
 

@@ -17,17 +17,22 @@ from torch import Tensor
 
 from udtw import inputs
 from udtw.kernels.cpu import launch
-from udtw.prior import MASK, Band, check_mask, intervals
+from udtw.prior import MASK, Band, Prior, check_mask, intervals
 from udtw.problem import BUILT_IN, Problem
 
 OptionalTensor = Tensor | None
-BAND = "int kind, float value, Tensor? mask"
 PROBLEM = (
-    "Tensor? x, Tensor? y, Tensor? cost, Tensor? var_x, Tensor? var_y, Tensor? variance, Tensor gamma, Tensor lengths, "
-    + BAND
+    "Tensor? x, Tensor? y, Tensor? cost, Tensor? var_x, Tensor? var_y, Tensor? variance, "
+    "Tensor gamma, Tensor? beta, Tensor? warp, Tensor lengths, Tensor? relax, int kind, float value, Tensor? mask"
 )
-"""The arguments that describe a `Problem`; most operators take them, in this order."""
-GRADS = "Tensor grad_x, Tensor grad_y, Tensor grad_cost, Tensor grad_var_x, Tensor grad_var_y, Tensor grad_variance"
+"""The arguments that describe a `Problem`, in the order of every operator; the first nine can have gradients."""
+DESCRIBED = 14
+GRADS = (
+    "Tensor grad_x, Tensor grad_y, Tensor grad_cost, Tensor grad_var_x, Tensor grad_var_y, Tensor grad_variance, "
+    "Tensor grad_beta, Tensor grad_warp"
+)
+"""Gradients, empty where absent; that in γ, which is computed in float64, is not among them."""
+N_GRADS = 8
 
 
 implementations: dict[str, Callable] = {}
@@ -54,22 +59,17 @@ def _fake(name: str) -> Callable:
 
 def arguments(problem: Problem) -> tuple:
     """The problem as the arguments `PROBLEM` of an operator."""
-    return *problem.differentiable, problem.gamma, problem.lengths, *_band(problem)
+    prior = problem.prior
+    band = prior.band.kind, prior.band.value, prior.band.mask
+    return *problem.data, *problem.prices, problem.lengths, prior.relax, *band
 
 
-def cost_arguments(problem: Problem) -> tuple:
-    """A problem that is described by its cost alone, as arguments of an operator."""
-    return problem.cost, problem.gamma, problem.lengths, *_band(problem)
-
-
-def _band(problem: Problem) -> tuple:
-    return problem.band.kind, problem.band.value, problem.band.mask
-
-
-def _problem(*args) -> Problem:
+def as_problem(*args) -> Problem:
     """Inverse of `arguments`."""
-    *tensors, gamma, lengths, kind, value, mask = args
-    return Problem(gamma, lengths, Band(kind, value, mask), *tensors)
+    *data, gamma, beta, warp, lengths, relax, kind, value, mask = args
+    x, y, cost, var_x, var_y, variance = data
+    prior = Prior(Band(kind, value, mask), warp, relax)
+    return Problem(gamma, lengths, prior, x, y, cost, var_x, var_y, variance, beta)
 
 
 def _array(tensor: OptionalTensor) -> np.ndarray | None:
@@ -82,9 +82,9 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
     if not launch.usable(lengths, gamma, rows, columns):
         inputs.check_lengths(problem.lengths, rows, columns)
         inputs.check_gamma(problem.gamma)
-    band = problem.band
+    band, relax = problem.prior.band, _array(problem.prior.relax)
     if band.kind == MASK and band.mask is not None:
-        check_mask(band.mask.numpy(), lengths)
+        check_mask(band.mask.numpy(), lengths, relax)
     return launch.make_pairs(
         gamma=gamma,
         length=lengths,
@@ -96,6 +96,9 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
         variance=_array(problem.variance),
         fields=_array(fields),
         index=_array(problem.index),
+        beta=_array(problem.beta),
+        warp=_array(problem.prior.warp_penalty),
+        relax=relax,
         band=_array(intervals(band.kind, band.value, problem.lengths, rows)),
         mask=_array(band.mask),
     )
@@ -111,123 +114,145 @@ def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int 
         raise inputs.range_error(problem.main.dtype) from None
 
 
-def grad_tensors(gradients: launch.Gradients) -> tuple[Tensor, ...]:
-    """Gradients in x, y, cost, var_x, var_y and variance; empty where absent."""
-    x, y, cost, var_x, var_y, variance = (torch.from_numpy(array) for array in gradients[:6])
-    return x, y, cost, var_x.squeeze(2), var_y.squeeze(2), variance
+def grad_tensors(gradients: launch.Gradients, like: Sequence[OptionalTensor]) -> tuple[Tensor, ...]:
+    """The gradients `GRADS`, of the dtype of the data; those of variances with the axes of ``like``, the data."""
+    found = [torch.from_numpy(array) for array in gradients[:6]]
+    for which in (3, 4):
+        variance = like[which]
+        if variance is None or variance.ndim == 2:
+            found[which] = found[which].squeeze(2)
+    dtype = found[0].dtype
+    return *found, torch.from_numpy(gradients.beta).to(dtype), torch.from_numpy(gradients.warp).to(dtype)
 
 
 @_operator(f"({PROBLEM}, int[] wanted) -> Tensor")
 def path_sums(*args) -> Tensor:
     """(B, 1 + len(wanted)): soft_min, then the expectations of the built-in fields ``wanted``."""
     *described, wanted = args
-    return torch.from_numpy(run(_problem(*described), None, launch.sums, list(wanted)))
+    return torch.from_numpy(run(as_problem(*described), None, launch.sums, list(wanted)))
 
 
-@_operator(f"(Tensor fields, Tensor cost, Tensor gamma, Tensor lengths, {BAND}) -> Tensor")
-def path_expectations(fields: Tensor, cost: Tensor, gamma: Tensor, lengths: Tensor, *band) -> Tensor:
-    """(B, K): expectations of ``fields`` (K, B, N, M) under the paths of ``cost``."""
-    problem = Problem(gamma, lengths, Band(*band), cost=cost)
+@_operator(f"(Tensor fields, {PROBLEM}) -> Tensor")
+def path_expectations(fields: Tensor, *described) -> Tensor:
+    """(B, K): expectations of ``fields`` (K, B, N, M)."""
     wanted = range(BUILT_IN, BUILT_IN + fields.shape[0])
-    return torch.from_numpy(run(problem, fields, launch.sums, list(wanted))[:, 1:].copy())
+    return torch.from_numpy(run(as_problem(*described), fields, launch.sums, list(wanted))[:, 1:].copy())
 
 
-@_operator(f"(Tensor cost, Tensor gamma, Tensor lengths, {BAND}) -> Tensor")
-def path_coupling(cost: Tensor, gamma: Tensor, lengths: Tensor, *band) -> Tensor:
+@_operator(f"({PROBLEM}) -> Tensor")
+def path_coupling(*described) -> Tensor:
     """(B, N, M): π*."""
-    return torch.from_numpy(run(Problem(gamma, lengths, Band(*band), cost=cost), None, launch.coupling))
+    return torch.from_numpy(run(as_problem(*described), None, launch.coupling))
 
 
 @_operator(f"({PROBLEM}) -> Tensor")
 def path_least(*described) -> Tensor:
-    """(B,): the least path cost. For its derivative see `path_least_mask`."""
-    return torch.from_numpy(run(_problem(*described), None, launch.least_cost, False)[0])
+    """(B,): the least path energy. For its derivative see `path_least_mask`."""
+    return torch.from_numpy(run(as_problem(*described), None, launch.least_cost, False)[0])
 
 
-@_operator(f"(Tensor cost, Tensor gamma, Tensor lengths, {BAND}) -> Tensor")
-def path_least_mask(cost: Tensor, gamma: Tensor, lengths: Tensor, *band) -> Tensor:
-    """(B, N, M): one along the least-cost path, zero elsewhere."""
-    return torch.from_numpy(run(Problem(gamma, lengths, Band(*band), cost=cost), None, launch.least_path))
+@_operator(f"({PROBLEM}) -> Tensor")
+def path_least_mask(*described) -> Tensor:
+    """(B, N, M): one along the path of least energy, zero elsewhere."""
+    return torch.from_numpy(run(as_problem(*described), None, launch.least_path))
 
 
 @_operator(
-    f"(Tensor factors, Tensor? field, {PROBLEM}, bool want_gamma, bool want_coupling)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+    f"(Tensor factors, Tensor? field, {PROBLEM}, bool want_gamma, bool want_prices, bool want_coupling)"
+    f" -> ({', '.join(['Tensor'] * (N_GRADS + 2))})"
 )
 def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tensor, ...]:
-    """Gradients of ``Σ_b factors[:, b]·(soft_min, E[C], E[log Σ], E[(Σ−1)²], E[1])_b + E[field]_b``.
+    """Gradients of ``Σ_b factors[:, b]·(soft_min, E[C], E[log Σ], E[(Σ−1)²], E[1], E[warps])_b + E[field]_b``.
 
-    In x, y, cost, var_x, var_y, variance, gamma (empty where absent or not wanted); last the coupling itself.
+    `GRADS` (those in β and ω only if prices are wanted), then that in γ and the coupling itself, empty if not wanted.
     The gradient in γ is a small difference of large numbers: where it is wanted, everything is computed in float64.
     """
-    *described, want_gamma, want_coupling = args
-    problem = _problem(*described)
+    described, flags = args[:DESCRIBED], args[DESCRIBED:]
+    problem, wanted = as_problem(*described), launch.Wanted(*flags)
     narrow = problem.main.dtype
-    if want_gamma:
+    if wanted.gamma:
         problem, factors = problem.to(torch.float64), factors.double()
         field = None if field is None else field.double()
     fields = None if field is None else field[None]
-    result = run(problem, fields, launch.gradients, _array(factors), want_gamma, want_coupling)
-    found = (*grad_tensors(result), torch.from_numpy(result.gamma), torch.from_numpy(result.coupling))
-    return tuple(tensor.to(narrow) for tensor in found)
+    result = run(problem, fields, launch.gradients, _array(factors), wanted)
+    rest = torch.from_numpy(result.gamma), torch.from_numpy(result.coupling)
+    return tuple(tensor.to(narrow) for tensor in (*grad_tensors(result, problem.data), *rest))
 
 
-@_operator(f"({PROBLEM}, float beta) -> ({', '.join(['Tensor'] * 9)})")
+@_operator(
+    f"({PROBLEM}, float weight, bool energy, bool want_prices) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})"
+)
 def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
-    """``E[C] + β E[log Σ]``, E[C], E[log Σ], all (B,), and the loss's gradients in x, y, cost and the variances.
+    """The loss (B,), with E[C] and E[log Σ] if these are its terms, and the loss's gradients `GRADS`.
 
-    A gradient that is needed is nearly always this one, and both together cost one sweep each way.
+    The loss is ``E[C] + weight·E[log Σ]``, or with ``energy`` the free energy. A gradient that is needed is nearly
+    always this one, and both together cost one sweep each way.
     """
     *results, grads = loss_and_grads(*args)
-    return *results, *grad_tensors(grads)
+    return *results, *grad_tensors(grads, args[:6])
 
 
 def loss_and_grads(*args) -> tuple[Tensor, Tensor, Tensor, launch.Gradients]:
     """`path_loss_and_grads` with grads as the kernel makes them."""
-    *described, beta = args
-    (_, mean_cost, mean_log), grads = run(_problem(*described), None, launch.sums_and_grads, beta)
-    loss = mean_cost + mean_log.dtype.type(beta) * mean_log  # NumPy is quicker than torch on a handful of numbers
+    described, (weight, energy, want_prices) = args[:DESCRIBED], args[DESCRIBED:]
+    problem = as_problem(*described)
+    if energy:
+        wanted = launch.Wanted(prices=want_prices)
+        loss, grads = run(problem, None, launch.energy_and_grads, wanted)
+        none = torch.zeros(len(loss), dtype=problem.main.dtype)
+        return torch.from_numpy(loss), none, none, grads
+    (_, mean_cost, mean_log), grads = run(problem, None, launch.sums_and_grads, weight)
+    loss = mean_cost + mean_log.dtype.type(weight) * mean_log  # NumPy is quicker than torch on a handful of numbers
     return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), grads
 
 
-def loss_factors(by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float) -> Tensor:
-    """(5, B): the factors of `path_gradients` from the derivatives in the results of `path_loss_and_grads`."""
+def loss_factors(
+    by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, weight: float, energy: bool
+) -> Tensor:
+    """(6, B): the factors of `path_gradients` from the derivatives in the results of `path_loss_and_grads`."""
     given = next(g for g in (by_loss, by_cost, by_log) if g is not None)
     none = torch.zeros_like(given)
     loss, cost, log_variance = (none if g is None else g for g in (by_loss, by_cost, by_log))
-    return torch.stack([none, cost + loss, torch.add(log_variance, loss, alpha=beta), none, none])
+    if energy:
+        return torch.stack([loss, none, none, none, none, none])
+    return torch.stack([none, cost + loss, torch.add(log_variance, loss, alpha=weight), none, none, none])
 
 
 def common_amount(
-    by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, beta: float
+    by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, weight: float, energy: bool
 ) -> np.ndarray | None:
     """What the grads are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
-    if by_loss is not None and by_cost is None and by_log is None:
+    if by_loss is not None and (energy or (by_cost is None and by_log is None)):
         amount = by_loss.detach().numpy()
         if amount.strides[0] == 0 and amount.shape[0] > 0:  # the gradient of a mean or a sum
             amount = amount[:1].reshape(())
     else:
-        _, amount, other, _, _ = loss_factors(by_loss, by_cost, by_log, beta).detach().numpy()
-        expected = amount * amount.dtype.type(beta)
+        _, amount, other, *_ = loss_factors(by_loss, by_cost, by_log, weight, energy).detach().numpy()
+        expected = amount * amount.dtype.type(weight)
         if not (np.abs(other - expected) <= 8 * np.finfo(amount.dtype).eps * np.abs(expected)).all():
             return None
     return amount if np.isfinite(amount).all() else None
 
 
-def scaled_grads(grads: launch.Gradients, factor: np.ndarray, wanted: Sequence[bool]) -> list[OptionalTensor]:
-    """The ``wanted`` of the gradients in x, y, cost, var_x, var_y and variance, times ``factor`` (B,) or ()."""
-    factor = factor[:, None, None] if factor.ndim else factor
-    shaped = grads._replace(var_x=grads.var_x[:, :, 0], var_y=grads.var_y[:, :, 0])
-    per_step = factor[:, :, 0] if factor.ndim else factor
-    factors = (factor, factor, factor, per_step, per_step, factor)
-    return [
-        torch.from_numpy(grad * by) if want else None for grad, by, want in zip(shaped, factors, wanted, strict=False)
-    ]
+def scaled_grads(
+    grads: launch.Gradients, factor: np.ndarray, like: Sequence[OptionalTensor], wanted: Sequence[bool]
+) -> list[OptionalTensor]:
+    """The ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or ()."""
+    narrow = grads.x.dtype
+    arrays = (*grads[:6], np.zeros(0), grads.beta.astype(narrow), grads.warp.astype(narrow))
+    found: list[OptionalTensor] = []
+    for which, (array, want) in enumerate(zip(arrays, wanted, strict=False)):
+        if not want:
+            found.append(None)
+            continue
+        flat = array[:, :, 0] if which in (3, 4) and like[which].ndim == 2 else array  # type: ignore[union-attr]
+        found.append(torch.from_numpy(flat * (factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor)))
+    return found
 
 
 @_operator(
-    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {GRADS}, {PROBLEM}, float beta)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {GRADS}, {PROBLEM}, float weight, bool energy, "
+    f"bool want_prices) -> ({', '.join(['Tensor'] * N_GRADS)})"
 )
 def path_pullback(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
@@ -236,64 +261,78 @@ def path_pullback(
 
     If the user built another loss from the terms, the gradients are computed again.
     """
-    grads, described, beta = args[:6], args[6:-1], args[-1]
-    factor = common_amount(by_loss, by_cost, by_log, beta)
+    grads, described, (weight, energy, want_prices) = args[:N_GRADS], args[N_GRADS:-3], args[-3:]
+    factor = common_amount(by_loss, by_cost, by_log, weight, energy)
     if factor is None:
-        factors = loss_factors(by_loss, by_cost, by_log, beta)
-        return path_gradients(factors, None, *described, False, False)[:6]
+        factors = loss_factors(by_loss, by_cost, by_log, weight, energy)
+        return path_gradients(factors, None, *described, False, want_prices, False)[:N_GRADS]
     amount = torch.from_numpy(factor)
-    shaped = {2: amount, 3: amount} if amount.ndim == 0 else {2: amount[:, None], 3: amount[:, None, None]}
-    return tuple(s * shaped[s.ndim] if s.numel() else s.clone() for s in grads)
+    return tuple(
+        s * (amount.reshape(-1, *[1] * (s.ndim - 1)) if amount.ndim else amount) if s.numel() else s.clone()
+        for s in grads
+    )
+
+
+def _main(x: OptionalTensor, cost: OptionalTensor) -> Tensor:
+    main = x if x is not None else cost
+    assert main is not None, "a problem has sequences or a cost"
+    return main
+
+
+def _grid(*described) -> tuple[int, int, int]:
+    x, y, cost = described[:3]
+    return (x.shape[0], x.shape[1], y.shape[1]) if x is not None else tuple(cost.shape)
 
 
 @_fake("path_sums")
-def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, wanted):
-    main = x if x is not None else cost
-    return main.new_empty((main.shape[0], 1 + len(wanted)))
+def _(*args):
+    main = _main(args[0], args[2])
+    return main.new_empty((main.shape[0], 1 + len(args[-1])))
 
 
 @_fake("path_expectations")
-def _(fields, cost, gamma, lengths, kind, value, mask):
-    return cost.new_empty((cost.shape[0], fields.shape[0]))
+def _(fields, *described):
+    return fields.new_empty((fields.shape[1], fields.shape[0]))
 
 
 @_fake("path_least")
-def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask):
-    main = x if x is not None else cost
+def _(*described):
+    main = _main(described[0], described[2])
     return main.new_empty((main.shape[0],))
 
 
 @_fake("path_coupling")
 @_fake("path_least_mask")
-def _(cost, gamma, lengths, kind, value, mask):
-    return torch.empty_like(cost, memory_format=torch.contiguous_format)
+def _(*described):
+    return _main(described[0], described[2]).new_empty(_grid(*described))
 
 
-def _fake_grads(x, y, cost, var_x, var_y, variance) -> tuple[Tensor, ...]:
-    main = x if x is not None else cost
+def _fake_grads(described: Sequence, want_prices: bool) -> tuple[Tensor, ...]:
+    main = _main(described[0], described[2])
     absent = ((0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0), (0, 0), (0, 0, 0))
-    tensors = (x, y, cost, var_x, var_y, variance)
-    return tuple(main.new_empty(a if t is None else t.shape) for t, a in zip(tensors, absent, strict=True))
+    data = (main.new_empty(a if t is None else t.shape) for t, a in zip(described[:6], absent, strict=True))
+    prices = (main.new_empty((0 if t is None or not want_prices else main.shape[0],)) for t in described[7:9])
+    return *data, *prices
 
 
 @_fake("path_gradients")
-def _(factors, field, x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, want_gamma, want_coupling):
-    main = x if x is not None else cost
-    shape = (x.shape[0], x.shape[1], y.shape[1]) if x is not None else cost.shape
+def _(factors, field, *args):
+    described, (want_gamma, want_prices, want_coupling) = args[:DESCRIBED], args[DESCRIBED:]
+    main = _main(described[0], described[2])
     return (
-        *_fake_grads(x, y, cost, var_x, var_y, variance),
-        gamma.new_empty((gamma.shape[0] if want_gamma else 0,)),
-        main.new_empty(shape if want_coupling else (0, 0, 0)),
+        *_fake_grads(described, want_prices),
+        main.new_empty((main.shape[0] if want_gamma else 0,)),
+        main.new_empty(_grid(*described) if want_coupling else (0, 0, 0)),
     )
 
 
 @_fake("path_loss_and_grads")
-def _(x, y, cost, var_x, var_y, variance, gamma, lengths, kind, value, mask, beta):
-    main = x if x is not None else cost
+def _(*args):
+    main = _main(args[0], args[2])
     sums = (main.new_empty(main.shape[:1]) for _ in range(3))
-    return *sums, *_fake_grads(x, y, cost, var_x, var_y, variance)
+    return *sums, *_fake_grads(args[:DESCRIBED], args[-1])
 
 
 @_fake("path_pullback")
 def _(by_loss, by_cost, by_log, *args):
-    return _fake_grads(*args[6:12])
+    return _fake_grads(args[N_GRADS : N_GRADS + DESCRIBED], args[-1])

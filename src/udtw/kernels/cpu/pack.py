@@ -12,7 +12,12 @@ from udtw.kernels.cpu.rows import (
     INNER,
     Diagonal,
     Steps,
+    copy_row,
     deviation_row,
+    energy_row,
+    feature_cost_row,
+    feature_deviation_row,
+    feature_log_row,
     fill,
     log_row,
     mean_variance_row,
@@ -20,7 +25,7 @@ from udtw.kernels.cpu.rows import (
     weighted_cost_row,
 )
 from udtw.kernels.cpu.simd import borrow, get, lanes, put
-from udtw.problem import BUILT_IN, DEVIATION, LOG_VARIANCE, ONE
+from udtw.problem import BUILT_IN, COST, DEVIATION, LOG_VARIANCE, ONE, WARPS
 
 Pairs = namedtuple(
     "Pairs",
@@ -28,13 +33,16 @@ Pairs = namedtuple(
         "x",  # (n_x, N, d): base cost ‖x_m − y_n‖² if d > 0, otherwise taken from `cost`
         "y",  # (n_y, M, d)
         "cost",  # (B, N, M) or (0, 0, 0)
-        "var_x",  # (n_x, N, 1) or (0, 0, 1)
-        "var_y",  # (n_y, M, 1) or (0, 0, 1)
+        "var_x",  # (n_x, N, 1), (n_x, N, d) with a variance of each feature, or (0, 0, 1)
+        "var_y",  # (n_y, M, 1), (n_y, M, d) or (0, 0, 1)
         "variance",  # (B, N, M) or (0, 0, 0)
         "fields",  # (K, B, N, M): the user's
         "index",  # (2, B): which sequence of x and of y pair b compares
         "length",  # (2, B): how many of their steps are real
         "gamma",  # (B,) float64
+        "beta",  # (B,) float64 for the likelihood's energy, or (0,)
+        "warp",  # (B,) float64: what a non-diagonal step costs; or (0,)
+        "relax",  # (4, B): steps that may stay unmatched at x begin, x end, y begin, y end; or (4, 0)
         "band",  # (2, B, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
         "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
     ],
@@ -46,8 +54,26 @@ def borrow_pairs(pairs):
     return Pairs(
         borrow(pairs.x), borrow(pairs.y), borrow(pairs.cost), borrow(pairs.var_x), borrow(pairs.var_y),
         borrow(pairs.variance), borrow(pairs.fields), borrow(pairs.index), borrow(pairs.length), borrow(pairs.gamma),
-        borrow(pairs.band), borrow(pairs.mask),
+        borrow(pairs.beta), borrow(pairs.warp), borrow(pairs.relax), borrow(pairs.band), borrow(pairs.mask),
     )  # fmt: skip
+
+
+@njit(**INNER)
+def uncertain(pairs):
+    """Whether the pairs have variances."""
+    return pairs.var_x.shape[0] > 0 or pairs.variance.shape[0] > 0
+
+
+@njit(**INNER)
+def likely(pairs):
+    """Whether log Σ is part of the energy: only then do the cost of a cell and its energy differ."""
+    return pairs.beta.shape[0] > 0 and uncertain(pairs)
+
+
+@njit(**INNER)
+def by_feature(pairs):
+    """Whether every feature has a variance of its own."""
+    return pairs.var_x.shape[2] > 1
 
 
 @njit(**INNER)
@@ -193,7 +219,7 @@ def load_sequences(w, at, pairs, row, first, pack, rows, columns):
     dim = pairs.x.shape[2]
     one, half = w.dtype.type(1), w.dtype.type(0.5)
     xs, ys = at, at + dim * row
-    var_x, var_y = at + 2 * dim * row, at + (2 * dim + 1) * row
+    var_x, var_y = at + 2 * dim * row, at + (2 * dim + pairs.var_x.shape[2]) * row
     interleave(w, xs, row, pairs.x, pairs.index[0], pairs.length[0], first, pack, rows, False, one)
     interleave(w, ys, row, pairs.y, pairs.index[1], pairs.length[1], first, pack, columns, True, one)
     if pairs.var_x.shape[0] > 0:
@@ -210,8 +236,20 @@ def shifted(steps, d, columns):
 
 
 @njit(**INNER)
+def sequence_rows(pairs):
+    """Rows that `load_sequences` writes, and as many gradients."""
+    return 2 * pairs.x.shape[2] + 2 * pairs.var_x.shape[2]
+
+
+@njit(**INNER)
 def cost_row(w, pairs, d, at, steps):
-    """C and Σ of one diagonal, written to ``at.cost`` and ``at.variance``, from whichever form the user gave."""
+    """C and Σ of one diagonal, written to ``at.cost`` and ``at.variance``, from whichever form the user gave.
+
+    With a variance of each feature there is no single Σ.
+    """
+    if by_feature(pairs):
+        feature_cost_row(w, d, steps, at.row, pairs.x.shape[2], at.cost)
+        return
     if pairs.x.shape[2] > 0:
         squared_distance_row(w, d, steps, at.row, pairs.x.shape[2], at.cost)
     else:
@@ -225,16 +263,41 @@ def cost_row(w, pairs, d, at, steps):
 
 
 @njit(**INNER)
-def field_row(w, pairs, d, which, at):
-    """Field number ``which`` of one diagonal (not C, which `cost_row` has made), written to ``at.field``."""
-    uncertain = pairs.var_x.shape[0] > 0 or pairs.variance.shape[0] > 0
-    out = at.field
-    if which == LOG_VARIANCE and uncertain:
+def energy_rows(w, pairs, d, at, steps):
+    """`cost_row`, and where they differ from it log Σ and the energy, written to ``at.log`` and ``at.energy``."""
+    cost_row(w, pairs, d, at, steps)
+    if likely(pairs):
+        log_variance_row(w, pairs, d, at, steps, at.log)
+        energy_row(w, d, at)
+
+
+@njit(**INNER)
+def log_variance_row(w, pairs, d, at, steps, out):
+    """log Σ, or its sum over the features; after `cost_row`."""
+    if by_feature(pairs):
+        feature_log_row(w, d, steps, at.row, pairs.x.shape[2], out)
+    else:
         log_row(w, d, at.variance, out)
-    elif which == DEVIATION and uncertain:
-        deviation_row(w, d, at.variance, out)
+
+
+@njit(**INNER)
+def field_row(w, pairs, d, which, at, steps):
+    """Field number ``which`` of one diagonal, written to ``at.field``; after `cost_row`.
+
+    The number of non-diagonal steps of a path of L cells is 2L less what its ends say (`ends`).
+    """
+    out = at.field
+    if which == COST:
+        copy_row(w, d.begin, d.end, at.cost, out)
+    elif which == LOG_VARIANCE and uncertain(pairs):
+        log_variance_row(w, pairs, d, at, steps, out)
+    elif which == DEVIATION and uncertain(pairs):
+        if by_feature(pairs):
+            feature_deviation_row(w, d, steps, at.row, pairs.x.shape[2], out)
+        else:
+            deviation_row(w, d, at.variance, out)
     elif which < BUILT_IN:
-        fill(w, out + d.begin, out + d.end, w.dtype.type(1 if which == ONE else 0))
+        fill(w, out + d.begin, out + d.end, w.dtype.type(1 if which == ONE else 2 if which == WARPS else 0))
     else:
         gather(w, out, d, pairs.fields[which - BUILT_IN], pairs.length, w.dtype.type(0))
 
@@ -244,18 +307,22 @@ def diagonal_cost(pairs, b):
     """Mean of C over points of the straight diagonal of pair b: a cheap guess at what a step of its paths costs."""
     n, m = pairs.length[0, b], pairs.length[1, b]
     s, r = pairs.index[0, b], pairs.index[1, b]
+    last = pairs.var_x.shape[2] - 1
     total = 0.0
     for point in (1, 3, 5, 7):
         i, j = point * n // 8, point * m // 8
         base = 0.0
         if pairs.x.shape[2] > 0:
             for f in range(pairs.x.shape[2]):
-                base += (pairs.x[s, i, f] - pairs.y[r, j, f]) ** 2
+                part = (pairs.x[s, i, f] - pairs.y[r, j, f]) ** 2
+                if pairs.var_x.shape[0] > 0:
+                    part /= 0.5 * (pairs.var_x[s, i, min(f, last)] + pairs.var_y[r, j, min(f, last)])
+                base += part
         else:
             base = pairs.cost[b, i, j]
-        if pairs.var_x.shape[0] > 0:
-            base /= 0.5 * (pairs.var_x[s, i, 0] + pairs.var_y[r, j, 0])
-        elif pairs.variance.shape[0] > 0:
+            if pairs.var_x.shape[0] > 0:
+                base /= 0.5 * (pairs.var_x[s, i, 0] + pairs.var_y[r, j, 0])
+        if pairs.variance.shape[0] > 0:
             base /= pairs.variance[b, i, j]
         total += base
     return total / 4
@@ -268,18 +335,88 @@ def theta_of(pairs, b):
 
 
 @njit(**INNER)
+def mean_log(values, start, stop):
+    total = 0.0
+    for i in range(start, stop):
+        total += np.log(get(values, i))
+    return total
+
+
+@njit(**INNER)
+def log_level(pairs, b):
+    """``log r`` of pair b: the mean log variance of the steps of x and that of y, averaged; of all matches if joint.
+
+    The variances of the features of a step are summed.
+    """
+    n, m = pairs.length[0, b], pairs.length[1, b]
+    if pairs.var_x.shape[0] > 0:
+        dim = pairs.var_x.shape[2]
+        x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
+        return 0.5 * (mean_log(pairs.var_x, x, x + n * dim) / n + mean_log(pairs.var_y, y, y + m * dim) / m)
+    total = 0.0
+    if pairs.variance.shape[0] > 0:
+        rows, columns = pairs.variance.shape[1], pairs.variance.shape[2]
+        for i in range(n):
+            start = (b * rows + i) * columns
+            total += mean_log(pairs.variance, start, start + m)
+    return total / (n * m)
+
+
+@njit(**INNER)
 def variances_usable(pairs, begin, end):
     """Whether every variance of pairs [begin, end) inside its lengths is a positive finite number."""
     usable = True
     for b in range(begin, end):
         if pairs.var_x.shape[0] > 0:
-            x, y = pairs.index[0, b] * pairs.var_x.shape[1], pairs.index[1, b] * pairs.var_y.shape[1]
-            for i in range(x, x + pairs.length[0, b]):
+            dim = pairs.var_x.shape[2]
+            x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
+            for i in range(x, x + pairs.length[0, b] * dim):
                 usable &= 0 < get(pairs.var_x, i) < np.inf
-            for j in range(y, y + pairs.length[1, b]):
+            for j in range(y, y + pairs.length[1, b] * dim):
                 usable &= 0 < get(pairs.var_y, j) < np.inf
         if pairs.variance.shape[0] > 0:
             for i in range(pairs.length[0, b]):
                 for j in range(pairs.length[1, b]):
                     usable &= 0 < pairs.variance[b, i, j] < np.inf
     return usable
+
+
+LARGEST_LOG = 710.0
+"""No logarithm of a positive number is larger than this, nor smaller than minus twice this."""
+
+
+@njit(**INNER)
+def prices_usable(pairs, begin, end, rows, columns, unreachable):
+    """Whether β log Σ and ω, in units of γ and summed along a path, stay below ``unreachable``."""
+    usable = True
+    for b in range(begin, end):
+        most = unreachable / (rows + columns) * min(1.0, np.log(2) * pairs.gamma[b])
+        if pairs.beta.shape[0] > 0:
+            usable &= abs(pairs.beta[b]) * 4 * LARGEST_LOG < most
+        if pairs.warp.shape[0] > 0:
+            usable &= abs(pairs.warp[b]) < most
+    return usable
+
+
+@njit(**INNER)
+def put_prices(w, at, pairs, first, pack):
+    """γ, β, ω and the reference level as the row kernels read them; after `variances_usable`."""
+    for p in range(pack):
+        b = first + p
+        scale = 1 / (np.log(2) * pairs.gamma[b])
+        put_number(w, at.scale, p, pack, scale)
+        if likely(pairs):
+            put_number(w, at.beta, p, pack, pairs.beta[b])
+            put_number(w, at.kappa, p, pack, -pairs.beta[b] * log_level(pairs, b))
+        if pairs.warp.shape[0] > 0:
+            whole = np.rint(pairs.warp[b] * scale)
+            put_number(w, at.warp_power, p, pack, whole)
+            put_number(w, at.warp_factor, p, pack, 2.0 ** (whole - pairs.warp[b] * scale))
+
+
+@njit(**INNER)
+def constant_energy(w, at, pairs, b, p):
+    """``−½κ(N + M)``: the part of a path's energy that does not depend on the path."""
+    if not likely(pairs):
+        return 0.0
+    return -0.5 * w[at.kappa + p] * (pairs.length[0, b] + pairs.length[1, b])

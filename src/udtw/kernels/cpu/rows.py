@@ -106,6 +106,43 @@ def mean_variance_row(w, d, steps, out):
 
 
 @njit(**INNER)
+def feature_variance_at(w, steps, f, t):
+    """Σ_f of a feature whose rows lie ``f`` further on than those of the first."""
+    return load(w, steps.half_var_x + f + t) + load(w, steps.half_var_y + f + t)
+
+
+@njit(**INNER)
+def feature_cost_row(w, d, steps, row, dim, out):
+    """``out = Σ_f (x_f − y_f)²/Σ_f`` with a variance of each feature."""
+    fill(w, out + d.begin, out + d.end, w.dtype.type(0))
+    for f in range(0, dim * row, row):
+        for t in range(d.begin, d.end, lanes(w)):
+            difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+            part = difference * difference / feature_variance_at(w, steps, f, t)
+            store(w, out + t, load(w, out + t) + part)
+
+
+@njit(**INNER)
+def feature_log_row(w, d, steps, row, dim, out):
+    """``Σ_f log Σ_f``."""
+    fill(w, out + d.begin, out + d.end, w.dtype.type(0))
+    for f in range(0, dim * row, row):
+        for t in range(d.begin, d.end, lanes(w)):
+            store(w, out + t, load(w, out + t) + log(feature_variance_at(w, steps, f, t)))
+
+
+@njit(**INNER)
+def feature_deviation_row(w, d, steps, row, dim, out):
+    """``Σ_f (Σ_f − 1)²``."""
+    one = splat(w, w.dtype.type(1))
+    fill(w, out + d.begin, out + d.end, w.dtype.type(0))
+    for f in range(0, dim * row, row):
+        for t in range(d.begin, d.end, lanes(w)):
+            excess = feature_variance_at(w, steps, f, t) - one
+            store(w, out + t, fma(excess, excess, load(w, out + t)))
+
+
+@njit(**INNER)
 def weighted_cost_row(w, d, variance, cost):
     """``C = D / Σ`` in place."""
     for t in range(d.begin, d.end, lanes(w)):
@@ -129,6 +166,14 @@ def deviation_row(w, d, variance, out):
 
 
 @njit(**INNER)
+def energy_row(w, d, at):
+    """``C + β log Σ + κ``, written to ``at.energy``; log Σ lies in ``at.log``."""
+    for t in range(d.begin, d.end, lanes(w)):
+        price = fma(of_pairs(w, at.beta, t, d.pack), load(w, at.log + t), of_pairs(w, at.kappa, t, d.pack))
+        store(w, at.energy + t, load(w, at.cost + t) + price)
+
+
+@njit(**INNER)
 def range_row(w, d, values, stretch, alarm):
     """Adds NaN to ``alarm`` where ``values·stretch`` is not a finite number."""
     factor = splat(w, stretch)
@@ -141,15 +186,32 @@ def range_row(w, d, values, stretch, alarm):
 
 @njit(**INNER)
 def factor_row(w, d, at):
-    """``scale·C``, and ``2^(−scale·C)`` without its power of two, for `soft_min_row`.
+    """``scale·E``, and ``2^(−scale·E)`` without its power of two, for `soft_min_row`; E is C or the likelihood's energy.
 
     A loop of its own: the chain of operations is long, and in a longer loop the processor could not overlap
     it with that of the next cells.
     """
     for t in range(d.begin, d.end, lanes(w)):
-        scaled = load(w, at.cost + t) * of_pairs(w, at.scale, t, d.pack)
+        scaled = load(w, at.energy + t) * of_pairs(w, at.scale, t, d.pack)
         store(w, at.scaled + t, scaled)
         store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
+
+
+@njit(**INNER)
+def likely_factor_row(w, d, at, steps, stretch):
+    """`factor_row` and `range_row` for ``E = (x − y)²/Σ + β log Σ + κ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
+    zero = splat(w, w.dtype.type(0))
+    highest = zero
+    for t in range(d.begin, d.end, lanes(w)):
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
+        sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
+        cost = difference * difference / sigma
+        highest = worst(highest, cost)
+        price = fma(of_pairs(w, at.beta, t, d.pack), log(sigma), of_pairs(w, at.kappa, t, d.pack))
+        scaled = (cost + price) * of_pairs(w, at.scale, t, d.pack)
+        store(w, at.scaled + t, scaled)
+        store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
+    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
 
 
 @njit(**INNER)
@@ -169,17 +231,18 @@ def usual_factor_row(w, d, at, steps, by_log, stretch):
     store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
 
 
-def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False):
+def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False):
     """The kernel for one diagonal of the partition function, specialised for what is wanted beside it.
 
-    ``Z_k = 2^(−scale·C_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
+    ``Z_k = 2^(−scale·E_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
     is no logarithm, one polynomial, and no loss of accuracy however small γ is.
 
+    - ``warped``: ``Z_p`` of the predecessors up and left counts ``2^(−scale·ω)`` times, in the same representation;
     - ``keep``: the transition probabilities ``q_p = Z_p / Σ Z_p``, written to ``to``;
     - ``mean``: the prefix mean of C, held as ``scale·A = θ·power + excess``, so that what is summed stays small;
     - ``pulls``: ``q_p (Σ q A − A_p)``, how the average path differs from one that arrives from p, in units of γ and
       weighted by ``at.by_cost``, written to ``pull``; ``rest`` adds the same of a further field ``at.total``, whose
-      prefix mean is ``state.rest``.
+      prefix mean is ``state.rest``, or has it alone where ``mean`` is not wanted.
 
     So that rounding hardly adds up, means are taken about one of the predecessors. For C it is the one of least mean,
     the likeliest but for the entropy of its paths; for a further field the likeliest, or where it is ``bounded``, so
@@ -196,6 +259,9 @@ def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False
             up_power = load(w, power.near + above)
             left_power = load(w, power.near + t)
             corner_power = load(w, power.far + above)
+            if warped:
+                penalty = of_pairs(w, at.warp_power, t, d.pack)
+                up_power, left_power = up_power + penalty, left_power + penalty
             least = minimum(minimum(up_power, left_power), corner_power)
             up_lag = minimum(up_power - least, deepest)
             left_lag = minimum(left_power - least, deepest)
@@ -203,6 +269,9 @@ def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False
             up = load(w, weight.near + above) * (halved(up_lag) - nothing)
             left = load(w, weight.near + t) * (halved(left_lag) - nothing)
             corner = load(w, weight.far + above) * (halved(corner_lag) - nothing)
+            if warped:
+                share = of_pairs(w, at.warp_factor, t, d.pack)
+                up, left = up * share, left * share
             total = up + left + corner
             scaled = load(w, at.scaled + t)
             value = total * load(w, at.factor + t)
@@ -212,43 +281,48 @@ def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False
             if keep or mean:
                 # Three divisions, no slower than one and its correction: a lone predecessor's share must be exactly 1.
                 q_up, q_left, q_corner = up / total, left / total, corner / total
-                if keep:
-                    store(w, to.up + t, q_up)
-                    store(w, to.left + t, q_left)
-                    store(w, to.corner + t, q_corner)
+            if keep:
+                store(w, to.up + t, q_up)
+                store(w, to.left + t, q_left)
+                store(w, to.corner + t, q_corner)
+            if mean:
+                offset = of_pairs(w, at.theta, t, d.pack)
+                up_mean = fma(offset, up_lag, load(w, excess.near + above))
+                left_mean = fma(offset, left_lag, load(w, excess.near + t))
+                corner_mean = fma(offset, corner_lag, load(w, excess.far + above))
+                centre = minimum(minimum(up_mean, left_mean), corner_mean)
+                up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
+                average = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
+                store(w, excess.here + t, centre + (average + fma(offset, drop, scaled)))
+                if pulls:
+                    unit = of_pairs(w, at.by_cost, t, d.pack)
+                    average, corner_mean = unit * average, unit * corner_mean
+                    if not rest:
+                        up_mean, left_mean = unit * up_mean, unit * left_mean
+            if rest:
+                up_rest, left_rest = load(w, state.rest.near + above), load(w, state.rest.near + t)
+                corner_rest = load(w, state.rest.far + above)
+                centre = corner_rest
+                if not bounded:
+                    centre = where_greater(up, corner, up_rest, centre)
+                    centre = where_greater(left, maximum(up, corner), left_rest, centre)
+                up_rest, left_rest = up_rest - centre, left_rest - centre
+                rest_mean = fma(q_left, left_rest, q_up * up_rest)
+                if not bounded:
+                    corner_rest = corner_rest - centre
+                    rest_mean = fma(q_corner, corner_rest, rest_mean)
+                    if mean:
+                        corner_mean = corner_mean + corner_rest
+                store(w, state.rest.here + t, centre + (rest_mean + load(w, at.total + t)))
                 if mean:
-                    offset = of_pairs(w, at.theta, t, d.pack)
-                    up_mean = fma(offset, up_lag, load(w, excess.near + above))
-                    left_mean = fma(offset, left_lag, load(w, excess.near + t))
-                    corner_mean = fma(offset, corner_lag, load(w, excess.far + above))
-                    centre = minimum(minimum(up_mean, left_mean), corner_mean)
-                    up_mean, left_mean, corner_mean = up_mean - centre, left_mean - centre, corner_mean - centre
-                    average = fma(q_corner, corner_mean, fma(q_left, left_mean, q_up * up_mean))
-                    store(w, excess.here + t, centre + (average + fma(offset, drop, scaled)))
-                    if pulls:
-                        unit = of_pairs(w, at.by_cost, t, d.pack)
-                        average, corner_mean = unit * average, unit * corner_mean
-                        if rest:
-                            up_rest, left_rest = load(w, state.rest.near + above), load(w, state.rest.near + t)
-                            corner_rest = load(w, state.rest.far + above)
-                            centre = corner_rest
-                            if not bounded:
-                                centre = where_greater(up, corner, up_rest, centre)
-                                centre = where_greater(left, maximum(up, corner), left_rest, centre)
-                            up_rest, left_rest = up_rest - centre, left_rest - centre
-                            rest_mean = fma(q_left, left_rest, q_up * up_rest)
-                            if not bounded:
-                                corner_rest = corner_rest - centre
-                                rest_mean = fma(q_corner, corner_rest, rest_mean)
-                                corner_mean = corner_mean + corner_rest
-                            store(w, state.rest.here + t, centre + (rest_mean + load(w, at.total + t)))
-                            average = average + rest_mean
-                            up_mean, left_mean = fma(unit, up_mean, up_rest), fma(unit, left_mean, left_rest)
-                        else:
-                            up_mean, left_mean = unit * up_mean, unit * left_mean
-                        store(w, pull.up + t, q_up * (average - up_mean))
-                        store(w, pull.left + t, q_left * (average - left_mean))
-                        store(w, pull.corner + t, q_corner * (average - corner_mean))
+                    average = average + rest_mean
+                    up_mean, left_mean = fma(unit, up_mean, up_rest), fma(unit, left_mean, left_rest)
+                else:
+                    average, up_mean, left_mean, corner_mean = rest_mean, up_rest, left_rest, corner_rest
+            if pulls:
+                store(w, pull.up + t, q_up * (average - up_mean))
+                store(w, pull.left + t, q_left * (average - left_mean))
+                store(w, pull.corner + t, q_corner * (average - corner_mean))
 
     return row
 
@@ -267,6 +341,11 @@ pull_rest_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True)
 """The same for E[C] and a further field."""
 usual_row = _soft_min_row(keep=True, mean=True, pulls=True, rest=True, bounded=True)
 """The same where the further field is a multiple of log Σ."""
+warped_value_row = _soft_min_row(warped=True)
+warped_transition_row = _soft_min_row(keep=True, warped=True)
+rest_row = _soft_min_row(keep=True, pulls=True, rest=True)
+"""What a gradient of fields needs where the paths are not those of C."""
+warped_rest_row = _soft_min_row(keep=True, pulls=True, rest=True, warped=True)
 
 
 @njit(**INNER)
@@ -286,6 +365,15 @@ def hard_min_row(w, d, cost, value):
     """Classical DTW: ``V_k = C_k + min_p V_p``."""
     for t in range(d.begin, d.end, lanes(w)):
         least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack))
+        least = minimum(least, load(w, value.far + t - d.pack))
+        store(w, value.here + t, least + load(w, cost + t))
+
+
+@njit(**INNER)
+def amerced_min_row(w, d, cost, warp, value):
+    """`hard_min_row` where ω is added for the predecessors up and left."""
+    for t in range(d.begin, d.end, lanes(w)):
+        least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack)) + of_pairs(w, warp, t, d.pack)
         least = minimum(least, load(w, value.far + t - d.pack))
         store(w, value.here + t, least + load(w, cost + t))
 

@@ -47,12 +47,15 @@ def _register_vmap(op: Any, batch_axes: dict[str, int], out_axes: tuple[int, ...
     torch.library.register_vmap(op._schema.name, rule)
 
 
-_GRADS = ("grad_x", "grad_y", "grad_cost", "grad_var_x", "grad_var_y", "grad_variance")
+_GRADS = (
+    "grad_x", "grad_y", "grad_cost", "grad_var_x", "grad_var_y", "grad_variance", "grad_beta", "grad_warp",
+)  # fmt: skip
 _DERIVATIVES = ("by_loss", "by_cost", "by_log")
 _TENSORS = dict.fromkeys(
-    (*_GRADS, *_DERIVATIVES, "x", "y", "cost", "var_x", "var_y", "variance", "gamma", "field"), 0
+    (*_GRADS, *_DERIVATIVES, "x", "y", "cost", "var_x", "var_y", "variance", "gamma", "beta", "warp", "field"), 0
 ) | {
     "lengths": 1,
+    "relax": 1,
     "factors": 1,
     "fields": 1,
 }
@@ -61,6 +64,6 @@ _register_vmap(ops.path_expectations, _TENSORS, 0)
 _register_vmap(ops.path_coupling, _TENSORS, 0)
 _register_vmap(ops.path_least, _TENSORS, 0)
 _register_vmap(ops.path_least_mask, _TENSORS, 0)
-_register_vmap(ops.path_gradients, _TENSORS, (0,) * 8)
-_register_vmap(ops.path_loss_and_grads, _TENSORS, (0,) * 9)
-_register_vmap(ops.path_pullback, _TENSORS, (0,) * 6)
+_register_vmap(ops.path_gradients, _TENSORS, (0,) * (ops.N_GRADS + 2))
+_register_vmap(ops.path_loss_and_grads, _TENSORS, (0,) * (3 + ops.N_GRADS))
+_register_vmap(ops.path_pullback, _TENSORS, (0,) * ops.N_GRADS)

@@ -10,17 +10,19 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from udtw import inputs
 from udtw.inputs import check_gamma, check_lengths, range_error, visible
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
 from udtw.kernels.reference import enumeration, portable
-from udtw.prior import MASK, admissible, check_mask
-from udtw.problem import COST, DEVIATION, LOG_VARIANCE, Problem
+from udtw.prior import MASK, admissible, check_mask, starts_and_ends
+from udtw.problem import WARPS, Problem
 
 SKEWED_GRIDS = {
     "expectations": (5.5, 18.0),
     "coupling": (8.5, 22.0),
     "transitions": (11.0, 11.0),
+    "matches": (14.0, 14.0),
     "choices": (4.5, 4.5),
     "least_cost": (4.5, 5.0),
 }
@@ -47,20 +49,18 @@ class TorchBackend(Backend):
     def sums_and_expectations(
         self, problem: Problem, wanted: Iterable[int], fields: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """soft_min (B,), and the expectations (B,) of the ``wanted`` built-in fields and of ``fields`` (B, N, M).
+        """The free energy (B,), and expectations (B,) of the ``wanted`` built-in fields and of ``fields`` (B, N, M).
 
         Values are not checked.
         """
-        narrow, problem = problem.main.dtype, _widest(problem)
-        inside = _admissible(problem)
-        variance = problem.pair_variance()
-        base = torch.where(inside, problem.base_cost(), 0)
-        if variance is not None:
-            variance = torch.where(inside, variance, 1)
-            base = base / variance
-        every = [_field(which, base, variance) for which in wanted] + [field.to(base.dtype) for field in fields]
-        soft_min, means = self.method.expectations(base, problem.gamma, inside, problem.lengths, every)
-        return soft_min.to(narrow), [mean.to(narrow) for mean in means]
+        narrow, problem = problem.main.dtype, _clean(_widest(problem))
+        wanted = list(wanted)
+        every = [problem.field(which) for which in wanted if which != WARPS] + [f.to(problem.main.dtype) for f in fields]
+        soft_min, warps, means = self.method.expectations(*_described(problem), every)
+        for place, which in enumerate(wanted):
+            if which == WARPS:
+                means.insert(place, warps)
+        return (soft_min + problem.constant_energy()).to(narrow), [mean.to(narrow) for mean in means]
 
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", fields=fields)
@@ -74,20 +74,17 @@ class TorchBackend(Backend):
 
     def unchecked_coupling(self, problem: Problem) -> Tensor:
         """π* (B, N, M) of values that are known to be usable."""
-        wide = _widest(problem)
-        result = self.method.coupling(wide.weighted_cost(), wide.gamma, _admissible(wide), wide.lengths)
-        return result.to(problem.main.dtype)
+        return self.method.coupling(*_described(_clean(_widest(problem)))).to(problem.main.dtype)
 
     @torch.no_grad()
-    def transitions(self, problem: Problem) -> Tensor:
+    def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         self._refuse_if_too_large(problem, "transitions")
         self._check(problem)
-        wide = _widest(problem)
-        result = self.method.transitions(wide.weighted_cost(), wide.gamma, _admissible(wide), wide.lengths)
-        return result.to(problem.main.dtype)
+        found, ends = self.method.transitions(*_described(_clean(_widest(problem))))
+        return found.to(problem.main.dtype), ends.to(problem.main.dtype)
 
     @torch.no_grad()
-    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor]:
+    def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         self._refuse_if_too_large(problem, "choices" if with_choice else "least_cost")
         return self._least_cost(problem)
 
@@ -95,9 +92,12 @@ class TorchBackend(Backend):
         self._refuse_if_too_large(problem, "least_cost")
         return self._least_cost(problem)[0]
 
-    def _least_cost(self, problem: Problem) -> tuple[Tensor, Tensor]:
+    def _least_cost(self, problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
         self._check(problem)
-        return self.method.least_cost(problem.weighted_cost(), _admissible(problem), problem.lengths)
+        problem = _clean(problem)
+        energy, _, *prior = _described(problem)
+        value, last, choice = self.method.least_cost(energy, *prior)
+        return value + problem.constant_energy(), last, choice
 
     def bytes_needed(self, problem: Problem, question: str, built_in: int = 0, fields: Sequence[Tensor] = ()) -> int:
         count, rows, columns = problem.shape
@@ -110,8 +110,10 @@ class TorchBackend(Backend):
             return
         check_lengths(problem.lengths, *problem.shape[1:])
         check_gamma(problem.gamma)
-        if problem.band.kind == MASK and problem.band.mask is not None:
-            check_mask(problem.band.mask.cpu().numpy(), problem.lengths.cpu().numpy())
+        band, relax = problem.prior.band, problem.prior.relax
+        if band.kind == MASK and band.mask is not None:
+            reach = None if relax is None else relax.cpu().numpy()
+            check_mask(band.mask.cpu().numpy(), problem.lengths.cpu().numpy(), reach)
         problem.check_values(fields)
 
 
@@ -119,18 +121,30 @@ def _widest(problem: Problem) -> Problem:
     return problem if problem.main.device.type == "mps" else problem.to(torch.float64)
 
 
-def _admissible(problem: Problem) -> Tensor:
-    return admissible(problem.band, problem.lengths, *problem.shape[1:])
+def _clean(problem: Problem) -> Problem:
+    """Ready-made costs and variances with usable numbers in cells that no path may use, for the sake of gradients."""
+    if problem.cost is None and problem.variance is None:
+        return problem
+    inside = admissible(problem.prior.band, problem.lengths, *problem.shape[1:])
+    grid = inputs.inside(problem.lengths, *problem.shape[1:], True)[2]
+    assert grid is not None, "asked for"
+    return problem.replace(
+        cost=None if problem.cost is None else torch.where(inside, problem.cost, 0),
+        variance=None if problem.variance is None else torch.where(grid, problem.variance, 1),
+    )
 
 
-def _field(which: int, cost: Tensor, variance: Tensor | None) -> Tensor:
-    if which == COST:
-        return cost
-    if which in (LOG_VARIANCE, DEVIATION):
-        if variance is None:
-            return torch.zeros_like(cost)
-        return variance.log() if which == LOG_VARIANCE else (variance - 1).square()
-    return torch.ones_like(cost)
+def _described(problem: Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """Energy of the cells, γ, ω, which cells are admissible, and where paths start and end: what a method reads."""
+    shape = problem.shape[1:]
+    penalty = problem.prior.warp_penalty
+    return (
+        problem.energy(),
+        problem.gamma,
+        torch.zeros_like(problem.gamma) if penalty is None else penalty,
+        admissible(problem.prior.band, problem.lengths, *shape),
+        starts_and_ends(problem.prior.relax, problem.lengths, *shape),
+    )
 
 
 PORTABLE = TorchBackend("portable", portable, all_pairs=True)

@@ -1,0 +1,110 @@
+"""Where paths start and end: in the first and the last cell, or where relaxed ends allow it anywhere along a border.
+
+A path may start in the first column down to row ``relax[0]`` and in the first row up to column ``relax[2]``, and ends
+likewise near the last cell. So every anti-diagonal has at most two starts and two ends per pair (`SIDES`). A start is a
+cell whose corner predecessor, which lies outside of the grid, has Z = 1. After the sweep the ends are the predecessors
+of one virtual last cell.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from udtw.kernels.cpu.rows import INNER
+
+SIDES = 2
+DEEPEST = 1000
+"""A share that is halved more often than this is zero."""
+
+
+@njit(**INNER)
+def slack(pairs, end, b):
+    """How many steps of pair b may stay unmatched at that end, numbered as in ``pairs.relax``."""
+    return pairs.relax[end, b] if pairs.relax.shape[1] > 0 else 0
+
+
+@njit(**INNER)
+def end_row(pairs, d, b, side):
+    """Row of the cell of diagonal d in which paths of pair b may end: in the last column, or in the last row; or −1."""
+    n, m = pairs.length[0, b], pairs.length[1, b]
+    if side == 0:
+        row = d.k - m + 1
+        found = n - 1 - slack(pairs, 1, b) <= row <= n - 1
+    else:
+        row = n - 1
+        found = m - 1 - slack(pairs, 3, b) <= d.k - row <= m - 2  # the last column has been counted
+    return row if found and d.low <= row < d.high else -1
+
+
+@njit(**INNER)
+def soonest_end(pairs, first, pack):
+    """The first diagonal on which a path of the pack may end."""
+    soonest = pairs.length[0, first] + pairs.length[1, first]
+    for b in range(first, first + pack):
+        relaxed = max(slack(pairs, 1, b), slack(pairs, 3, b))
+        soonest = min(soonest, pairs.length[0, b] + pairs.length[1, b] - 2 - relaxed)
+    return soonest
+
+
+@njit(**INNER)
+def start_position(pairs, d, b, p, side):
+    """Position, on the diagonal before the last one, of the virtual predecessor of a start of pair b; or −1.
+
+    The first cell is not meant, which has its own (`forward.start_soft_min`).
+    """
+    if pairs.relax.shape[1] == 0 or not 0 < d.k <= pairs.relax[2 * side, b]:
+        return -1
+    return d.k * d.pack + p if side == 0 else p
+
+
+@njit(**INNER)
+def open_starts(w, pairs, d, state, unit):
+    """Make the starts of diagonal d reachable. ``unit`` is the slot of what a non-diagonal step adds to the mean."""
+    for p in range(d.pack if pairs.relax.shape[1] > 0 else 0):
+        for side in range(SIDES):
+            position = start_position(pairs, d, d.first + p, p, side)
+            if position >= 0:
+                w[state.weight.far + position] = 1
+                w[state.power.far + position] = 0
+                w[state.excess.far + position] = 0
+                w[state.rest.far + position] = d.k * w[unit + p]
+
+
+@njit(**INNER)
+def open_row(w, pairs, d, row, value):
+    """``value`` of the virtual predecessors of the starts of diagonal d in one more row."""
+    for p in range(d.pack if pairs.relax.shape[1] > 0 else 0):
+        for side in range(SIDES):
+            position = start_position(pairs, d, d.first + p, p, side)
+            if position >= 0:
+                w[row + position] = value
+
+
+@njit(**INNER)
+def z_at(w, state, position, unreachable):
+    """``Z = weight·2^(−power)`` of a cell of this diagonal, in float64; an infinite power if no path leads there."""
+    weight, power = np.float64(w[state.weight.here + position]), np.float64(w[state.power.here + position])
+    return weight, power if power < 0.5 * unreachable else np.inf
+
+
+@njit(**INNER)
+def settle(weights, powers, means):
+    """``−log2 Z`` of the virtual last cell whose predecessors are the ends of one pair, (2, K) each.
+
+    In place: ``weights`` become the shares of the ends, ``means`` what `add_end_pulls` adds for them.
+    """
+    least = powers.min()
+    total, average = 0.0, 0.0
+    for side in range(SIDES):
+        for e in range(powers.shape[1]):
+            lag = powers[side, e] - least
+            weights[side, e] = math.ldexp(weights[side, e], -int(lag)) if lag < DEEPEST else 0.0
+            total += weights[side, e]
+            average += weights[side, e] * means[side, e]
+    average /= total
+    for side in range(SIDES):
+        for e in range(powers.shape[1]):
+            weights[side, e] /= total
+            means[side, e] = weights[side, e] * (average - means[side, e])
+    return least - np.log2(total)
