@@ -241,3 +241,43 @@ def test_a_long_stream_is_chosen_from_in_blocks():
 def test_what_is_refused(error, message, call):
     with pytest.raises(error, match=message):
         call(SubsequenceSearch([0.0, 1.0, 0.0]))
+
+
+def smooth(rng, steps, width=6):
+    """Smooth noise of unit variance."""
+    window = np.hanning(2 * width + 1)
+    return np.convolve(rng.standard_normal(steps + 2 * width), window / np.linalg.norm(window), "valid")
+
+
+def simulated(seed, variance):
+    """Noisy query of 32 steps, noisy smooth stream that holds it once, warped, and the true begin and end."""
+    rng = np.random.default_rng(seed)
+    query, stream = smooth(rng, 32), smooth(rng, 300)
+    length, begin = int(32 * rng.uniform(0.8, 1.25)), int(rng.integers(60, 200))
+    time = np.maximum.accumulate(np.linspace(0, 1, length) + 0.006 * np.cumsum(smooth(rng, length, 4)))
+    time = (time - time[0]) / (time[-1] - time[0])
+    stream[begin : begin + length] = np.interp(31 * time, np.arange(32), query)
+    query, stream = (series + np.sqrt(variance) * rng.standard_normal(len(series)) for series in (query, stream))
+    return query, stream, begin, begin + length - 1
+
+
+def coverage(seeds, variance, gamma, warp_penalty):
+    """Share of streams in which the query was found, and of their begins and ends that lie in the 90 % intervals."""
+    covered, found = [], 0
+    for seed in seeds:
+        query, stream, begin, end = simulated(seed, variance)
+        search = SubsequenceSearch(query, gamma=gamma, warp_penalty=warp_penalty, var_query=variance)
+        [match] = search.search(stream, k=1, level=0.9, var_stream=variance)
+        if 2 * (min(end, match.end) - max(begin, match.begin)) >= end - begin:
+            found += 1
+            covered += [low <= true <= high for true, (low, high) in (
+                (begin, match.begin_interval), (end, match.end_interval),
+            )]  # fmt: skip
+    return found / len(seeds), np.mean(covered)
+
+
+def test_intervals_hold_what_they_promise_if_the_variances_are_those_of_the_noise():
+    found, covered = coverage(range(60), 0.05, gamma=4.0, warp_penalty=0.5)
+    assert found > 0.8
+    assert 0.88 < covered <= 1
+    assert coverage(range(60), 0.05, gamma=1.0, warp_penalty=0.5)[1] < covered
