@@ -96,8 +96,8 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     beta, weighting, band
         As in `udtw.align`. Align with the same ones.
     gamma : float, optional
-        Start of the search; by default twice the mean cost of the true matches, which is 4 if the variances are those
-        of the noise and d = 1.
+        Start of the search, if it is better than the usual one: twice the mean cost of the true matches, which is 4 if
+        the variances are those of the noise and d = 1.
     warp_penalty : float
         Start of the search for ω.
     level : float
@@ -154,13 +154,12 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
             raise LengthError(f"One true alignment per pair is needed: {len(pairs)}; got {len(given)}.")
         truth = [read(b, one, *lengths[b]) for b, one in enumerate(given)]
     aligned = _Aligned(x, y, truth, words, {"beta": beta, "weighting": weighting, "band": band})
-    start = aligned.typical_cost() * 2 if gamma is None else float(gamma)
-    if not (math.isfinite(start) and start > 0):
-        raise OptionError(
-            "gamma, the start of the search, must be positive; without it the pairs must differ along their true "
-            f"alignments. Got gamma={gamma!r}, and twice the mean cost of a true match is {start}."
-        )
-    found_gamma, found_penalty, score = _fit(aligned, start, float(warp_penalty))
+    starts = [2 * aligned.typical_cost(), *([] if gamma is None else [float(gamma)])]
+    if starts[0] == 0:
+        raise OptionError("The series of all pairs agree exactly along their true alignments: there is no noise to fit.")
+    if not all(math.isfinite(one) and one > 0 for one in starts):
+        raise OptionError(f"gamma, the start of the search, must be a positive number; got {gamma!r}.")
+    found_gamma, found_penalty, score = _fit(aligned, starts, float(warp_penalty))
     levels = tuple(sorted({*LEVELS, level}))
     observed = aligned.coverage(levels, found_gamma, found_penalty)
     coverage = observed[levels.index(level)]
@@ -245,10 +244,10 @@ class _Aligned:
         return tuple((inside / self.count).tolist())
 
 
-def _fit(aligned: _Aligned, start: float, penalty: float) -> tuple[float, float, float]:
+def _fit(aligned: _Aligned, starts: list[float], penalty: float) -> tuple[float, float, float]:
     """γ, ω and the score. If the least score is at ω < 0, which would reward warping, that for ω = 0."""
-    place = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    price = torch.tensor(penalty / start, dtype=torch.float64, requires_grad=True)
+    start = min(starts, key=lambda gamma: aligned.score(*(_leaf(one) for one in (gamma, penalty))))
+    place, price = _leaf(0.0), _leaf(penalty / start)
     bound = math.log(MAX_FACTOR)
 
     def values() -> tuple[Tensor, Tensor]:
@@ -276,6 +275,10 @@ def _fit(aligned: _Aligned, start: float, penalty: float) -> tuple[float, float,
     with torch.no_grad():
         gamma, omega = values()
     return float(gamma), float(omega), score
+
+
+def _leaf(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64, requires_grad=True)
 
 
 def _loaded(pairs: Sequence[Any], var_x: Any, var_y: Any) -> tuple[SeriesSet, SeriesSet, tuple[Any, Any]]:
