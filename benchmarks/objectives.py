@@ -9,9 +9,11 @@ those of the training split; a fifth of them, chosen by the seed, is held out an
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,10 +31,14 @@ KAPPA, PRIOR_VARIANCE, NU = 0.5, 1.0, 5.0
 
 
 class PrecisionNet(SigmaNet):
-    """Variances ``1/λ`` with ``λ = softplus(·)``, which are not bounded, instead of a sigmoid."""
+    """Variances ``1/λ`` with ``λ = softplus(·)``, which are not bounded, instead of a sigmoid; 1 at the start."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        nn.init.constant_(self.net[-1].bias, math.log(math.e - 1))  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        return 1 / (nn.functional.softplus(self._raw(x, lengths)) + 1e-3)
+        return 1 / (nn.functional.softplus(self._raw(x, lengths).mean(-1)) + 1e-3)
 
 
 @dataclass
@@ -104,7 +110,12 @@ METHODS: dict[str, Method] = {
 
 
 def descend(
-    parameters: list[nn.Parameter], loss: Callable[[Tensor, float], Tensor], count: int, steps: int, rate: float, seed: int
+    parameters: list[nn.Parameter],
+    loss: Callable[[Tensor, float], Tensor],
+    count: int,
+    steps: int,
+    rate: float,
+    seed: int,
 ) -> None:
     """Adam with batches of 32 shuffled indices below ``count``; the rate falls as a cosine."""
     generator = torch.Generator().manual_seed(seed)
@@ -182,7 +193,8 @@ def main() -> None:
                     rows.append(on_forecasts(method, where, options.data_dir, seed, options.steps))
             if rows:
                 parts = [
-                    f"{key} {np.mean([r[key] for r in rows]):.3f} ± {np.std([r[key] for r in rows]):.3f}" for key in rows[0]
+                    f"{key} {np.mean([r[key] for r in rows]):.3f} ± {np.std([r[key] for r in rows]):.3f}"
+                    for key in rows[0]
                 ]
                 seconds = (time.perf_counter() - begin) / len(rows)
                 print(f"{where:17} {name:30} {'   '.join(parts)}   ({seconds:.1f} s)", flush=True)

@@ -156,7 +156,9 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     aligned = _Aligned(x, y, truth, words, {"beta": beta, "weighting": weighting, "band": band})
     starts = [2 * aligned.typical_cost(), *([] if gamma is None else [float(gamma)])]
     if starts[0] == 0:
-        raise OptionError("The series of all pairs agree exactly along their true alignments: there is no noise to fit.")
+        raise OptionError(
+            "The series of all pairs agree exactly along their true alignments: there is no noise to fit."
+        )
     if not all(math.isfinite(one) and one > 0 for one in starts):
         raise OptionError(f"gamma, the start of the search, must be a positive number; got {gamma!r}.")
     found_gamma, found_penalty, score = _fit(aligned, starts, float(warp_penalty))
@@ -327,7 +329,9 @@ def _read_warp(b: int, warp: Any, n: int, m: int) -> Truth:
         raise NonFiniteError(f"warps[{b}] holds NaN or infinity at step {int(np.argmin(np.isfinite(places)))}.")
     if (np.diff(places) < 0).any():
         at = int(np.argmax(np.diff(places) < 0))
-        raise PathError(f"warps[{b}] must not decrease; it goes from {places[at]:g} to {places[at + 1]:g} at step {at}.")
+        raise PathError(
+            f"warps[{b}] must not decrease; it goes from {places[at]:g} to {places[at + 1]:g} at step {at}."
+        )
     rounding = 1e-9 * m
     if places[0] < -rounding or places[-1] > m - 1 + rounding:
         raise PathError(f"warps[{b}] must lie in [0, {m - 1}]; it goes from {places[0]:g} to {places[-1]:g}.")
