@@ -1,4 +1,4 @@
-"""What γ and ω are fitted to: whole paths or single matches, on known warps. ``python -m benchmarks.calibration_scores``.
+"""Fits of γ and ω to whole paths and to matches, on known warps: ``python -m benchmarks.calibration_scores``.
 
 For each seed, γ and ω are fitted to 100 pairs by the likelihood of the true path and by `udtw.calibrate`; the error of
 the expected match in steps and the coverage of 90 % intervals are those of 200 other pairs. "copies" is
@@ -46,7 +46,7 @@ def by_path_likelihood(data: dict[str, np.ndarray], variances: tuple[Any, Any]) 
         value.backward()
         return value
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(closure)
     gamma = place[0].exp().item()
     return {"gamma": gamma, "warp_penalty": place[1].item() * gamma}
 
@@ -67,7 +67,8 @@ def main() -> None:
                 "matches, copies": udtw.calibrate(list(train["x"]), var_x=fit[0]).options,
             }
             for name, options in found.items():
-                a = udtw.align(test["x"][..., None], test["y"][..., None], *judge, weighting="likelihood", **options)
+                given: dict[str, Any] = {"weighting": "likelihood", **options}
+                a = udtw.align(test["x"][..., None], test["y"][..., None], *judge, **given)
                 at, truth = a.matches(0.9), test["match"]
                 inside = (truth >= at.low - 0.5) & (truth <= at.high + 0.5)
                 error = np.abs(at.expected - truth).mean()

@@ -110,13 +110,9 @@ METHODS: dict[str, Method] = {
 
 
 def descend(
-    parameters: list[nn.Parameter],
-    loss: Callable[[Tensor, float], Tensor],
-    count: int,
-    steps: int,
-    rate: float,
-    seed: int,
-) -> None:
+    parameters: list[nn.Parameter], loss: Callable[[Tensor, float], Tensor], count: int, *,
+    steps: int, rate: float, seed: int,
+) -> None:  # fmt: skip
     """Adam with batches of 32 shuffled indices below ``count``; the rate falls as a cosine."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(parameters, lr=rate)
@@ -136,7 +132,14 @@ def on_known_warps(method: Method, seed: int, steps: int) -> dict[str, float]:
     x, y = (torch.from_numpy(train[side]).float()[..., None] for side in "xy")
     net = method.make_net((0.1, 3.1))
     if method.warm_up < 1:
-        descend(list(net.parameters()), lambda b, at: method.loss(x[b], y[b], net, at), len(x), steps, 0.02, seed)
+        descend(
+            list(net.parameters()),
+            lambda b, at: method.loss(x[b], y[b], net, at),
+            len(x),
+            steps=steps,
+            rate=0.02,
+            seed=seed,
+        )
     x, y = (torch.from_numpy(test[side]).float()[..., None] for side in "xy")
     with torch.no_grad():
         variances = (None, None) if method.warm_up >= 1 else (net(x), net(y))
@@ -160,7 +163,9 @@ def on_forecasts(method: Method, dataset: str, data_dir: str | None, seed: int, 
     net = method.make_net((0.3, 3.0))
     parameters = [*model.parameters(), *net.parameters()]
     x, y = past[held:], future[held:]
-    descend(parameters, lambda b, at: method.loss(model(x[b]), y[b], net, at), len(x), steps, 1e-3, seed)
+    descend(
+        parameters, lambda b, at: method.loss(model(x[b]), y[b], net, at), len(x), steps=steps, rate=1e-3, seed=seed
+    )
     with torch.no_grad():
         found, truth = model(past[:held]), future[:held]
         sigma, error = net(found).flatten(), (found - truth)[..., 0].abs().flatten()
@@ -192,10 +197,8 @@ def main() -> None:
                     method.gamma = options.gamma
                     rows.append(on_forecasts(method, where, options.data_dir, seed, options.steps))
             if rows:
-                parts = [
-                    f"{key} {np.mean([r[key] for r in rows]):.3f} ± {np.std([r[key] for r in rows]):.3f}"
-                    for key in rows[0]
-                ]
+                table = {key: [row[key] for row in rows] for key in rows[0]}
+                parts = [f"{key} {np.mean(values):.3f} ± {np.std(values):.3f}" for key, values in table.items()]
                 seconds = (time.perf_counter() - begin) / len(rows)
                 print(f"{where:17} {name:30} {'   '.join(parts)}   ({seconds:.1f} s)", flush=True)
 

@@ -59,6 +59,9 @@ class UDTWLoss(nn.Module):
     (['log_gamma'], 2.0)
     """
 
+    log_gamma: nn.Parameter
+    log_beta: nn.Parameter
+
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, sigma: SigmaNet | PairSigmaNet | None = None, *, gamma: Any = 1.0, beta: Any = 1.0, lam: float = 0.0,
         band: Any = None, distance: str = "expected", debias: bool = False, normalize: str | None = None,
@@ -186,7 +189,7 @@ def _logarithm(name: str, value: nn.Parameter) -> nn.Parameter:
 
 
 def _energy(x: Tensor, y: Tensor, variances: tuple[Tensor | None, ...], beta: Any) -> Tensor:
-    """``D/Σ + β log Σ``, (B, N, M), from variances of x, of y, and of matches; summed over features if they have them."""
+    """``D/Σ + β log Σ``, (B, N, M), from variances of x, of y, and of matches; a sum if features have their own."""
     if isinstance(beta, Tensor) and beta.ndim:
         beta = beta[:, None, None]
     var_x, var_y, variance = variances

@@ -39,8 +39,9 @@ def plot_calibration(
     ['soft-DTW', 'uDTW']
     """
     if isinstance(levels, Calibration):
-        name = f"γ = {levels.gamma:.3g}, ω = {levels.warp_penalty:.3g}"
-        levels, observed = levels.levels, {name: levels.observed, **(observed or {})}
+        fitted = levels
+        levels = fitted.levels
+        observed = {f"γ = {fitted.gamma:.3g}, ω = {fitted.warp_penalty:.3g}": fitted.observed, **(observed or {})}
     if observed is None:
         raise OptionError("plot_calibration needs observed shares for the levels, or the result of udtw.calibrate.")
     for name, values in observed.items():
