@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import udtw
-from udtw.calibration import random_warp, smoothed
+from udtw.calibration import SMOOTHING, random_warp, smoothed
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
 from udtw.experiments.calibration import known_warps
 
@@ -125,6 +125,20 @@ def test_smoothing_removes_most_of_the_noise_and_little_of_the_series():
     assert np.square(found - clean).mean() < 0.2 * noise.mean()
 
 
+def test_smoothing_has_the_least_penalised_error():
+    rng = np.random.default_rng(1)
+    series, noise = rng.standard_normal((15, 2)).cumsum(0), rng.uniform(0.1, 2, 15)
+    bend = np.diff(np.eye(15), n=2, axis=0)
+    weight = np.diag(1 / noise) / (1 / noise).mean()
+    exact = [np.linalg.solve(weight + s * bend.T @ bend, weight @ series) for s in SMOOTHING]
+    assert min(np.abs(smoothed(series, noise) - one).max() for one in exact) < 1e-9
+
+
+def test_series_without_noise_cannot_be_calibrated():
+    with pytest.raises(OptionError, match="no noise"):
+        udtw.calibrate(np.ones((4, 12)))
+
+
 SERIES = [RNG.standard_normal(6) for _ in range(4)]
 PAIRS = [(one, one + 0.1) for one in SERIES]
 PATH = np.stack([np.arange(6)] * 2, 1)
@@ -147,6 +161,7 @@ WARP = np.arange(6.0)
         ((PAIRS,), {"warps": [WARP * np.nan] * 4}, NonFiniteError, r"warps\[0\] holds NaN"),
         ((SERIES, [PATH] * 4), {}, OptionError, "pair 0 is not"),
         ((PAIRS,), {}, OptionError, "need true_paths or warps"),
+        (([list(pair) for pair in PAIRS],), {}, OptionError, "need true_paths or warps"),
         ((SERIES,), {"var_y": 1.0}, OptionError, "as var_x"),
         ((SERIES,), {"speed_std": -1.0}, OptionError, "speed_std must be a number, 0 or more; got -1.0"),
         (([one[:2] for one in SERIES],), {}, LengthError, "at least three steps; got 2"),

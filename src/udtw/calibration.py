@@ -143,8 +143,7 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
         raise LengthError(f"calibrate needs at least {MIN_PAIRS} pairs, and better dozens; got {len(pairs)}.")
     if true_paths is None and warps is None:
         x, y, truth = _warped_copies(pairs, var_x, var_y, speed_std, random_state)
-        estimated = isinstance(var_x, str)
-        words = (var_x, var_x) if estimated else (None, None)
+        words = (var_x, var_x) if isinstance(var_x, str) else (None, None)
     else:
         x, y, words = _loaded(pairs, var_x, var_y)
         lengths = list(zip(x.lengths.tolist(), y.lengths.tolist(), strict=True))
@@ -155,10 +154,8 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
         truth = [read(b, one, *lengths[b]) for b, one in enumerate(given)]
     aligned = _Aligned(x, y, truth, words, {"beta": beta, "weighting": weighting, "band": band})
     starts = [2 * aligned.typical_cost(), *([] if gamma is None else [float(gamma)])]
-    if starts[0] == 0:
-        raise OptionError(
-            "The series of all pairs agree exactly along their true alignments: there is no noise to fit."
-        )
+    if starts[0] <= np.finfo(float).eps * np.square(x.values).mean():
+        raise OptionError("All pairs agree up to rounding along their true alignments: there is no noise to fit.")
     if not all(math.isfinite(one) and one > 0 for one in starts):
         raise OptionError(f"gamma, the start of the search, must be a positive number; got {gamma!r}.")
     found_gamma, found_penalty, score = _fit(aligned, starts, float(warp_penalty))
@@ -342,7 +339,7 @@ def _warped_copies(
     series: Sequence[Any], var_x: Any, var_y: Any, speed_std: float, seed: int
 ) -> tuple[SeriesSet, SeriesSet, list[Truth]]:
     """The series, noisy warped copies of them, and their true matches."""
-    if any(isinstance(one, tuple) for one in series):
+    if any(isinstance(one, list | tuple) and len(one) == 2 and np.ndim(one[0]) for one in series):
         raise OptionError("Pairs (x, y) need true_paths or warps; without them pass single series, which are warped.")
     if var_y is not None:
         raise OptionError("Single series have no y: pass their variances as var_x.")
@@ -396,16 +393,16 @@ def smoothed(series: np.ndarray, noise: np.ndarray) -> np.ndarray:
     >>> bool(np.allclose(smoothed(line, np.ones(8)), line))
     True
     """
-    steps = len(series)
-    weight = 1 / np.maximum(noise, 1e-6 * noise.max() + np.finfo(float).tiny)
-    weight = weight / weight.mean()
-    bend = np.diff(np.eye(steps), n=2, axis=0)
-    best, result = math.inf, series
+    deviation = np.sqrt(np.maximum(noise, 1e-6 * noise.max() or 1.0))[:, None]
+    deviation = deviation * np.sqrt(np.mean(deviation**-2.0))  # so that the mean precision is 1
+    # In units of the deviation, f = Q (1 + s·bends)⁻¹ Qᵀ x: one decomposition serves every strength.
+    difference = np.diff(np.eye(len(series)), n=2, axis=0) * deviation.T
+    bends, basis = np.linalg.eigh(difference.T @ difference)
+    waves = basis.T @ (series / deviation)
+    best, kept = math.inf, np.ones_like(bends)
     for strength in SMOOTHING:
-        hat = np.linalg.solve(np.diag(weight) + strength * bend.T @ bend, np.diag(weight))
-        fitted = hat @ series
-        freedom = 1 - np.trace(hat) / steps
-        error = float((weight[:, None] * (series - fitted) ** 2).mean()) / max(freedom, 1e-6) ** 2
+        share = 1 / (1 + strength * bends.clip(0))
+        error = np.square((1 - share)[:, None] * waves).mean() / max(1 - share.mean(), 1e-6) ** 2
         if error < best:
-            best, result = error, fitted
-    return result
+            best, kept = error, share
+    return deviation * (basis @ (kept[:, None] * waves))
