@@ -25,8 +25,8 @@ class UDTWLoss(nn.Module):
       are left; so the series cannot hide behind a large variance, nor change in order to look certain.
 
     Measured by ``python -m benchmarks.objectives``: on known warps the error of the expected match is 1.28 steps with
-    "faithful" and 1.43 with "free_energy"; forecasts have a smaller squared error in 21 of 24 trainings and a smaller DTW
-    in 19. β-NLL, a warm-up, precisions by softplus, an inverse-gamma prior and Student's t gained nothing more.
+    "faithful" and 1.43 with "free_energy"; forecasts have a smaller squared error in 21 of 24 trainings, and a smaller
+    DTW in 19. β-NLL, a warm-up, precisions by softplus, an inverse-gamma prior and Student's t gained nothing more.
 
     Parameters
     ----------
