@@ -136,8 +136,8 @@ LOSSES = {
 @settings(max_examples=100, **RELAXED)
 @given(case=cases())
 def test_gradients_prepared_in_the_forward_sweep_agree(loss, case):
-    """With a fixed γ and no λ the gradient of the loss is computed ahead; any other loss must not notice."""
-    options = {"fixed": ("gamma",), "lam": 0.0}
+    """With fixed prices and no λ the gradient of the loss is computed ahead; any other loss must not notice."""
+    options = {"fixed": PRICES, "lam": 0.0}
     found, leaves = case.align("numba", **options)
     expected, expected_leaves = case.align("enumeration", **options)
     for name in ("distance", "regularizer", "loss"):

@@ -24,7 +24,8 @@ USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
     "given_cost": False,
 }  # fmt: skip
-PROBLEMS = {
+LIKELIHOOD: dict[str, Any] = {"weighting": "likelihood"}
+PROBLEMS: dict[str, dict[str, Any]] = {
     "usual": {},
     "usual, ragged": {"ragged": True, "rows": 4, "columns": 6},
     "usual, banded": {"band": 1, "rows": 6},
@@ -42,6 +43,14 @@ PROBLEMS = {
     "one row": {"rows": 1, "dim": 4, "uncertainty": "x"},
     "fraction": {"band": 0.4, "ragged": True, "rows": 6, "columns": 6},
     "more than a pack": {"count": 17, "rows": 3},
+    "likelihood": LIKELIHOOD,
+    "likelihood, warped, ragged": LIKELIHOOD | {"warp_penalty": 0.6, "ragged": True, "rows": 6},
+    "likelihood, relaxed": LIKELIHOOD | {"relax": "both", "rows": 4},
+    "likelihood, relaxed, a pack": LIKELIHOOD | {"relax": (1.0, 0.4, 0.7, 1.0), "count": 17, "rows": 3},
+    "likelihood, features, masked": LIKELIHOOD | {"uncertainty": "features", "dim": 2, "band": "masks"},
+    "likelihood, joint, relaxed": LIKELIHOOD | {"uncertainty": "joint", "dim": 2, "relax": "y", "rows": 3},
+    "precision, warped, relaxed": {"warp_penalty": -0.3, "relax": (0.5, 0.5, 0.5, 0.5), "rows": 4, "band": 1},
+    "certain, relaxed": {"uncertainty": "none", "relax": "x", "columns": 3},
 }
 
 
@@ -79,13 +88,14 @@ def check(case: Case, oracle: str, quantities: dict, **options: Any) -> None:
                 assert close(grad, known, 1e-8), f"{name} in {leaf}"
 
 
+PRICES = ("gamma", "beta", "warp_penalty")
 SUMS = {"loss": lambda a: a.loss, "distance": lambda a: a.distance, "regularizer": lambda a: 0 * a.loss + a.regularizer}
 PATHS = {"coupling": lambda a: a.coupling, "soft_min": lambda a: a.paths.soft_min, "entropy": lambda a: a.paths.entropy}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_usual_loss(name):
-    check(problem(name), "enumeration", SUMS, fixed=("gamma",), lam=0.0)
+    check(problem(name), "enumeration", SUMS, fixed=PRICES, lam=0.0)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -106,7 +116,13 @@ def test_paths(name):
     assert close(mine.paths.log_prob(drawn), truth.paths.log_prob(drawn), 1e-7)
 
 
-@pytest.mark.parametrize("name", ["usual, ragged", "usual, masked", "joint variance", "cost", "two features"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "usual, ragged", "usual, masked", "joint variance", "cost", "two features", "likelihood, relaxed",
+        "likelihood, warped, ragged", "likelihood, features, masked", "precision, warped, relaxed",
+    ],
+)  # fmt: skip
 def test_dtw_and_its_gradient(name):
     case = problem(name)
     options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
@@ -117,18 +133,20 @@ def test_dtw_and_its_gradient(name):
         value = udtw.dtw(**arguments, backend=one)
         with torch.no_grad():
             assert torch.allclose(udtw.dtw(**arguments, backend=one), value)
-        both.append([value, *torch.autograd.grad((value * torch.arange(1, 4)).sum(), leaves.values())])
-    assert all(close(a, b) for a, b in zip(*both, strict=True))
+        weights = torch.arange(1, 1 + len(value))
+        both.append([value, *torch.autograd.grad((value * weights).sum(), leaves.values(), allow_unused=True)])
+    assert all(a is b is None or close(a, b) for a, b in zip(*both, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["usual", "cost"])
-def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kind):
+@pytest.mark.parametrize("relax", [None, "both", (0.3, 0.6, 0.0, 1.0)])
+@pytest.mark.parametrize("kind", ["usual", "cost", "likelihood", "likelihood, warped, ragged"])
+def test_more_pairs_than_a_pack_and_more_diagonals_than_a_table(monkeypatch, kind, relax):
     """Packs of up to 16 pairs; tables of 32 diagonals at a time, with states saved in between."""
     monkeypatch.setattr(launch, "TABLE_CELLS", 1)
-    sizes = {"count": 17, "rows": 24, "columns": 21, "ragged": kind == "cost", "gamma": 0.5}
+    sizes = {"count": 17, "rows": 24, "columns": 21, "ragged": kind == "cost", "gamma": 0.5, "relax": relax}
     case = make_case(seed=5, **(USUAL | PROBLEMS[kind] | sizes))
     chosen = {"loss": SUMS["loss"], "coupling": PATHS["coupling"]}
-    check(case, "portable", chosen, fixed=("gamma",), lam=0.0)
+    check(case, "portable", chosen, fixed=PRICES, lam=0.0)
 
 
 @pytest.mark.parametrize("lengths", [([5, 1, 5], [4, 4, 4]), ([5, 5, 5], [4, 4, 1]), ([1, 5, 3], [4, 4, 2])])
@@ -205,6 +223,7 @@ def test_scratch_memory_is_as_large_as_was_asked_for(monkeypatch, name):
         again, _ = problem(name).align("numba", normalize="path")
         case = problem(name)
         given = {"x": None, "y": None} | {k: v for k, v in case.tensors.items() if k != "gamma"}
+        again.matches()
         udtw.dtw(**given, **{k: v for k, v in case.options.items() if k not in ("beta", "lam")})
         again.paths.expect(again.cost, again.cost)
         again.paths.mode()

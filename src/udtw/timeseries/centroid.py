@@ -19,7 +19,7 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import seeded_sigma
+from udtw.timeseries.uncertainty import LearnedPrices, seeded_sigma
 from udtw.training import Descent
 
 OBJECTIVES = ("frechet", "discriminative")
@@ -32,13 +32,14 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     ----------
     metric : str or Metric
         A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
-        For "udtw" the nearest is the one with the least ``d² + βΩ``.
+        "udtw" is the divergence of the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ``.
     objective : "discriminative" or "frechet"
         "frechet" (the paper's): each prototype is the Fréchet mean of its class, with its own uncertainty.
         "discriminative" (ours): starting there, prototypes and uncertainty minimise the cross-entropy of
-        ``softmax_c(−(d² + βΩ)(x, p_c) / T)``, T learned.
-    gamma, beta, band, normalize : as in `udtw.align`
-        The defaults of γ and β suit z-normalised series.
+        ``softmax_c(−d(x, p_c) / T)``, T learned.
+    gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
+        The defaults suit z-normalised series. With the likelihood's weighting the discriminative objective learns β and
+        ω too.
     sigma : "free", "context", "series", "step", None or a `SigmaNet`
         Uncertainty of "udtw": one variance for each step of each prototype; a network of that kind (see
         `udtw.timeseries.uncertainty`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
@@ -56,7 +57,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     Attributes
     ----------
     classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
-    sigma_net_ : the network, if there is one; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
+    sigma_net_ : the network, if there is one; metric_ : the metric with what was learned; temperature_ : T;
+    loss_trace_ : the loss of every of n_iter_ steps.
 
     Examples
     --------
@@ -75,6 +77,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         gamma: float = 0.1,
         beta: float = 0.1,
         band: Any = None,
+        warp_penalty: float = 0.0,
+        weighting: str = "likelihood",
         normalize: str | None = None,
         sigma: Any = "free",
         sigma_range: tuple[float, float] = (0.25, 4.0),
@@ -90,6 +94,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.gamma = gamma
         self.beta = beta
         self.band = band
+        self.warp_penalty = warp_penalty
+        self.weighting = weighting
         self.normalize = normalize
         self.sigma = sigma
         self.sigma_range = sigma_range
@@ -119,7 +125,10 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         elif self.objective == "frechet" and metric.name != "euclidean":
             self.loss_trace_ = train_prototypes(found, series, codes, metric, "frechet", descent)
         elif self.objective == "discriminative" and len(self.classes_) > 1:
+            found.prices = LearnedPrices(metric)
             self.loss_trace_ = train_prototypes(found, series, codes, metric, "discriminative", descent)
+            metric = found.prices.fitted()
+        self.metric_ = metric
         if self.objective == "discriminative":
             self.temperature_ = math.exp(float(found.log_temperature))
         else:
@@ -134,9 +143,9 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         return self
 
     def distances(self, X: Any) -> np.ndarray:
-        """(n, C): ``d² + βΩ`` (or the metric's distance) to every prototype."""
+        """(n, C): the distance to every prototype."""
         check_is_fitted(self)
-        metric = self._metric()
+        metric = self.metric_
         series = new_series(self, X, self.nan_policy, elastic=metric.elastic)
         return all_distances(self._prototypes, series, metric)
 

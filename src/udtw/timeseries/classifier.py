@@ -21,12 +21,15 @@ from udtw.metrics import Metric, get_metric
 
 
 class MetricClassifier(ClassifierMixin, BaseEstimator):
-    """Base of classifiers with the parameters ``metric, gamma, beta, band, normalize`` and ``nan_policy``."""
+    """Base of classifiers with the parameters ``metric, gamma, beta, band, warp_penalty, weighting, normalize``."""
 
     def _metric(self) -> Metric:
-        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band}
+        """The metric before any training."""
+        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band, "warp_penalty": self.warp_penalty}
         if self.normalize is not None:
             given["normalize"] = self.normalize
+        if get_metric(self.metric).uncertain and isinstance(self.metric, str):
+            given |= {"weighting": self.weighting, "debias": self.weighting == "likelihood"}
         chosen = get_metric(self.metric, **given)
         chosen.check()
         return chosen

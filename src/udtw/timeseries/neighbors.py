@@ -31,17 +31,18 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     n_neighbors : int
     metric : str or Metric
         A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
-        For "udtw" neighbours are those with the least ``d² + βΩ``.
-    gamma, beta, band, normalize : as in `udtw.align`
-        The defaults of γ and β suit z-normalised series.
+        "udtw" is the divergence of the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ``.
+    gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
+        The defaults suit z-normalised series. With the likelihood's weighting β and ω are starting values: ``fit``
+        learns them together with the network.
     vote : "soft" or "uniform"
         Weight of a neighbour: ``exp(−d_k / mean_k d)``, or one. Ties go to the nearest neighbour's class.
     sigma : "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
         Where the variances of "udtw" come from: a network of that kind (see `udtw.timeseries.uncertainty`) trained by
         ``fit``; none (Σ = 1); a network as it is; or that of a classifier.
     sigma_objective : "neighbors" or "centroid"
-        What ``fit`` trains the network for: that neighbours in the training set share their class (ours), or as part of
-        a nearest-centroid classifier (the paper's).
+        What ``fit`` trains the network for: that neighbours in the training set share their class (ours; the state with
+        the least leave-one-out error is kept), or as part of a nearest-centroid classifier (the paper's).
     sigma_range : (low, high)
         Range of σ.
     sigma_iter, batch_size, learning_rate
@@ -51,6 +52,10 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     n_jobs : int, optional
         Threads of the search.
     random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : (C,); sigma_net_ : the network, if there is one; metric_ : the metric with what was learned.
 
     Examples
     --------
@@ -69,6 +74,8 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         gamma: float = 0.1,
         beta: float = 0.1,
         band: Any = None,
+        warp_penalty: float = 0.0,
+        weighting: str = "likelihood",
         normalize: str | None = None,
         vote: str = "soft",
         sigma: Any = "context",
@@ -86,6 +93,8 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         self.gamma = gamma
         self.beta = beta
         self.band = band
+        self.warp_penalty = warp_penalty
+        self.weighting = weighting
         self.normalize = normalize
         self.vote = vote
         self.sigma = sigma
@@ -104,7 +113,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
             raise OptionError(f"vote must be one of {VOTES}; got {self.vote!r}.")
         if self.sigma_objective not in OBJECTIVES:
             raise OptionError(f"sigma_objective must be one of {OBJECTIVES}; got {self.sigma_objective!r}.")
-        metric = self._metric()
+        self.metric_ = metric = self._metric()
         series = fit_series(self, X, self.nan_policy)
         labels = checked_labels(series, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -133,9 +142,11 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
                 metric=metric, objective="discriminative", sigma=net, max_iter=self.sigma_iter,
                 learning_rate=self.learning_rate, random_state=seed,
             )  # fmt: skip
-            return centroid.fit(series.rows(), codes).sigma_net_
+            centroid.fit(series.rows(), codes)
+            self.metric_ = centroid.metric_
+            return centroid.sigma_net_
         descent = Descent(self.sigma_iter, self.batch_size, self.learning_rate, seed)
-        train_for_neighbours(net, series, codes, metric, descent)
+        self.metric_, _ = train_for_neighbours(net, series, codes, metric, descent)
         return net
 
     def _with_variances(self, series: SeriesSet) -> SeriesSet:
@@ -144,7 +155,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     def search(self, X: Any, n_neighbors: int | None = None) -> Neighbours:
         """The nearest training series: ``distances`` and ``indices`` (n, k), and ``saved``, the share not computed."""
         check_is_fitted(self)
-        metric = self._metric()
+        metric = self.metric_
         series = self._with_variances(new_series(self, X, self.nan_policy, elastic=metric.elastic))
         count = self.n_neighbors if n_neighbors is None else n_neighbors
         _check_neighbors(count, len(self._train))
@@ -170,7 +181,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         """Larger for nearer neighbours; slightly larger again for the nearest, so that it decides ties."""
         weights = np.ones(distances.shape)
         if self.vote == "soft":
-            # Relative to the nearest, since d² + βΩ can be negative; in units of the neighbourhood's own scale.
+            # Relative to the nearest, since distances can be negative; in units of the neighbourhood's own scale.
             scale = np.abs(distances).mean(1, keepdims=True)
             weights = np.exp(-(distances - distances[:, :1]) / np.where(scale > 0, scale, 1))
         weights[:, 0] *= 1 + 1e-6

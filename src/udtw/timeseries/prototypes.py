@@ -14,7 +14,7 @@ from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
-from udtw.timeseries.uncertainty import sigma_bounds, starting_sigma
+from udtw.timeseries.uncertainty import LearnedPrices, sigma_bounds, starting_sigma
 from udtw.training import Descent, minimise
 
 PAIR_CELLS = 2**24
@@ -33,13 +33,15 @@ class Prototypes:
     net: SigmaNet | None = None
     """Gives the variances of series and prototypes, if there is one."""
     log_temperature: Tensor = field(default_factory=lambda: torch.zeros(()))
+    prices: LearnedPrices | None = None
+    """β and ω, where they are learned."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def parameters(self) -> list[Tensor]:
         given = [self.values, self.log_temperature, *([] if self.raw_sigma is None else [self.raw_sigma])]
-        return given + ([] if self.net is None else list(self.net.parameters()))
+        return given + [p for module in (self.net, self.prices) if module is not None for p in module.parameters()]
 
     def variances(self) -> Tensor | None:
         """(C, L), or None where Σ = 1."""
@@ -58,15 +60,16 @@ class Prototypes:
 
     def distances(self, x: Batch, metric: Metric) -> Tensor:
         """(B, C) differentiable distances of every series to every prototype."""
-        centres = Batch(self.values, None, self.variances())
+        noisy, centres = self._noisy(x), Batch(self.values, None, self.variances())
         plain = metric.without_bias
-        if plain is not None:  # the self-distances are the same for all pairs of a series, and of a prototype
-            selves = plain.between(x, x)[:, None] + plain.between(centres, centres)[None, :]
-            return self.distances(x, plain) - 0.5 * selves
         count, classes = len(x), len(self)
         left = torch.arange(count).repeat_interleave(classes)
         right = torch.arange(classes).repeat(count)
-        return metric.between(self._noisy(x)[left], centres[right]).reshape(count, classes)
+        found = (plain or metric).between(noisy[left], centres[right]).reshape(count, classes)
+        if plain is None:
+            return found
+        # The self-distances are the same for all pairs of a series, and of a prototype.
+        return found - 0.5 * (plain.between(noisy, noisy)[:, None] + plain.between(centres, centres)[None, :])
 
     def own_distances(self, x: Batch, codes: Tensor, metric: Metric) -> Tensor:
         """(B,) differentiable distances of every series to the prototype of its class."""
@@ -125,7 +128,8 @@ def train_prototypes(
     def loss(index: Tensor) -> Tensor:
         if objective == "frechet":
             return start.own_distances(x[index], target[index], metric).mean() / unit
-        logits = -start.distances(x[index], metric) / start.log_temperature.exp()
+        live = metric if start.prices is None else start.prices.live()
+        logits = -start.distances(x[index], live) / start.log_temperature.exp()
         return nn.functional.cross_entropy(logits, target[index])
 
     parameters = [p.requires_grad_() for p in start.parameters()]

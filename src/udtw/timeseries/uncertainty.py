@@ -2,11 +2,12 @@
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
@@ -14,9 +15,13 @@ from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
-from udtw.training import Descent, minimise
+from udtw.training import BatchTask, Descent, Training
 
 KINDS = ("context", "series", "step")
+LEAST_PRICE = 1e-3
+"""Where the training of β and ω starts if they are given as zero."""
+CHECK_EVERY, MOST_JUDGED = 25, 150
+"""Steps between two looks at the leave-one-out error, and the series that it is taken over."""
 CONTEXT = 9
 """Steps that a network of kind "context" sees."""
 
@@ -64,23 +69,83 @@ def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
     return series.with_variances(variances)
 
 
+class LearnedPrices(nn.Module):
+    """β and ω of a metric with the likelihood's weighting, held as logarithms so that training keeps them positive.
+
+    With the paper's weighting, and for metrics without variances, there is nothing to learn.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        super().__init__()
+        self.metric = metric
+        self.learns = metric.params.get("weighting") == "likelihood"
+        if self.learns:
+            for name in ("beta", "warp_penalty"):
+                start = max(float(metric.params[name]), LEAST_PRICE)
+                self.register_parameter(name, nn.Parameter(torch.tensor(math.log(start))))
+
+    def _values(self) -> dict[str, Tensor]:
+        return {name: one.exp() for name, one in self.named_parameters()}
+
+    def live(self) -> Metric:
+        """The metric with β and ω as tensors that pass gradients."""
+        return self.metric.with_params(**self._values())
+
+    def fitted(self) -> Metric:
+        """The metric with β and ω as numbers."""
+        return self.metric.with_params(**{name: float(one.detach()) for name, one in self._values().items()})
+
+
+def all_pairs(batch: Batch, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
+    """Differentiable distances of the pairs i < j of a batch, and their indices i and j."""
+    i, j = torch.triu_indices(len(batch), len(batch), 1)
+    plain = metric.without_bias
+    if plain is None:
+        return metric.between(batch[i], batch[j]), i, j
+    own = plain.between(batch, batch)
+    return plain.between(batch[i], batch[j]) - 0.5 * (own[i] + own[j]), i, j
+
+
+class NeighbourTask(BatchTask):
+    """Steps of neighbourhood components; every `CHECK_EVERY` of them are judged by leaving one series out."""
+
+    def __init__(
+        self, modules: dict[str, nn.Module], loss: Callable[[Tensor], Tensor], error: Callable[[], float], count: int,
+        cells: int, descent: Descent,
+    ) -> None:  # fmt: skip
+        parameters = [p for module in modules.values() for p in module.parameters()]
+        optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
+        generator = torch.Generator().manual_seed(descent.seed)
+        super().__init__(optimizer, loss, count, descent.batch_size, generator, cells)
+        self.modules, self.error, self.done, self.last = modules, error, 0, descent.max_iter
+
+    def step(self, number: int) -> float:
+        self.done = number + 1
+        return super().step(number)
+
+    def validate(self) -> float:
+        """The share of training series whose nearest other one has another class; infinite where it is not asked."""
+        return self.error() if self.done % CHECK_EVERY == 0 or self.done == self.last else math.inf
+
+
 def train_for_neighbours(
     net: SigmaNet, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent
-) -> list[float]:
-    """Train ``net`` so that the neighbours of a series have its class; returns the loss of every step.
+) -> tuple[Metric, list[float]]:
+    """Train ``net`` so that the neighbours of a series have its class; returns the metric and the loss of every step.
 
-    ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−(d² + βΩ)_ij / T)`` over the other series j of a batch
-    (neighbourhood components), T learned.
+    ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / T)`` over the other series j of a batch (neighbourhood
+    components), T learned, and for the likelihood β and ω. A factor of γ would do nothing that a factor of all
+    variances, β and ω cannot do. Kept is the state with the least leave-one-out error, the first of equals.
     """
     x, target = Batch.of(series), torch.as_tensor(labels)
-    scale = torch.zeros((), requires_grad=True)
+    prices = LearnedPrices(metric)
+    scale = nn.Parameter(torch.zeros(()))
 
     def loss(index: Tensor) -> Tensor:
         batch = x[index]
         batch = batch.with_variances(net(batch.values, batch.lengths))
         count = len(index)
-        i, j = torch.triu_indices(count, count, 1)
-        cost = metric.between(batch[i], batch[j])
+        cost, i, j = all_pairs(batch, prices.live())
         closeness = -cost / scale.exp()
         logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
         same = (target[index][:, None] == target[index]) & ~torch.eye(count, dtype=torch.bool)
@@ -88,9 +153,20 @@ def train_for_neighbours(
         share = torch.where(same, torch.softmax(logits, 1), 0.0).sum(1)[same.any(1)]
         return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
 
-    some = np.random.default_rng(descent.seed).permutation(len(series))[: descent.batch_size]
-    nearest = np.sort(distances(variances_of(net, series[some]), None, metric), axis=1)[:, 1:6]
+    rng = np.random.default_rng(descent.seed)
+    some = rng.permutation(len(series))[: descent.batch_size]
+    judged = np.sort(rng.permutation(len(series))[:MOST_JUDGED])
+
+    def error() -> float:
+        table = distances(variances_of(net, series[judged]), None, prices.fitted())
+        np.fill_diagonal(table, np.inf)
+        return float((labels[judged][table.argmin(1)] != labels[judged]).mean())
+
+    nearest = np.sort(distances(variances_of(net, series[some]), None, prices.fitted()), axis=1)[:, 1:6]
     with torch.no_grad():  # the temperature starts at the spread of distances within a neighbourhood
         scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
     cells = descent.batch_size**2 // 2 * series.values.shape[1] ** 2
-    return minimise([*net.parameters(), scale], loss, len(series), cells=cells, descent=descent)
+    modules = {"net": net, "prices": prices, "scale": nn.ParameterList([scale])}
+    task = NeighbourTask(modules, loss, error, len(series), cells, descent)
+    history = Training(task, descent.max_iter, keep_best=True).run()
+    return prices.fitted(), history.train

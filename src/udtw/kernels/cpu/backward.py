@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.ends import SIDES, end_row, open_starts, settle, soonest_end, z_at
+from udtw.kernels.cpu.ends import SIDES, end_row, open_row, open_starts, settle, soonest_end, z_at
 from udtw.kernels.cpu.forward import (
     alarmed,
     mean_cost_at,
@@ -76,6 +76,7 @@ from udtw.kernels.cpu.pack import (
 )
 from udtw.kernels.cpu.rows import (
     INNER,
+    SHARED,
     SLOT,
     STATE_ROWS,
     Moves,
@@ -177,6 +178,8 @@ def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreacha
         step_warped_transitions(w, pairs, d, at, state, to, pull, unreachable)
     else:
         step_transitions(w, pairs, d, at, state, to, pull, unreachable)
+    # On the way back nothing leads out of the grid: the last vector of a diagonal may cover a start's predecessor.
+    open_row(w, pairs, d, to.corner + d.pack, w.dtype.type(0))
 
 
 @njit(**INNER)
@@ -187,7 +190,7 @@ def sweep_of(d, at, table1, table2):
     return Sweep(rolling_back(at.coupling, at.row, d.k), rolling_back(at.adjoint, at.row, d.k), to, pull, at.seed)
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
     """Turns π and W of one diagonal into gradients of what the cost was made from."""
     energy_rows(w, pairs, d, at, steps)
@@ -228,7 +231,7 @@ def make_ends(pairs, first, pack, diagonals):
     return Ends(soonest, np.zeros(shape), np.full(shape, np.inf), np.zeros(shape))
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable):
     """For each path end on diagonal d: Z, and the mean of the loss over the paths to it, in units of γ.
 
@@ -323,7 +326,7 @@ def summed(w, at, pack, rows, p):
     return total
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, soft_min):
     """Add the pack's summed gradients to the user's arrays, with the factors of ``(x − y)²`` and ``½σ²``."""
     index, length = pairs.index, pairs.length
@@ -419,26 +422,26 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
         fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls on the way back
         fill(w, at.tilt, at.sequences, zero)
         fill(w, at.seed, at.seed + row, zero)
-        for k in range(last_segment * segment):
-            if k % segment == 0:
-                copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
-            d = diagonal(limits, k, pack, first)
-            steps = shifted(sequences, d, columns)
-            sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, at.tables + row - d.begin, unreachable)
-            if k >= ends.soonest:
-                record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable)
-        for s in range(last_segment, -1, -1):
+        # First without tables up to the last segment, saving states; then segment by segment, from the last one back.
+        for s in range(last_segment + 1, -1, -1):
+            saving = s > last_segment
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
-            start, done = s * segment, min((s + 1) * segment, diagonals)
-            ahead = min(done + 2, diagonals)
-            place_tables(limits, pack, start, ahead, at.tables, row)
+            start, done = (0, last_segment * segment) if saving else (s * segment, min((s + 1) * segment, diagonals))
+            ahead = done if saving else min(done + 2, diagonals)
+            if not saving:
+                place_tables(limits, pack, start, ahead, at.tables, row)
             for k in range(start, ahead):
+                if saving and k % segment == 0:
+                    copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
                 d = diagonal(limits, k, pack, first)
                 steps = shifted(sequences, d, columns)
-                sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, limits[2, k], unreachable)
-                if s == last_segment and k >= ends.soonest:
+                table = at.tables + row - d.begin if saving else limits[2, k]
+                sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreachable)
+                if s >= last_segment and k >= ends.soonest:
                     record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable)
+            if saving:
+                continue
             if checking and alarmed(w, at.alarm):
                 return end_work(queue, end, BAD_VALUE)
             if s == last_segment:

@@ -73,7 +73,7 @@ def open_starts(w, pairs, d, state, unit):
 
 @njit(**INNER)
 def open_row(w, pairs, d, row, value):
-    """``value`` of the virtual predecessors of the starts of diagonal d in one more row."""
+    """Write ``value`` at the virtual predecessors of the starts of diagonal d; these lie one ``pack`` further on."""
     for p in range(d.pack if pairs.relax.shape[1] > 0 else 0):
         for side in range(SIDES):
             position = start_position(pairs, d, d.first + p, p, side)

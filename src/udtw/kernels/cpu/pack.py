@@ -10,6 +10,7 @@ from numba import njit
 
 from udtw.kernels.cpu.rows import (
     INNER,
+    SHARED,
     Diagonal,
     Steps,
     copy_row,
@@ -113,7 +114,7 @@ def guard_above(w, d, row, value):
     fill(w, row + d.end, row + d.end + d.pack + lanes(w), value)
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def interleave(w, at, row, source, index, length, first, pack, steps, reverse, factor):
     """``w[at + f·row + position] = factor·source[index, step, f]``; beyond a sequence's ends these are repeated."""
     padded, dim = source.shape[1], source.shape[2]
@@ -136,7 +137,7 @@ def interleave(w, at, row, source, index, length, first, pack, steps, reverse, f
             put(w, t, get(w, t - pack))
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def add_back(w, at, row, out, index, length, first, pack, steps, reverse, factor):
     """Inverse of `interleave`: adds ``factor`` times each position's sum to ``out[index, step, f]``, if it has any."""
     if out.shape[0] == 0:  # not wanted: even adding zero would write to memory that is not ours
@@ -262,7 +263,7 @@ def cost_row(w, pairs, d, at, steps):
         weighted_cost_row(w, d, at.variance, at.cost)
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def energy_rows(w, pairs, d, at, steps):
     """`cost_row`, and where they differ from it log Σ and the energy, written to ``at.log`` and ``at.energy``."""
     cost_row(w, pairs, d, at, steps)
@@ -370,7 +371,7 @@ def log_level(pairs, b):
     return total / (n * m)
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def variances_usable(pairs, begin, end):
     """Whether every variance of pairs [begin, end) inside its lengths is a positive finite number."""
     usable = True
@@ -406,7 +407,7 @@ def prices_usable(pairs, begin, end, rows, columns, unreachable):
     return usable
 
 
-@njit(**INNER)
+@njit(**SHARED)
 def put_prices(w, at, pairs, first, pack):
     """γ, β, ω and the reference level as the row kernels read them; after `variances_usable`."""
     for p in range(pack):

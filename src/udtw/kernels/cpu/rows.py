@@ -51,6 +51,8 @@ State = namedtuple("State", ["weight", "power", "excess", "rest"])
 
 INNER = {"nogil": True, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only other kernels call."""
+SHARED = {name: value for name, value in INNER.items() if name != "forceinline"}
+"""The same for long functions with several callers: copies of them would take minutes to compile."""
 
 
 SLOT = MOST_PAIRS = 32
