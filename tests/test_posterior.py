@@ -118,18 +118,6 @@ def test_the_likelihood_avoids_uncertain_cells_that_the_precision_prefers():
     assert inside["likelihood"] < inside["precision"]
 
 
-@pytest.mark.xfail(strict=True, reason="swift_gradient_row counts virtual starts in packs smaller than a vector")
-@pytest.mark.parametrize("count", [1, 3, 9])
-def test_gradients_with_a_relaxed_begin_of_x_in_batches_that_fill_no_vector(count):
-    leaves = tensor(count, 12, 1), tensor(count, 10, 1), tensor(count, 12, low=0.2), tensor(count, 10, low=0.2)
-    found, expected = (
-        torch.autograd.grad(udtw.align(*leaves, relax=(3, 0, 0, 0), backend=backend).loss.sum(), leaves)
-        for backend in ("numba", "portable")
-    )
-    for one, other in zip(found, expected, strict=True):
-        assert torch.allclose(one, other, rtol=1e-9, atol=1e-9)
-
-
 def test_a_warp_penalty_of_each_pair_and_its_gradient():
     x, y = tensor(3, 5, 1), tensor(3, 4, 1)
     omega = torch.tensor([0.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
