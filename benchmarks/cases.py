@@ -39,13 +39,13 @@ def raw(timings: dict[str, Timing]) -> dict[str, Any]:
 
 
 def training(count: int, length: int, bound_tslearn: float, bound_plain: float) -> Callable[[Setting], Found]:
-    """A training step (forward + backward, d=1, γ=1) against tslearn's soft-DTW loss and plain-torch uDTW."""
+    """The paper's training step (forward + backward, d=1, γ=1) against tslearn's soft-DTW loss and plain-torch uDTW."""
 
     def case(setting: Setting) -> Found:
         batch = Batch.make(count, length, setting.seed)
         (tables, by_tables), (skewed, by_skewed) = (peers.train_plain_best(batch, v) for v in peers.PLAIN_VARIANTS)
         contenders = {
-            peers.OURS: peers.train_ours(batch),
+            peers.OURS: peers.train_ours(batch, "precision"),
             peers.TSLEARN: peers.train_tslearn(batch),
             tables: by_tables,
             skewed: by_skewed,
@@ -61,6 +61,36 @@ def training(count: int, length: int, bound_tslearn: float, bound_plain: float) 
         return Found(rows, raw(t))
 
     return case
+
+
+def likelihood_training(count: int, length: int, bound: float) -> Callable[[Setting], Found]:
+    """A training step of the likelihood (free energy, d=1, γ=1) against tslearn's soft-DTW loss."""
+
+    def case(setting: Setting) -> Found:
+        batch = Batch.make(count, length, setting.seed)
+        contenders = {
+            peers.OURS: peers.train_ours(batch, "likelihood"),
+            peers.TSLEARN: peers.train_tslearn(batch),
+        }
+        t = interleave(contenders, setting.effort)
+        work = f"likelihood forward + backward, {count} × {length} × {length}"
+        return Found([Faster(work, t[peers.OURS], t[peers.TSLEARN], "soft-DTW, tslearn", bound)], raw(t))
+
+    return case
+
+
+def prior(setting: Setting) -> Found:
+    """What a warp penalty and relaxed ends add to a training step of the likelihood, 64 × 128 × 128."""
+    batch = Batch.make(64, 128, setting.seed)
+    options: dict[str, dict[str, Any]] = {
+        "without": {},
+        f"ω = {peers.WARP_PENALTY:g}": {"warp_penalty": peers.WARP_PENALTY},
+        f"relaxed ends {peers.RELAX}": {"relax": peers.RELAX},
+    }
+    without, *names = options
+    t = interleave({name: peers.train_ours(batch, "likelihood", **o) for name, o in options.items()}, setting.effort)
+    work = "likelihood forward + backward, 64 × 128 × 128, "
+    return Found([AtMostTimes(work + name, t[name], t[without], "udtw, without", 1.1) for name in names], raw(t))
 
 
 def soft_pairs(setting: Setting) -> Found:
@@ -82,6 +112,26 @@ def soft_pairs(setting: Setting) -> Found:
     return Found(rows, raw(t) | {"pairs computed by each": 100 * 100})
 
 
+def free_energy_pairs(setting: Setting) -> Found:
+    """All 100 × 100 free energies of series of length 128 with variances against aeon's soft-DTW."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    var_x, var_y = variances(100, 128, setting.seed + 1), variances(100, 128, setting.seed + 2)
+    name, aeon = peers.soft_pairs_aeon(series)
+    t = interleave({peers.OURS: peers.free_energy_pairs_ours(series, var_x, var_y), name: aeon}, setting.effort)
+    work = "likelihood free energy, all pairs of 100 series of 128"
+    rows: list[Row] = [Faster(work, t[peers.OURS], t[name], f"soft-DTW, {name}", 15)]
+    return Found(rows, raw(t) | {"pairs computed by each": 100 * 100})
+
+
+def adtw_pairs(setting: Setting) -> Found:
+    """The symmetric ADTW matrix of 100 series of length 128 against aeon's; both halve the work."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    t = interleave({peers.OURS: peers.adtw_pairs_ours(series)} | peers.adtw_pairs_aeon(series), setting.effort)
+    best = min((name for name in t if name != peers.OURS), key=lambda name: t[name].median)
+    work = f"ADTW, ω = {peers.WARP_PENALTY:g}, all pairs of 100 series of 128 (one triangle)"
+    return Found([Faster(work, t[peers.OURS], t[best], best, 6)], raw(t))
+
+
 def dtw_pairs(setting: Setting) -> Found:
     """The symmetric DTW matrix of 100 series of length 128 against the fastest of the others; all halve the work."""
     series = walks(100, 128, setting.seed)[:, :, 0]
@@ -96,7 +146,7 @@ def tokens(setting: Setting) -> Found:
     batch = Batch.make(32, 196, setting.seed, dim=256)
     baseline = peers.tokens_baseline(batch)
     name = fastest(baseline)
-    t = interleave({peers.OURS: peers.train_ours(batch), name: baseline[name]}, setting.effort)
+    t = interleave({peers.OURS: peers.train_ours(batch, "precision"), name: baseline[name]}, setting.effort)
     work = "uDTW forward + backward, 32 × 196 × 196, d=256"
     return Found([AtMostTimes(work, t[peers.OURS], t[name], f"{name}, alone", 2)], raw(t))
 
@@ -122,8 +172,13 @@ CASES: dict[str, Callable[[Setting], Found]] = {
     "train-128": training(64, 128, 12, 50),
     "train-20": training(256, 20, 6, 50),
     "train-56": training(64, 56, 6, 50),
+    "likelihood-128": likelihood_training(64, 128, 18),
+    "likelihood-20": likelihood_training(256, 20, 8),
+    "prior": prior,
     "pairs-soft": soft_pairs,
+    "pairs-likelihood": free_energy_pairs,
     "pairs-dtw": dtw_pairs,
+    "pairs-adtw": adtw_pairs,
     "memory": memory,
     "tokens": tokens,
     "startup": startup,

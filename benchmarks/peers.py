@@ -5,6 +5,7 @@ A step is a closure without arguments, ready for `timing.interleave`. All steps 
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,14 +27,16 @@ PLAIN_VARIANTS: dict[str, Callable[..., plain_torch.Sums]] = {
     "plain torch, skewed: the fastest plain variant we found": plain_torch.udtw,
 }
 TABLES, SKEWED = PLAIN_VARIANTS
+WARP_PENALTY = 0.1
+RELAX = (8, 8, 8, 8)
 
 
-def train_ours(batch: Batch) -> Call:
-    """uDTW forward and backward, gradients for sequences and variances."""
+def train_ours(batch: Batch, weighting: str, **options: Any) -> Call:
+    """uDTW forward and backward, gradients for sequences and variances; ``options`` of `udtw.align`."""
 
     def step() -> None:
         batch.clear()
-        udtw.align(*batch.leaves, gamma=1.0).loss.sum().backward()
+        udtw.align(*batch.leaves, gamma=1.0, weighting=weighting, **options).loss.sum().backward()
 
     return step
 
@@ -96,9 +99,17 @@ def soft_pairs_ours(series: np.ndarray) -> Call:
 
 
 def uncertain_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Call:
-    """Our uDTW distances and regularisers, all pairs."""
+    """Our uDTW distances and regularisers by the paper's weighting, all pairs."""
     return lambda: udtw.pairwise(
-        series, series, metric="udtw", gamma=1.0, var_x=var_x, var_y=var_y, return_parts=True, n_jobs=CORES
+        series, series, metric="udtw", gamma=1.0, weighting="precision", var_x=var_x, var_y=var_y, return_parts=True,
+        n_jobs=CORES,
+    )  # fmt: skip
+
+
+def free_energy_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Call:
+    """Our free energies of the likelihood, all pairs."""
+    return lambda: udtw.pairwise(
+        series, series, metric="udtw", gamma=1.0, weighting="likelihood", var_x=var_x, var_y=var_y, n_jobs=CORES
     )
 
 
@@ -124,6 +135,21 @@ def dtw_pairs_peers(series: np.ndarray) -> dict[str, Call]:
         calls["dtaidistance C, parallel"] = lambda: dtw.distance_matrix_fast(wide, parallel=True)
         calls["dtaidistance C, serial"] = lambda: dtw.distance_matrix_fast(wide, parallel=False)
     return calls
+
+
+def adtw_pairs_ours(series: np.ndarray) -> Call:
+    """Our symmetric ADTW matrix, one triangle computed."""
+    return lambda: udtw.pairwise(series, metric="dtw", warp_penalty=WARP_PENALTY, n_jobs=CORES)
+
+
+def adtw_pairs_aeon(series: np.ndarray) -> dict[str, Call]:
+    """aeon's symmetric ADTW matrix, one triangle computed, in both dtypes."""
+    from aeon.distances import adtw_pairwise_distance
+
+    def call(values: np.ndarray) -> Call:
+        return lambda: adtw_pairwise_distance(values, warp_penalty=WARP_PENALTY, n_jobs=CORES)
+
+    return {f"aeon, {kind}": call(series[:, None, :].astype(kind)) for kind in ("float64", "float32")}
 
 
 def tokens_baseline(batch: Batch) -> dict[str, Call]:

@@ -1,11 +1,14 @@
 """Uncertainty-DTW as plain torch code would do it: a loop over anti-diagonals and autograd for the gradient.
 
-It computes what `udtw.align` computes, exactly, so it serves as a second opinion on values and gradients too. Each step
-of the loop handles one anti-diagonal of the whole batch. The diagonals are gathered once into a skewed layout whose
-position is the row i, so that the predecessors of all cells are three slices of the two previous diagonals.
+`udtw` computes what `udtw.align` computes with the paper's weighting, exactly, so it serves as a second opinion on
+values and gradients too. Each step of the loop handles one anti-diagonal of the whole batch. The diagonals are gathered
+once into a skewed layout whose position is the row i, so that the predecessors of all cells are three slices of the two
+previous diagonals.
 
 It is the fastest of the plain variants that were tried: slicing each diagonal to its true cells costs more in autograd
 than it saves, and separate tensors for the three running sums need more calls.
+
+`free_energy` is the loss of the likelihood, and only checks results.
 """
 
 from dataclasses import dataclass
@@ -64,3 +67,38 @@ def udtw(x: Tensor, y: Tensor, var_x: Tensor, var_y: Tensor, gamma: float = 1.0)
         state = torch.cat([soft_min[None], means]) + fields
         before, last = last, torch.cat([outside, state], -1)
     return Sums(*last[:, :, -1].unbind(0))
+
+
+def free_energy(
+    x: Tensor,
+    y: Tensor,
+    var_x: Tensor,
+    var_y: Tensor,
+    gamma: float = 1.0,
+    beta: float = 1.0,
+    warp_penalty: float = 0.0,
+    relax: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> Tensor:
+    """``−γ log Z`` (B,) of the energy ``D/Σ + β log(Σ/r)`` of cells and ``warp_penalty`` of non-diagonal steps."""
+    count, rows, _ = x.shape
+    columns = y.shape[1]
+    variance = 0.5 * (var_x[:, :, None] + var_y[:, None, :])
+    level = 0.5 * (var_x.log().mean(1) + var_y.log().mean(1))
+    energy = squared_distances(x, y) / variance + beta * (variance.log() - level[:, None, None])
+    row = torch.arange(rows)
+    outside = x.new_full((count, 1), FAR)
+    before = last = outside.expand(count, rows + 1)
+    ends = []
+    for k, cells in enumerate(_diagonals(energy[None])):
+        column = k - row
+        inside = (column >= 0) & (column < columns)
+        start = inside & (((row == 0) & (column <= relax[2])) | ((column == 0) & (row <= relax[0])))
+        last_row = (row == rows - 1) & (column >= columns - 1 - relax[3])
+        last_column = (column == columns - 1) & (row >= rows - 1 - relax[1])
+        begin = torch.where(start, 0.0, FAR).to(x).expand(count, rows)
+        sources = torch.stack([begin, before[:, :-1], last[:, :-1] + warp_penalty, last[:, 1:] + warp_penalty])
+        state = torch.where(inside, cells[0] - gamma * (sources / -gamma).logsumexp(0), FAR)
+        ends.append(state[:, inside & (last_row | last_column)])
+        before, last = last, torch.cat([outside, state], -1)
+    # Together with the level r of each cell, a common factor of all variances has the price of N + M steps.
+    return -gamma * (torch.cat(ends, 1) / -gamma).logsumexp(1) + beta * level * (rows + columns) / 2

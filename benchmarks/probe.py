@@ -7,6 +7,8 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 MB = 1e6
@@ -53,6 +55,7 @@ def memory(who: str, mode: str, length: int) -> dict[str, object]:
 
     from benchmarks import machine, peers
     from benchmarks.data import Batch
+    from benchmarks.timing import Call
 
     machine.set_threads()
 
@@ -61,10 +64,14 @@ def memory(who: str, mode: str, length: int) -> dict[str, object]:
             import udtw
 
             with torch.no_grad():
-                _ = udtw.align(*batch.leaves).distance
+                _ = udtw.align(*batch.leaves, weighting="precision").distance
         else:
-            step = {"ours": peers.train_ours, "tslearn": peers.train_tslearn, "plain": peers.train_plain}[who]
-            step(batch)()
+            steps: dict[str, Callable[[Batch], Call]] = {
+                "ours": partial(peers.train_ours, weighting="precision"),
+                "tslearn": peers.train_tslearn,
+                "plain": peers.train_plain,
+            }
+            steps[who](batch)()
 
     batch = Batch.make(1, length, 0)
     for seed in range(2):

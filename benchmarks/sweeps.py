@@ -42,7 +42,7 @@ Advance = Callable[[], None]
 
 def _steps(batch: Batch) -> dict[str, Callable[[], Call]]:
     return {
-        peers.OURS: lambda: peers.train_ours(batch),
+        peers.OURS: lambda: peers.train_ours(batch, "precision"),
         peers.TSLEARN: lambda: peers.train_tslearn(batch),
         peers.PLAIN: lambda: peers.train_plain_best(batch)[1],
     }

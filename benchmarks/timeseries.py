@@ -77,7 +77,7 @@ def forecast_step(setting: Setting) -> Found:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = nn.Sequential(nn.Linear(84, 256), nn.ReLU(), nn.Linear(256, 56))
-            loss = UDTWLoss(SigmaNet(1, context=9), gamma=1.0, beta=0.1)
+            loss = UDTWLoss(SigmaNet(1, context=9), gamma=1.0, beta=0.1, weighting="precision")
         optimizer = torch.optim.Adam([*model.parameters(), *loss.parameters()], lr=1e-3)
         assert loss.sigma is not None, "given above"
         sigma = loss.sigma

@@ -6,6 +6,7 @@ plain DTW for equal series, so its diagonal is left out.
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,20 +42,43 @@ def against_plain_torch(seed: int) -> list[str]:
     report = []
     for (variant, plain_udtw), dim in itertools.product(peers.PLAIN_VARIANTS.items(), (1, 3, 64)):
         batch = Batch.make(4, 40, seed, dim, torch.float64)
-        ours, plain = udtw.align(*batch.leaves), plain_udtw(*batch.leaves)
+        ours, plain = udtw.align(*batch.leaves, weighting="precision"), plain_udtw(*batch.leaves)
+        soft_min = udtw.align(*batch.leaves, weighting="precision", distance="soft_min").distance
         expected = _gradients(plain.loss, *batch.leaves)
         name = f"{variant}, d={dim}"
         report += [
             _same(f"{name}, distance", ours.distance, plain.distance, EXACT),
             _same(f"{name}, regulariser", ours.regularizer, plain.regularizer, EXACT),
-            _same(f"{name}, soft-min", udtw.align(*batch.leaves, distance="soft_min").distance, plain.soft_min, EXACT),
+            _same(f"{name}, soft-min", soft_min, plain.soft_min, EXACT),
         ]
         narrow = Batch.make(4, 40, seed, dim, torch.float32)
         found = _gradients(ours.loss, *batch.leaves)
-        found32 = _gradients(udtw.align(*narrow.leaves).loss, *narrow.leaves)
+        found32 = _gradients(udtw.align(*narrow.leaves, weighting="precision").loss, *narrow.leaves)
         for leaf, one, single, other in zip(("x", "y", "var_x", "var_y"), found, found32, expected, strict=True):
             report.append(_same(f"{name}, gradient of {leaf}", one, other, EXACT))
             report.append(_same(f"{name}, gradient of {leaf}, float32", single, other, SINGLE))
+    return report
+
+
+def likelihood_against_plain_torch(seed: int) -> list[str]:
+    """The free energy and its gradients with the priors that are timed, float64, and float32 within its floor."""
+    report = []
+    priors: dict[str, dict[str, Any]] = {
+        "without": {},
+        "ω": {"warp_penalty": peers.WARP_PENALTY},
+        "relaxed ends": {"relax": peers.RELAX},
+        "both": {"warp_penalty": peers.WARP_PENALTY, "relax": peers.RELAX},
+    }
+    for (name, options), dim in itertools.product(priors.items(), (1, 3)):
+        batches = [Batch.make(4, 40, seed, dim, dtype) for dtype in (torch.float64, torch.float32)]
+        wide, narrow = (udtw.align(*b.leaves, weighting="likelihood", **options).loss for b in batches)
+        plain = plain_torch.free_energy(*batches[0].leaves, **options)
+        what = f"plain torch, likelihood, prior {name}, d={dim}"
+        report += [_same(what, wide, plain, EXACT), _same(f"{what}, float32", narrow, plain, SINGLE)]
+        expected = _gradients(plain, *batches[0].leaves)
+        for kind, loss, batch, floor in (("", wide, batches[0], EXACT), (", float32", narrow, batches[1], SINGLE)):
+            found = zip(("x", "y", "var_x", "var_y"), _gradients(loss, *batch.leaves), expected, strict=True)
+            report += [_same(f"{what}, gradient of {leaf}{kind}", one, other, floor) for leaf, one, other in found]
     return report
 
 
@@ -70,7 +94,7 @@ def against_tslearn(seed: int) -> list[str]:
 
 
 def all_pairs(seed: int) -> list[str]:
-    """The matrices of soft-DTW, DTW and uDTW that are timed, on the first series."""
+    """The matrices of soft-DTW, DTW, ADTW, uDTW and free energies that are timed, on the first series."""
     series = walks(100, 128, seed)[:20, :, 0]
     name, soft = peers.soft_pairs_aeon(series)
     beside = ~np.eye(len(series), dtype=bool)
@@ -81,18 +105,23 @@ def all_pairs(seed: int) -> list[str]:
     for name, call in peers.dtw_pairs_peers(series).items():
         theirs = np.asarray(call())
         report.append(_same(f"{name}, DTW matrix", ours, theirs if name.startswith("aeon") else theirs**2, SINGLE))
+    amerced = peers.adtw_pairs_ours(series)()
+    report += [_same(f"{n}, ADTW matrix", amerced, call(), SINGLE) for n, call in peers.adtw_pairs_aeon(series).items()]
     var_x, var_y = variances(20, 128, seed + 1), variances(20, 128, seed + 2)
     distance, omega = peers.uncertain_pairs_ours(series, var_x, var_y)()
     tensors = [torch.from_numpy(array.astype(np.float64)) for array in (series[:, :, None], var_x, var_y)]
     left, right = (index.flatten() for index in torch.meshgrid(torch.arange(20), torch.arange(20), indexing="ij"))
-    plain = plain_torch.udtw(tensors[0][left], tensors[0][right], tensors[1][left], tensors[2][right])
+    pairs = tensors[0][left], tensors[0][right], tensors[1][left], tensors[2][right]
+    plain, free = plain_torch.udtw(*pairs), peers.free_energy_pairs_ours(series, var_x, var_y)()
     return [
         *report,
         _same("plain torch, uDTW matrix, distance", distance.ravel(), plain.distance, SINGLE),
         _same("plain torch, uDTW matrix, regulariser", omega.ravel(), plain.regularizer, SINGLE),
+        _same("plain torch, free energy matrix", free.ravel(), plain_torch.free_energy(*pairs), SINGLE),
     ]
 
 
 def all_checks(seed: int) -> list[str]:
     """Run everything; one line a check with the error found."""
-    return against_plain_torch(seed) + against_tslearn(seed) + all_pairs(seed)
+    checks = against_plain_torch, likelihood_against_plain_torch, against_tslearn, all_pairs
+    return [line for check in checks for line in check(seed)]
