@@ -57,6 +57,7 @@ LAYERS = [
     "matches",
     "distribution",
     "align",
+    "calibration",
     "pair_block",
     "lower_bounds",
     "metrics",

@@ -1,6 +1,7 @@
 """uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
 
 from udtw.align import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw.calibration import Calibration, calibrate
 from udtw.distribution import PathDistribution
 from udtw.errors import UdtwError
 from udtw.kernels.backends import available_backends
@@ -11,11 +12,13 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Alignment",
+    "Calibration",
     "Metric",
     "PathDistribution",
     "UdtwError",
     "align",
     "available_backends",
+    "calibrate",
     "dtw",
     "euclidean",
     "pairwise",

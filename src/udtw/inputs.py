@@ -418,6 +418,21 @@ class SeriesSet:
         return SeriesSet(self.values, self.lengths, np.ones(self.values.shape[:2], self.values.dtype))
 
 
+def one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """(T, d) float32 or float64 steps of one series (T,) or (T, d), and its variances (T,) from (T,) or a number."""
+    steps = _one_series(name, data)
+    every = np.ones(len(steps), bool)
+    _check_series(name, steps, every, advice="Fill them first, for example by interpolation.")
+    if variances is None:
+        return steps, None
+    noise = _as_numpy(variances)
+    if noise.dtype.kind not in "fiu":
+        raise VarianceError(f"The variance of {name} must be real numbers; got dtype {noise.dtype}.")
+    noise = np.broadcast_to(noise, every.shape) if noise.ndim == 0 else noise
+    _check_variances(f"the variance of {name}", noise, every)
+    return steps, noise
+
+
 def load_series(name: str, data: Any, variances: Any = None, nan_policy: str = "raise") -> SeriesSet:
     """A `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
@@ -467,7 +482,10 @@ def _one_series(name: str, item: Any) -> np.ndarray:
     return array[:, None] if array.ndim == 1 else array
 
 
-def _check_series(name: str, steps: np.ndarray, keep: np.ndarray) -> None:
+_OMIT = "Fill them, or pass nan_policy='omit' to leave out steps with NaN."
+
+
+def _check_series(name: str, steps: np.ndarray, keep: np.ndarray, advice: str = _OMIT) -> None:
     if steps.shape[1] == 0 or not keep.any():
         raise LengthError(f"{name} has no step with a value; got shape {steps.shape}. Leave it out.")
     bad = ~np.isfinite(steps[keep])
@@ -475,7 +493,7 @@ def _check_series(name: str, steps: np.ndarray, keep: np.ndarray) -> None:
         where = np.flatnonzero(keep)[np.argwhere(bad)[0, 0]]
         raise NonFiniteError(
             f"{name} holds {steps[where].tolist()} at step {where}; {int(bad.sum())} value(s) are NaN or infinite. "
-            "Fill them, or pass nan_policy='omit' to leave out steps with NaN."
+            f"{advice}"
         )
 
 

@@ -1,10 +1,13 @@
 """UDTWLoss: the objective as a module."""
 
+import math
+
 import pytest
 import torch
+from torch import nn
 
 import udtw
-from udtw.errors import OptionError, ShapeError
+from udtw.errors import GammaError, OptionError, ShapeError
 from udtw.nn import PairSigmaNet, SigmaNet, UDTWLoss
 
 
@@ -79,3 +82,140 @@ def test_bad_options_and_shapes_are_named_errors(pair):
         UDTWLoss(reduction="median")
     with pytest.raises(ShapeError, match="pred"):
         UDTWLoss()(torch.zeros(3), torch.zeros(3))
+
+
+def parameter(value):
+    return nn.Parameter(torch.tensor(value))
+
+
+def test_parameters_are_trained_and_stay_positive(pair):
+    """The distance of the second pair to the first is to grow: that pulls γ and β down and ω up."""
+    start = {"gamma": 0.5, "beta": 0.3, "warp_penalty": 0.2}
+    loss = UDTWLoss(
+        SigmaNet(2),
+        weighting="likelihood",
+        reduction="none",
+        **{name: parameter(value) for name, value in start.items()},
+    )
+    assert {"log_gamma", "log_beta", "warp_penalty"} < dict(loss.named_parameters()).keys()
+    assert loss.gamma.item() == pytest.approx(0.5)
+    assert loss.beta.item() == pytest.approx(0.3)
+    with torch.no_grad():
+        variances = loss.sigma(pair[0]), loss.sigma(pair[1])
+    torch.testing.assert_close(loss(*pair), udtw.align(*pair, *variances, weighting="likelihood", **start).loss)
+    optimizer = torch.optim.SGD(loss.parameters(), lr=1.0)
+    for _ in range(5):
+        optimizer.zero_grad()
+        values = loss(*pair)
+        (values[0] - values[1]).backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in loss.parameters())
+        optimizer.step()
+    assert loss.gamma.item() > 0
+    assert loss.beta.item() > 0
+    assert {"gamma": loss.gamma.item(), "beta": loss.beta.item()} != {"gamma": 0.5, "beta": 0.3}
+    assert loss.warp_penalty.item() != pytest.approx(0.2)
+    assert f"gamma={loss.gamma.item()}" in repr(loss)
+
+
+@pytest.mark.parametrize("value", [2.0, [1.0, 2.0, 3.0, 4.0]])
+def test_gradients_of_parameters_are_those_of_align(pair, value):
+    loss = UDTWLoss(gamma=parameter(value), warp_penalty=parameter(0.1), weighting="likelihood")
+    loss(*pair).backward()
+    gamma, omega = torch.tensor(value, requires_grad=True), torch.tensor(0.1, requires_grad=True)
+    udtw.align(*pair, gamma=gamma, warp_penalty=omega, weighting="likelihood").loss.mean().backward()
+    torch.testing.assert_close(loss.log_gamma.grad, gamma.grad * gamma.detach())
+    torch.testing.assert_close(loss.warp_penalty.grad, omega.grad)
+
+
+def test_trained_parameters_are_saved(pair):
+    options = {"weighting": "likelihood", "warp_penalty": 0.4}
+    one = UDTWLoss(gamma=parameter(3.0), beta=0.2, **options)
+    other = UDTWLoss(gamma=parameter(1.0), beta=0.2, **options)
+    assert list(one.state_dict()) == ["log_gamma"]
+    other.load_state_dict(one.state_dict())
+    assert other.gamma.item() == pytest.approx(3.0)
+    assert torch.equal(one(*pair), other(*pair))
+    assert not list(UDTWLoss(gamma=torch.tensor(3.0), **options).parameters())
+
+
+def test_a_given_parameter_may_be_frozen():
+    frozen = UDTWLoss(gamma=nn.Parameter(torch.tensor(2.0), requires_grad=False), weighting="likelihood")
+    assert not frozen.log_gamma.requires_grad
+
+
+@pytest.mark.parametrize("normalize", [None, "length", "path"])
+@pytest.mark.parametrize("kind", [SigmaNet, PairSigmaNet, None])
+def test_faithful_separates_what_series_and_variances_learn_from(pair, normalize, kind):
+    net = None if kind is None else kind(2)
+    x, y = (one.clone().requires_grad_() for one in pair)
+    options = {"gamma": 2.0, "beta": 0.7, "warp_penalty": 0.3, "weighting": "likelihood", "normalize": normalize}
+    loss = UDTWLoss(net, objective="faithful", **options)
+    loss(x, y).backward()
+    with torch.no_grad():
+        coupling = loss.align(x, y).coupling
+    size = {None: torch.ones(4), "length": torch.full((4,), 11.0), "path": coupling.sum((1, 2))}[normalize]
+    coupling = coupling / size[:, None, None] / 4
+    distance = torch.cdist(x, y).square()
+    grads = torch.autograd.grad((coupling * distance).sum(), [x, y], retain_graph=True)
+    torch.testing.assert_close([x.grad, y.grad], list(grads))
+    if net is None:
+        torch.testing.assert_close(loss(x, y), 2 * (coupling * distance).sum())
+        return
+    if isinstance(net, PairSigmaNet):
+        variance = net(*pair)
+    else:
+        variance = 0.5 * (net(pair[0])[:, :, None] + net(pair[1])[:, None, :])
+    energy = distance.detach() / variance + 0.7 * variance.log()
+    torch.testing.assert_close(loss(x, y), (coupling * (distance + energy)).sum())
+    expected = torch.autograd.grad((coupling * energy).sum(), list(net.parameters()))
+    torch.testing.assert_close([p.grad for p in net.parameters()], list(expected))
+
+
+def test_faithful_with_lengths_and_given_variances(pair):
+    x, y = pair
+    loss = UDTWLoss(SigmaNet(2, context=5), weighting="likelihood", objective="faithful", normalize="length")
+    padded = torch.cat([x, torch.full((4, 3, 2), torch.nan)], 1)
+    torch.testing.assert_close(loss(padded, y, lengths_pred=torch.full((4,), 9)), loss(x, y))
+    given = torch.full((4, 9), 2.0, requires_grad=True)
+    loss(x, y, given).backward()
+    assert given.grad.isfinite().all()
+    assert all(p.grad is None for p in loss.sigma.parameters())
+
+
+def test_faithful_with_variances_of_features(pair, monkeypatch):
+    """Equal variances of all features: D/Σ is as with one variance per step, and log Σ counts once per feature."""
+    x, y = pair
+    coupling = udtw.align(x, y, weighting="likelihood").coupling
+    monkeypatch.setattr("udtw.nn.loss.align", lambda *_, **__: udtw.align(x, y, weighting="likelihood"))
+    loss = UDTWLoss(SigmaNet(2, per_feature=True), weighting="likelihood", objective="faithful")
+    var_x, var_y = torch.full((4, 9), 2.0), torch.full((4, 11), 4.0)
+    distance = torch.cdist(x, y).square()
+    expected = (coupling * (distance + distance / 3 + 2 * math.log(3))).sum((1, 2)).mean()
+    torch.testing.assert_close(loss(x, y, *(one[..., None].expand(-1, -1, 2) for one in (var_x, var_y))), expected)
+    loss(x, y).backward()
+    assert all(p.grad.isfinite().all() and p.grad.any() for p in loss.sigma.parameters())
+
+
+def test_a_trained_temperature_and_an_objective_compile(pair):
+    for loss in (
+        UDTWLoss(SigmaNet(2), gamma=parameter(2.0), weighting="likelihood"),
+        UDTWLoss(SigmaNet(2), gamma=2.0, weighting="likelihood", objective="faithful", normalize="length"),
+    ):
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(*pair), loss(*pair))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"objective": "nll"}, OptionError, "one of .*'free_energy', 'faithful'.* got 'nll'"),
+        ({"objective": "faithful", "weighting": "precision"}, OptionError, "belongs to weighting='likelihood'"),
+        ({"objective": "faithful", "debias": True}, OptionError, "debias=False"),
+        ({"objective": "faithful", "gamma": parameter(1.0)}, OptionError, "no gradient in gamma"),
+        ({"gamma": parameter(-1.0)}, GammaError, "must be positive; got -1.0"),
+        ({"beta": parameter([1.0, 0.0])}, OptionError, "beta .* must be positive"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        UDTWLoss(**{"weighting": "likelihood", **options})

@@ -135,3 +135,31 @@ def test_state_dict_and_dtype_round_trip(options):
     x = torch.randn(2, 12, 2)
     assert torch.equal(net(x), other(x))
     assert net.to(torch.float64)(x.double()).dtype == torch.float64
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_a_variance_for_each_feature(options):
+    net = SigmaNet(3, per_feature=True, sigma_init=1.0, **options)
+    x = torch.randn(2, 12, 3, requires_grad=True)
+    variance = net(x)
+    assert variance.shape == (2, 12, 3)
+    assert ((variance > 0.25) & (variance < 4)).all()
+    assert variance.std(-1).max() > 0
+    variance.sum().backward()
+    assert x.grad.any()
+    assert torch.equal(net(torch.zeros(12, 3)), torch.ones(12, 3))
+    short = net(torch.cat([x[:1, :8], torch.full((1, 4, 3), torch.nan)], 1), torch.tensor([8]))
+    torch.testing.assert_close(short[:, :8], net(x[:1, :8]))
+    assert (short[:, 8:] == 1).all()
+    other = SigmaNet(3, per_feature=True, **options)
+    other.load_state_dict(net.state_dict())
+    assert torch.equal(other(x), net(x))
+
+
+def test_features_of_a_step_have_their_own_layer_outputs():
+    """The mean over features before the sigmoid is what distinguishes one variance per step."""
+    features, step = SigmaNet(4, per_feature=True), SigmaNet(4)
+    step.load_state_dict(features.state_dict())
+    x = torch.randn(2, 6, 4)
+    raw = torch.logit((features(x).sqrt() - 0.5) / 1.5)
+    torch.testing.assert_close(step(x), (1.5 * torch.sigmoid(raw.mean(-1)) + 0.5) ** 2)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from udtw.errors import ShapeError
+from udtw.calibration import Calibration
+from udtw.errors import OptionError, ShapeError
 from udtw.plots import plot_calibration
 
 
@@ -16,3 +17,13 @@ def test_a_line_for_each_method_and_the_diagonal():
 def test_a_value_for_each_level():
     with pytest.raises(ShapeError, match="2 values for 1 levels"):
         plot_calibration([0.5], {"a": [0.4, 0.8]})
+
+
+def test_a_fitted_calibration_brings_its_own_levels():
+    fitted = Calibration(4.0, 0.5, 0.9, 0.88, 1.7, (0.5, 0.9), (0.55, 0.88))
+    figure = plot_calibration(fitted)
+    [axes] = figure.axes
+    assert list(axes.lines[1].get_ydata()) == pytest.approx([55, 88])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["γ = 4, ω = 0.5"]
+    with pytest.raises(OptionError, match="observed"):
+        plot_calibration([0.5, 0.9])

@@ -16,6 +16,8 @@ RENAMED = {"a": "sigma_span", "b": "sigma_min", "start": "sigma_init"}
 class SigmaNet(nn.Module):
     """One variance per step: ``σ_t = sigma_span·sigmoid(mean_features(f(x)_t)) + sigma_min``; returns ``σ²``, (B, T).
 
+    With ``per_feature=True`` no mean is taken: ``σ_tl = sigma_span·sigmoid(f(x)_tl) + sigma_min``, (B, T, d).
+
     Three kinds of ``f``, all with Xavier-normal weights and zero bias:
 
     - per step (the default, the paper's): FC(d → hidden)-ReLU-FC(hidden → d); ``hidden=0`` is one FC(d → d), as for
@@ -39,6 +41,8 @@ class SigmaNet(nn.Module):
         σ lies in (sigma_min, sigma_min + sigma_span).
     sigma_init : float, optional
         σ before any training, set by the bias of the last layer; the middle of the range by default.
+    per_feature : bool
+        One variance for each feature of a step.
 
     Examples
     --------
@@ -49,11 +53,14 @@ class SigmaNet(nn.Module):
     torch.Size([2, 30])
     >>> net(torch.zeros(1, 3, 1))
     tensor([[1., 1., 1.]], grad_fn=<PowBackward0>)
+    >>> SigmaNet(3, per_feature=True)(torch.zeros(2, 30, 3)).shape
+    torch.Size([2, 30, 3])
     """
 
     def __init__(
         self, dim: int, hidden: int | None = None, *, context: int = 1, length: int | None = None,
-        sigma_span: float = 1.5, sigma_min: float = 0.5, sigma_init: float | None = None, **old: Any,
+        sigma_span: float = 1.5, sigma_min: float = 0.5, sigma_init: float | None = None, per_feature: bool = False,
+        **old: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         _refuse_old(old, "SigmaNet")
@@ -63,10 +70,10 @@ class SigmaNet(nn.Module):
         if length is not None and context != 1:
             raise OptionError("A whole-series network (length=) sees every step already; leave context=1.")
         self.dim, self.context, self.length = dim, context, length
-        self.sigma_span, self.sigma_min = sigma_span, sigma_min
+        self.sigma_span, self.sigma_min, self.per_feature = sigma_span, sigma_min, per_feature
         if hidden is None:
             hidden = 64 if length is not None else max(2 * dim, 16) if context > 1 else 2 * dim
-        self.net = self._layers(dim, hidden, context, length)
+        self.net = self._layers(dim, hidden, context, length, dim if per_feature else 1)
         for layer in self.net:
             if isinstance(layer, nn.Linear | nn.Conv1d):
                 _initialise(layer)
@@ -82,8 +89,8 @@ class SigmaNet(nn.Module):
             nn.init.constant_(last.bias, math.log((sigma_init - sigma_min) / (high - sigma_init)))
 
     @staticmethod
-    def _layers(dim: int, hidden: int, context: int, length: int | None) -> nn.Sequential:
-        inputs, outputs = (dim, dim) if length is None else (length * dim, length)
+    def _layers(dim: int, hidden: int, context: int, length: int | None, per_step: int) -> nn.Sequential:
+        inputs, outputs = (dim, dim) if length is None else (length * dim, length * per_step)
         if context > 1:
             first: nn.Module = nn.Conv1d(dim, max(hidden, 1), context, padding=context // 2)
             return nn.Sequential(first, nn.ReLU(), nn.Conv1d(max(hidden, 1), dim, 1))
@@ -92,7 +99,10 @@ class SigmaNet(nn.Module):
         return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Variances (B, T) of ``x`` (B, T, d); or (T,) of (T, d). Steps beyond ``lengths`` are not read and get 1."""
+        """Variances (B, T) of ``x`` (B, T, d); or (T,) of (T, d). Steps beyond ``lengths`` are not read and get 1.
+
+        With ``per_feature`` they have the shape of ``x``.
+        """
         if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
             raise ShapeError(f"SigmaNet expects (B, T, {self.dim}) or (T, {self.dim}); got {tuple(x.shape)}.")
         if x.ndim == 2:
@@ -100,19 +110,22 @@ class SigmaNet(nn.Module):
         inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
         if inside is not None:
             x = torch.where(inside[..., None], x, 0.0)
-        sigma = self.sigma_span * torch.sigmoid(self._raw(x, lengths)) + self.sigma_min
+        raw = self._raw(x, lengths)
+        sigma = self.sigma_span * torch.sigmoid(raw if self.per_feature else raw.mean(-1)) + self.sigma_min
         variance = sigma.square()
-        return variance if inside is None else torch.where(inside, variance, 1.0)
+        if inside is None:
+            return variance
+        return torch.where(inside[..., None] if self.per_feature else inside, variance, 1.0)
 
     def _raw(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """(B, T, d); with ``length`` (B, T, 1), unless there is one for each feature."""
         if self.length is not None:
             if lengths is None:
-                return _resample(self.net(_resample(x.mT, self.length).mT.flatten(1)), x.shape[1])
+                raw = self.net(_resample(x.mT, self.length).mT.flatten(1)).unflatten(1, (self.length, -1))
+                return _resample(raw.mT, x.shape[1]).mT
             rows = [self._raw(one[None, : int(n)], None)[0] for one, n in zip(x, lengths, strict=True)]
-            return torch.stack([nn.functional.pad(row, (0, x.shape[1] - row.shape[0])) for row in rows])
-        if self.context > 1:
-            return self.net(x.mT).mean(1)
-        return self.net(x).mean(-1)
+            return torch.stack([nn.functional.pad(row, (0, 0, 0, x.shape[1] - row.shape[0])) for row in rows])
+        return self.net(x.mT).mT if self.context > 1 else self.net(x)
 
     def extra_repr(self) -> str:
         return f"sigma in ({self.sigma_min:g}, {self.sigma_span + self.sigma_min:g})"
@@ -209,9 +222,7 @@ def _refuse_old(options: dict[str, Any], name: str) -> None:
 
 
 def _resample(series: Tensor, steps: int) -> Tensor:
-    """The last axis linearly interpolated to ``steps`` values; first and last stay as they are."""
+    """The last axis of (B, C, T) linearly interpolated to ``steps`` values; first and last stay as they are."""
     if series.shape[-1] == steps:
         return series
-    shaped = series if series.ndim == 3 else series[:, None]
-    out = nn.functional.interpolate(shaped, steps, mode="linear", align_corners=True)
-    return out if series.ndim == 3 else out[:, 0]
+    return nn.functional.interpolate(series, steps, mode="linear", align_corners=True)

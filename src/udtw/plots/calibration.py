@@ -5,22 +5,27 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from udtw.errors import ShapeError
+from udtw.calibration import Calibration
+from udtw.errors import OptionError, ShapeError
 from udtw.plots.style import FONT, SMALL_FONT, new_figure
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """The Okabe-Ito palette."""
 
 
-def plot_calibration(levels: Sequence[float], observed: Mapping[str, Sequence[float]], **figure_options: Any) -> Figure:
+def plot_calibration(
+    levels: Sequence[float] | Calibration,
+    observed: Mapping[str, Sequence[float]] | None = None,
+    **figure_options: Any,
+) -> Figure:
     """A figure of observed coverage over stated level, one line for each name in ``observed``.
 
     On the diagonal intervals keep what they promise; below it they are overconfident.
 
     Parameters
     ----------
-    levels : sequence of float
-        Stated probabilities, such as those given to `Alignment.matches`.
+    levels : sequence of float, or Calibration
+        Stated probabilities, such as those given to `Alignment.matches`; or the result of `udtw.calibrate`, alone.
     observed : mapping of str to sequence of float
         Shares of true matches inside the intervals, one for each level.
     **figure_options
@@ -33,6 +38,12 @@ def plot_calibration(levels: Sequence[float], observed: Mapping[str, Sequence[fl
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['soft-DTW', 'uDTW']
     """
+    if isinstance(levels, Calibration):
+        fitted = levels
+        levels = fitted.levels
+        observed = {f"γ = {fitted.gamma:.3g}, ω = {fitted.warp_penalty:.3g}": fitted.observed, **(observed or {})}
+    if observed is None:
+        raise OptionError("plot_calibration needs observed shares for the levels, or the result of udtw.calibrate.")
     for name, values in observed.items():
         if len(values) != len(levels):
             raise ShapeError(f"{name!r} has {len(values)} values for {len(levels)} levels.")

@@ -1,4 +1,4 @@
-"""Time series: barycenters, classifiers and forecasters with scikit-learn's interface (extra ``timeseries``)."""
+"""Time series: barycenters, classifiers, forecasters and search in long series (extra ``timeseries``)."""
 
 try:
     import sklearn  # noqa: F401
@@ -13,12 +13,15 @@ from udtw.timeseries.barycenter import Barycenter, barycenter, class_barycenters
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.forecaster import SequenceForecaster
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
+from udtw.timeseries.subsequence import SubsequenceMatch, SubsequenceSearch
 
 __all__ = [
     "Barycenter",
     "KNeighborsTimeSeriesClassifier",
     "NearestCentroidTimeSeriesClassifier",
     "SequenceForecaster",
+    "SubsequenceMatch",
+    "SubsequenceSearch",
     "barycenter",
     "class_barycenters",
 ]

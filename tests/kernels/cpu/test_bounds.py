@@ -45,6 +45,14 @@ for band in (None, 2, mask):
             udtw.dtw(given["x"], given["y"], cost=given.get("cost"), band=band, **fixed).sum().backward()
 for metric in ("dtw", "soft_dtw", "soft_dtw_divergence", "udtw"):
     udtw.pairwise(x, y, metric=metric)
+
+from udtw.kernels.cpu.stream import StreamSweep
+
+query, stream, variances = (noise(*shape).numpy() for shape in ((9, 2), (60, 2), (60,)))
+for sweep, given in ((StreamSweep(query), None), (StreamSweep(query, 0.1, variances[:9]), variances)):
+    sweep.update(stream, given)
+    sweep.rest()
+StreamSweep(query[:, :1].copy()).update(stream[:, :1])
 """
 
 

@@ -1,0 +1,357 @@
+"""Where a query occurs in a long series, exactly, and how certain its begin and end are."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw import inputs, likelihood
+from udtw.distribution import PathDistribution
+from udtw.errors import LengthError, OptionError, ShapeError
+from udtw.kernels.backends import choose
+from udtw.progress import progress_bar
+from udtw.timeseries.disjoint import Candidates, best_disjoint
+
+TOLERANCE = 0.1
+"""Share of the query's length by which a match may be exceeded on either side, in `SubsequenceMatch.probability`."""
+NORMALIZE = (None, "length")
+BAR_STEPS = 2**17
+"""Steps of the stream between two movements of the progress bar."""
+
+
+@dataclass(frozen=True)
+class SubsequenceMatch:
+    """One occurrence of a query in the stream: steps [begin, end], both included.
+
+    The probabilities are those of the query's path in the steps around the match, up to one length of the query on
+    either side, given that the path covers the middle of the match.
+
+    >>> from udtw.timeseries import SubsequenceSearch
+    >>> [match] = SubsequenceSearch([1.0, 2.0, 1.0], gamma=0.1).search([0.0, 0.0, 1.0, 2.0, 1.0, 0.0], k=1)
+    >>> match.begin, match.end, match.distance, match.begin_interval
+    (2, 4, 0.0, (2, 2))
+    """
+
+    begin: int
+    end: int
+    distance: float
+    """The least energy of a path; divided by the query's length if so asked."""
+    probability: float
+    """That the path lies within the match, widened by a tenth of the query's length on either side."""
+    begin_interval: tuple[int, int]
+    """The path begins in [low, high] with the probability `level`; equal tails."""
+    end_interval: tuple[int, int]
+    """The same for its end."""
+    query: int
+    """Which of several queries; 0 if there is one."""
+
+
+class SubsequenceSearch:
+    """The best disjoint occurrences of a query in a long series: exact DTW with free begin and end, and a posterior.
+
+    A path aligns every step of the query with steps of the stream, may begin and end anywhere in it, and has the energy
+
+    ``Σ_{(m,n)∈Π} [ D_mn/Σ_mn + β log(Σ_mn/r) ] + ω · (number of non-diagonal steps)``,
+
+    with squared distances D and ``Σ_mn = ½[σ²(query_m) + σ²(stream_n)]``; r is the geometric mean of the variances of
+    the query. Without variances Σ = 1. Each step of the stream is the end of one candidate, the path of least energy
+    that ends there; of equal ones that whose last steps are diagonal, or else along the query. The result is chosen
+    greedily: the best candidate, then the best that does not overlap it, and so on. For each match chosen, the
+    distribution ``∝ exp(−energy/γ)`` of the paths near it says how certain its begin and end are.
+
+    The search reads the stream once, with memory for one anti-diagonal. For the choice and for the posteriors it keeps
+    the stream itself and, per query, an energy and a begin for each step: 8 (d + 2) bytes per step in float64.
+
+    Parameters
+    ----------
+    query : (N,) or (N, d) array, or a list of such arrays
+        One query, or several, which may differ in length. A list of numbers is one query.
+    gamma : float
+        Temperature γ > 0 of the posteriors, in units of the energy. It does not change which matches are found.
+    warp_penalty : float
+        ω ≥ 0. With 0 a query may be squeezed into a few steps of the stream, or stretched, at no extra cost.
+    var_query : (N,) array or a number, optional
+        Variances σ² of the query's steps; one such value per query if there are several. If only the query or only the
+        stream has variances, those of the other are 1.
+    beta : float
+        β ≥ 0. Used if there are variances.
+    normalize : None or "length"
+        "length" divides the energy of a match by the length of its query, so that queries of different lengths compete
+        on equal terms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.timeseries import SubsequenceSearch
+    >>> query = np.sin(np.linspace(0, 2 * np.pi, 40))
+    >>> stream = np.zeros(1000)
+    >>> stream[300:340] += query
+    >>> stream[600:680] += 0.9 * np.sin(np.linspace(0, 2 * np.pi, 80))
+    >>> search = SubsequenceSearch(query, gamma=0.05, warp_penalty=0.01)
+    >>> [(match.begin, match.end, round(match.distance, 3)) for match in search.search(stream, k=2)]
+    [(300, 339, 0.0), (601, 678, 0.546)]
+
+    A stream that arrives in pieces gives the same answer:
+
+    >>> for chunk in np.split(stream, 10):
+    ...     search = search.update(chunk)
+    >>> search.matches(k=2) == search.search(stream, k=2)
+    True
+    """
+
+    def __init__(
+        self,
+        query: Any,
+        *,
+        gamma: float = 1.0,
+        warp_penalty: float = 0.0,
+        var_query: Any = None,
+        beta: float = 1.0,
+        normalize: str | None = None,
+    ) -> None:
+        if normalize not in NORMALIZE:
+            raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
+        self.gamma = float(inputs.gamma(gamma, 1, torch.empty(0, dtype=torch.float64)))
+        self.warp_penalty = _not_negative("warp_penalty", warp_penalty)
+        self.beta = _not_negative("beta", beta)
+        self.normalize = normalize
+        self.queries = _load_queries(query, var_query)
+        features = {steps.shape[1] for steps, _ in self.queries}
+        if len(features) > 1:
+            raise ShapeError(f"All queries must have the same number of features; got {sorted(features)}.")
+        self.reset()
+
+    def reset(self) -> Self:
+        """Forget the stream that `update` was given."""
+        self._stream: _Stream | None = None
+        return self
+
+    def search(
+        self, stream: Any, k: int = 10, level: float = 0.9, *, var_stream: Any = None, progress: bool = False
+    ) -> list[SubsequenceMatch]:
+        """The ``k`` best matches in a stream, best first; fewer if there is no room for so many.
+
+        What `update` was given is neither used nor changed.
+
+        Parameters
+        ----------
+        stream : (M,) or (M, d) array
+        k : int
+        level : float
+            Probability of the intervals, such as 0.9.
+        var_stream : (M,) array or a number, optional
+            Variances σ² of the stream's steps.
+        progress : bool
+            Show a progress bar.
+        """
+        _check_request(k, level)
+        steps, noise = self._load("stream", stream, var_stream)
+        own = _Stream(self, steps.dtype, noise is not None)
+        own.append(steps, noise, progress)
+        return self._matches(own, k, level)
+
+    def update(self, chunk: Any, *, var_chunk: Any = None, progress: bool = False) -> Self:
+        """Continue the stream by ``chunk`` (L,) or (L, d), with its variances if the steps before had some.
+
+        The answers of `matches` do not depend on how the stream was divided into chunks. The search is done in float32
+        if the queries and the first chunk are. An update that is interrupted leaves the stream as it was before.
+        """
+        steps, noise = self._load("chunk", chunk, var_chunk)
+        if self._stream is None:
+            self._stream = _Stream(self, steps.dtype, noise is not None)
+        self._stream.append(steps, noise, progress)
+        return self
+
+    def _load(self, name: str, data: Any, variances: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        steps, noise = inputs.one_series(name, data, variances)
+        features = self.queries[0][0].shape[1]
+        if steps.shape[1] != features:
+            raise ShapeError(f"The query has {features} feature(s) per step, but {name} has shape {steps.shape}.")
+        return steps, noise
+
+    def matches(self, k: int = 10, level: float = 0.9) -> list[SubsequenceMatch]:
+        """The ``k`` best matches in what `update` was given so far, as `search` would find them."""
+        _check_request(k, level)
+        if self._stream is None:
+            raise LengthError("There is no stream yet: call update(chunk) first, or search(stream).")
+        return self._matches(self._stream, k, level)
+
+    def _matches(self, stream: "_Stream", k: int, level: float) -> list[SubsequenceMatch]:
+        candidates = []
+        for number, (steps, _) in enumerate(self.queries):
+            energies, starts = stream.candidates(number)
+            candidates.append(Candidates(energies / (len(steps) if self.normalize else 1), starts))
+        return [
+            SubsequenceMatch(begin, end, distance, *self._posterior(stream, number, begin, end, level), number)
+            for number, begin, end, distance in best_disjoint(candidates, k)
+        ]
+
+    def _posterior(
+        self, stream: "_Stream", number: int, begin: int, end: int, level: float
+    ) -> tuple[float, tuple[int, int], tuple[int, int]]:
+        """Probability, interval of the begin and of the end of one match."""
+        length = len(self.queries[number][0])
+        low, high = max(0, begin - length), min(len(stream), end + length + 1)
+        middle = (begin + end) // 2 - low
+        energy = stream.energy(number, low, high)
+
+        def paths(first: int, stop: int) -> PathDistribution:
+            """The paths within columns [first, stop) of the window that cover its middle."""
+            relax = (0, 0, middle - first, stop - 1 - middle)
+            return PathDistribution(energy[:, first:stop], self.gamma, warp_penalty=self.warp_penalty, relax=relax)
+
+        every = paths(0, high - low)
+        spare = int(np.ceil(TOLERANCE * length))
+        near = paths(max(0, begin - low - spare), min(high - low, end + 1 - low + spare))
+        probability = torch.exp((every.soft_min - near.soft_min) / self.gamma).clamp(max=1)
+        intervals = [_interval(share.sum(0), level) for share in (every.starts, every.ends)]
+        begins, ends = ((low + first, low + last) for first, last in intervals)
+        return float(probability), begins, ends
+
+
+class _Stream:
+    """A stream so far, and the end energies and begins of every query's paths in it."""
+
+    def __init__(self, search: SubsequenceSearch, dtype: np.dtype, noisy: bool) -> None:
+        choose("numba", torch.empty(0))  # a named error where Numba does not work
+        from udtw.kernels.cpu.stream import StreamSweep
+
+        self.queries, self.beta = search.queries, search.beta
+        self.noisy = noisy
+        self.uncertain = noisy or any(own is not None for _, own in self.queries)
+        self.dtype = np.result_type(dtype, *(query for query, _ in self.queries))
+        self.levels = [0.0 if own is None else float(np.log(own).mean()) for _, own in self.queries]
+        self.sweeps = [
+            StreamSweep(
+                query.astype(self.dtype), search.warp_penalty, self._variances(own, len(query)), self.beta, level
+            )
+            for (query, own), level in zip(self.queries, self.levels, strict=True)
+        ]
+        self.steps, self.variances = _Growing(self.dtype, (self.queries[0][0].shape[1],)), _Growing(self.dtype)
+        self.energies = [_Growing(self.dtype) for _ in self.queries]
+        self.starts = [_Growing(np.dtype(np.int64)) for _ in self.queries]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def _variances(self, own: np.ndarray | None, steps: int) -> np.ndarray | None:
+        if not self.uncertain:
+            return None
+        return np.ones(steps, self.dtype) if own is None else own.astype(self.dtype)
+
+    def append(self, steps: np.ndarray, noise: np.ndarray | None, progress: bool) -> None:
+        if (noise is not None) != self.noisy:
+            raise OptionError("Either all chunks of a stream come with variances or none.")
+        steps, noise = steps.astype(self.dtype, copy=False), self._variances(noise, len(steps))
+        arrays = [self.steps, self.variances, *self.energies, *self.starts]
+        sweeps, sizes = [sweep.copy() for sweep in self.sweeps], [len(array) for array in arrays]
+        try:
+            with progress_bar("search", len(steps), progress) as advance:
+                for begin in range(0, len(steps), BAR_STEPS):
+                    part = slice(begin, begin + BAR_STEPS)
+                    self._append(steps[part], None if noise is None else noise[part])
+                    advance(min(BAR_STEPS, len(steps) - begin))
+        except BaseException:
+            self.sweeps = sweeps
+            for array, size in zip(arrays, sizes, strict=True):
+                array.shorten(size)
+            raise
+
+    def _append(self, steps: np.ndarray, noise: np.ndarray | None) -> None:
+        for number, sweep in enumerate(self.sweeps):
+            energies, starts = self._checked(*sweep.update(steps, noise))
+            self.energies[number].append(energies)
+            self.starts[number].append(starts)
+        self.steps.append(steps)
+        if noise is not None:
+            self.variances.append(noise)
+
+    def _checked(self, energies: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not np.isfinite(energies).all():
+            raise inputs.range_error(torch.from_numpy(energies[:0]).dtype)
+        return energies, starts
+
+    def candidates(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Least energies and begins of the paths of one query that end in each step."""
+        energies, starts = self._checked(*self.sweeps[number].rest())
+        return (
+            np.concatenate([self.energies[number].array, energies]),
+            np.concatenate([self.starts[number].array, starts]),
+        )
+
+    def energy(self, number: int, low: int, high: int) -> Tensor:
+        """(N, high − low) float64: the energy of every cell of a query and the steps [low, high)."""
+
+        def tensor(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array.astype(np.float64))[None]
+
+        query, own = self.queries[number]
+        cost = likelihood.squared_distances(tensor(query), tensor(self.steps.array[low:high]))[0]
+        own = self._variances(own, len(query))
+        if own is None:
+            return cost
+        variance = likelihood.mean_variance(tensor(own), tensor(self.variances.array[low:high]))[0]
+        return cost / variance + self.beta * (variance.log() - self.levels[number])
+
+
+class _Growing:
+    """An array that grows along its first axis, with room to spare."""
+
+    def __init__(self, dtype: np.dtype, shape: tuple[int, ...] = ()) -> None:
+        self._room, self._size = np.empty((0, *shape), dtype), 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def array(self) -> np.ndarray:
+        return self._room[: self._size]
+
+    def append(self, values: np.ndarray) -> None:
+        size = self._size + len(values)
+        if size > len(self._room):
+            larger = np.empty((max(size, 3 * self._size // 2), *self._room.shape[1:]), self._room.dtype)
+            larger[: self._size] = self.array
+            self._room = larger
+        self._room[self._size : size] = values
+        self._size = size
+
+    def shorten(self, size: int) -> None:
+        self._size = size
+
+
+def _load_queries(query: Any, variances: Any) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Steps (N, d) and variances (N,), if any, of each query."""
+    several = (isinstance(query, list | tuple) and any(np.ndim(one) for one in query)) or np.ndim(query) == 3
+    if not several:
+        return [inputs.one_series("query", query, variances)]
+    if len(query) == 0:
+        raise LengthError("There is no query; at least one is needed.")
+    if variances is None or isinstance(variances, int | float):
+        variances = [variances] * len(query)
+    if not isinstance(variances, list | tuple) or len(variances) != len(query):
+        raise ShapeError(f"var_query must be one number, or a list of the variances of each of {len(query)} queries.")
+    return [inputs.one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
+
+
+def _interval(share: Tensor, level: float) -> tuple[int, int]:
+    """The equal-tailed interval of indices for a distribution (M,)."""
+    reached = share.cumsum(0) / share.sum()
+    tail, rounding = 0.5 * (1 - level), 1e-9
+    return int((reached < tail + rounding).sum()), int((reached < 1 - tail - rounding).sum())
+
+
+def _not_negative(name: str, value: float) -> float:
+    number = float(value)
+    if not 0 <= number < np.inf:
+        raise OptionError(f"{name} must be a finite number that is not negative; got {value!r}.")
+    return number
+
+
+def _check_request(k: int, level: float) -> None:
+    if k < 1:
+        raise OptionError(f"k must be at least 1; got {k!r}.")
+    if not 0 < level < 1:
+        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
