@@ -21,8 +21,8 @@ def tail_of(level: float) -> float:
     return 0.5 * (1 - level)
 
 
-WIDE_RATIO, LEAST_WIDE, LARGEST_GAP = 2, 3, 2
-"""A match is doubtful if its interval spans more than twice the median and more than three steps; stretches of them that
+WIDE_RATIO, LEAST_WIDE, LARGEST_GAP = 1.5, 3, 2
+"""A match is doubtful if its interval spans more than 1.5 times the median and more than three steps; stretches that
 are at most two steps apart count as one."""
 
 

@@ -157,8 +157,8 @@ def align(  # noqa: PLR0913 (the options that users type)
         result, found = _measured(x, y, variances, chosen, udtw)
         report = None
         if found is not None:
-            relaxed = udtw.params["relax"] if metric != "euclidean" else None
-            report = make_report(found, _refit(x, y, variances, chosen, udtw), relaxed, level, of.value)
+            refit = _refit(x, y, variances, chosen, udtw)
+            report = make_report(found, refit, level, of.value, soft="gamma" in chosen.params)
     if report is not None and found is not None:
         if out is not None:
             report.write(out)

@@ -38,6 +38,8 @@ class Report:
 
     of: str
     level: float
+    soft: bool
+    """Whether the paths have probabilities."""
     columns: dict[str, np.ndarray]
     doubtful: list[Stretch]
     stretches: dict[str, tuple[End, End]]
@@ -70,16 +72,13 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """What ``--json`` says beside the distance."""
-        stretches = {name: {"begin": vars(a), "end": vars(b)} for name, (a, b) in self.stretches.items()}
-        return {
-            "of": self.of,
-            "level": self.level,
-            "sure_share": self.sure_share,
-            "mean_interval": self.mean_steps,
-            "doubtful": [one._asdict() for one in self.doubtful],
-            **({"stretch": stretches} if stretches else {}),
-            "matches": self.rows(),
-        }
+        said: dict[str, Any] = {"of": self.of, "level": self.level}
+        if self.soft:
+            said |= {"sure_share": self.sure_share, "mean_interval": self.mean_steps}
+            said["doubtful"] = [one._asdict() for one in self.doubtful]
+        if self.stretches:
+            said["stretch"] = {name: {"begin": vars(a), "end": vars(b)} for name, (a, b) in self.stretches.items()}
+        return said | {"matches": self.rows()}
 
     def write(self, path: Path) -> None:
         from udtw.cli.files import write_table
@@ -110,7 +109,7 @@ class Report:
 
 
 def make_report(
-    found: "Alignment", refit: Callable[[tuple[int, ...]], "Alignment"], relax: Any, level: float, of: str
+    found: "Alignment", refit: Callable[[tuple[int, ...]], "Alignment"], level: float, of: str, *, soft: bool
 ) -> Report:
     """The `Report` of one pair; ``refit`` aligns it again with other counts of ``relax``."""
     matches = found.matches(level, of)
@@ -122,8 +121,8 @@ def make_report(
     variances = dict(zip("xy", found.step_variances, strict=True))[of]
     if variances is not None:
         columns["sigma_i"] = np.sqrt(variances)
-    stretches = {} if relax is None else _stretches(found, refit, level)
-    return Report(of, level, columns, matches.doubtful(), stretches)
+    stretches = {} if found.paths._problem.prior.relax is None else _stretches(found, refit, level)
+    return Report(of, level, soft, columns, matches.doubtful() if soft else [], stretches)
 
 
 def _stretches(

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are parsed."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,17 +107,22 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+PARAMETERS = "metric|gamma|beta|band|weighting|warp_penalty|relax|level"
+
+
 @contextmanager
 def named_as_flags() -> Iterator[None]:
-    """Errors that start with the name of a parameter start with the flag of the command line instead."""
+    """Errors of the library name the flags of the command line instead of parameters in Python."""
+
+    def value(found: re.Match) -> str:
+        return f"{_flag(found[1])} {found[2]}"
+
     try:
         yield
     except UdtwError as error:
-        for name in ("gamma", "beta", "band", "weighting", "warp_penalty", "relax", "level"):
-            for start, better in ((f"{name}=", f"{_flag(name)} "), (f"{name} ", f"{_flag(name)} ")):
-                if str(error).startswith(start):
-                    raise type(error)(better + str(error).removeprefix(start)) from error
-        raise
+        text = re.sub(rf"\b({PARAMETERS})='?([\w.]+)'?", value, str(error))
+        text = re.sub(rf"\b({PARAMETERS})(?= must| allows)", lambda found: _flag(found[1]), text)
+        raise type(error)(text) from error
 
 
 def parse_list(text: str | None) -> list[str] | None:
