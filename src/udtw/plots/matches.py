@@ -1,6 +1,6 @@
 """Two series above each other, with lines between the steps that match."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
@@ -30,23 +30,15 @@ GAP = 0.55
 
 @dataclass(frozen=True)
 class _Curve:
-    """One of the two series as it is drawn: ``place`` is its horizontal position, ``shift`` is added to its values."""
+    """One of the two series as it is drawn: its steps at ``place``, with ``shift`` added to its values."""
 
     name: str
     values: Floats  # (N, d)
     sigma: Floats | None  # (N,)
     color: str
+    place: Floats  # (N,)
     limits: tuple[float, float]
-    shift: float
-
-    @property
-    def place(self) -> Floats:
-        """(N,) in [0, 1]: both series span the width of the figure."""
-        return np.linspace(0, 1, len(self.values)) if len(self.values) > 1 else np.array([0.5])
-
-    def at(self, step: Floats) -> Floats:
-        """Horizontal position of a step, which may lie between two."""
-        return np.interp(step, np.arange(len(self.values)), self.place)
+    shift: float = 0.0
 
     def edge(self, upper: bool) -> Floats:
         """(N,): where match lines touch the series."""
@@ -69,13 +61,14 @@ def plot_matches(
     """A figure of two series above each other, with a line from each step to its most probable partner.
 
     Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
-    that are much more doubtful than the rest are shaded. The axes are labelled "matches". The figure is not registered
+    that are much more doubtful than the rest are marked at the edge. The axes are labelled "matches". The figure is not registered
     with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     x, y : (N,), (N, d) or (B, N, d) and the same with M
-        The series that were aligned. Each feature is a line. Both span the width of the figure.
+        The series that were aligned. Each feature is a line. Both span the width of the figure; if ends are relaxed, x is
+        drawn above its partners, and of y only what surrounds them.
     alignment : Alignment
         What `udtw.align` returned for them.
     index : int
@@ -105,24 +98,59 @@ def plot_matches(
     """
     if lines < 1:
         raise OptionError(f"lines is how many match lines to draw, 1 or more; got {lines}.")
-    first, second = pick_series(x, y, alignment, index)
-    found = _of_pair(alignment.matches(level, of), index, len(first[0] if of == "x" else second[0]))
-    limits = [value_limits(series if sigma else (series[0], None)) for series in (first, second)]
-    gap = GAP * max(high - low for low, high in limits)
-    upper = _Curve("x", first[0], first[1] if sigma else None, X_COLOR, limits[0], limits[1][1] + gap - limits[0][0])
-    lower = _Curve("y", second[0], second[1] if sigma else None, Y_COLOR, limits[1], 0.0)
+    pair = pick_series(x, y, alignment, index)
+    found = _of_pair(alignment.matches(level, of), index, len(pair[0 if of == "x" else 1][0]))
+    places, window = _places(found, len(pair[0][0]), len(pair[1][0]), alignment, of)
+    lower, upper = (
+        _curve(name, *series, place, window, sigma)
+        for name, series, place in reversed(list(zip("xy", pair, places, strict=True)))
+    )
+    gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
+    upper = replace(upper, shift=lower.limits[1] + gap - upper.limits[0])
     figure = new_figure((9, 4.2), figure_options)
     axes = figure.add_subplot(label="matches")
-    doubtful = found.doubtful()
+    axes.set_xlim(window)
     own, other = (upper, lower) if of == "x" else (lower, upper)
-    _shade(axes, own, doubtful)
     for curve in (upper, lower):
         _draw_series(axes, curve)
-    bar = _draw_matches(axes, own, other, found, lines, intervals, is_upper=of == "x")
-    figure.colorbar(bar, ax=axes, pad=0.01, aspect=25, label="probability of the match")
+    links = _draw_matches(axes, own, other, found, lines, intervals, is_upper=of == "x")
+    figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
     _label(axes, upper, lower)
+    doubtful = found.doubtful()
+    _mark(axes, own, doubtful, is_upper=of == "x")
     _draw_legend(figure, upper, lower, intervals, level, bool(doubtful))
     return figure
+
+
+def _places(
+    found: Matches, n: int, m: int, alignment: Alignment, of: str
+) -> tuple[tuple[Floats, Floats], tuple[float, float]]:
+    """Horizontal positions of the steps of x and of y, and what is shown of them.
+
+    Both series span the width of the figure. If ends are relaxed, both have the same scale, with x above its partners,
+    and only what surrounds the matched stretch is shown.
+    """
+    if alignment.paths._problem.prior.relax is None:
+        spans = [np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (n, m)]
+        return (spans[0], spans[1]), (-0.01, 1.01)
+    steps = np.flatnonzero((found.index >= 0) & (found.matched >= 0.5))
+    steps = steps if len(steps) else np.flatnonzero(found.index >= 0)
+    partners = found.index[steps]
+    in_x, in_y = (steps, partners) if of == "x" else (partners, steps)
+    places = np.arange(n) + float(np.median(in_y - in_x)), np.arange(m, dtype=float)
+    matched = np.concatenate([places[0][in_x], places[1][in_y]])
+    room = max(np.ptp(matched), 1)
+    low, high = min(one[0] for one in places), max(one[-1] for one in places)
+    return places, (max(low, matched.min() - room) - 0.5, min(high, matched.max() + room) + 0.5)
+
+
+def _curve(
+    name: str, values: Floats, std: Floats | None, place: Floats, window: tuple[float, float], sigma: bool
+) -> _Curve:
+    std = std if sigma else None
+    shown = (place >= window[0]) & (place <= window[1])
+    limits = value_limits((values[shown], None if std is None else std[shown]))
+    return _Curve(name, values, std, X_COLOR if name == "x" else Y_COLOR, place, limits)
 
 
 def _of_pair(found: Matches, index: int, steps: int) -> Matches:
@@ -148,11 +176,18 @@ def _room(curve: _Curve) -> tuple[float, float]:
     return low + curve.shift, high + curve.shift
 
 
-def _shade(axes: Axes, curve: _Curve, doubtful: list[Stretch]) -> None:
-    low, high = _room(curve)
-    for one in doubtful:
-        begin, end = curve.at(np.array([one.first - 0.5, one.last + 0.5]))
-        axes.fill_between([begin, end], low, high, color=DOUBT_COLOR, alpha=0.13, linewidth=0, zorder=0)
+def _mark(axes: Axes, curve: _Curve, doubtful: list[Stretch], *, is_upper: bool) -> None:
+    """Bars along the outer edge of a series."""
+    height = 0.035
+    bottom = 1 - height if is_upper else 0.0
+    half = 0.5 * (curve.place[-1] - curve.place[0]) / max(len(curve.values) - 1, 1)
+    bars = [
+        ((first := curve.place[one.first] - half), bottom, curve.place[one.last] + half - first) for one in doubtful
+    ]
+    for left, low, width in bars:
+        axes.add_patch(
+            Rectangle((left, low), width, height, color=DOUBT_COLOR, linewidth=0, transform=axes.get_xaxis_transform())
+        )
 
 
 def _draw_matches(
@@ -189,26 +224,32 @@ def _fan(start: Floats, other: _Curve, heights: Floats, low: int, high: int) -> 
 
 def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
     """Values of each series on the left at its own height; its steps above and below."""
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(_room(lower)[0], _room(upper)[1])
-    places, labels = [], []
+    margin = 0.06 * (_room(upper)[1] - _room(lower)[0])  # for the bars of `_mark`
+    bottom, top = _room(lower)[0] - margin, _room(upper)[1] + margin
+    axes.set_ylim(bottom, top)
+    places: list[float] = []
+    labels: list[str] = []
+    step = max(np.diff(MaxNLocator(3).tick_values(*curve.limits))[0] for curve in (lower, upper))
     for curve in (lower, upper):
-        ticks = [tick for tick in MaxNLocator(3).tick_values(*curve.limits) if curve.limits[0] <= tick <= curve.limits[1]]
+        ticks = [step * number for number in range(*(int(np.ceil(one / step)) for one in curve.limits))]
         places += [tick + curve.shift for tick in ticks]
         labels += [f"{tick:g}" for tick in ticks]
+        middle = (sum(_room(curve)) / 2 - bottom) / (top - bottom)
+        axes.text(
+            -0.075, middle, f"value of {curve.name}", color=curve.color, rotation=90, ha="center", va="center",
+            transform=axes.transAxes,
+        )  # fmt: skip
     axes.yaxis.set_major_locator(FixedLocator(places))
     axes.yaxis.set_major_formatter(FixedFormatter(labels))
-    axes.set_ylabel("value of y          value of x", fontsize=SMALL_FONT)
-    _step_ticks(axes, lower)
-    top = axes.secondary_xaxis("top")
-    top.set_label("steps of x")
-    _step_ticks(top, upper)
+    _step_ticks(axes, lower, axes.get_xlim())
+    _step_ticks(axes.secondary_xaxis("top"), upper, axes.get_xlim())
     axes.spines["right"].set_visible(False)
 
 
-def _step_ticks(axes: Any, curve: _Curve) -> None:
-    last = len(curve.values) - 1
-    ticks = [int(tick) for tick in MaxNLocator(8, integer=True).tick_values(0, max(last, 1)) if 0 <= tick <= last]
+def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
+    shown = np.flatnonzero((curve.place >= window[0]) & (curve.place <= window[1]))
+    first, last = (int(shown[0]), int(shown[-1])) if len(shown) else (0, len(curve.values) - 1)
+    ticks = [int(tick) for tick in MaxNLocator(8, integer=True).tick_values(first, last) if first <= tick <= last]
     axes.xaxis.set_major_locator(FixedLocator(curve.place[ticks].tolist()))
     axes.xaxis.set_major_formatter(FixedFormatter([str(tick) for tick in ticks]))
     axes.set_xlabel(f"step of {curve.name}", color=curve.color)
@@ -225,7 +266,7 @@ def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, intervals: bool, 
     if intervals:
         entries[f"{100 * level:g} % interval"] = Patch(facecolor=DOUBT_COLOR, alpha=0.3)
     if doubt:
-        entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR, alpha=0.13)
+        entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR)
     figure.legend(
         list(entries.values()), list(entries), loc="outside lower center", ncols=5, frameon=False, fontsize=SMALL_FONT
     )
