@@ -229,7 +229,7 @@ def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
     axes.set_ylim(bottom, top)
     places: list[float] = []
     labels: list[str] = []
-    step = max(np.diff(MaxNLocator(3).tick_values(*curve.limits))[0] for curve in (lower, upper))
+    step = _value_step(lower, upper)
     for curve in (lower, upper):
         ticks = [step * number for number in range(*(int(np.ceil(one / step)) for one in curve.limits))]
         places += [tick + curve.shift for tick in ticks]
@@ -244,6 +244,13 @@ def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
     _step_ticks(axes, lower, axes.get_xlim())
     _step_ticks(axes.secondary_xaxis("top"), upper, axes.get_xlim())
     axes.spines["right"].set_visible(False)
+
+
+def _value_step(*curves: _Curve) -> float:
+    """Distance of the value ticks of both series: that of the smaller one unless the other would have too many."""
+    small, large = sorted(float(np.diff(MaxNLocator(3).tick_values(*curve.limits))[0]) for curve in curves)
+    widest = max(curve.limits[1] - curve.limits[0] for curve in curves)
+    return small if widest <= 7 * small else large
 
 
 def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
