@@ -132,7 +132,7 @@ def test_wrong_input_is_named(pair):
         plot_matches(x, y, alignment, lines=0)
     with pytest.raises(OptionError, match="of must be"):
         plot_matches(x, y, alignment, of="z")
-    with pytest.raises(OptionError, match="what udtw.align returned"):
+    with pytest.raises(OptionError, match=r"what udtw\.align returned"):
         plot_matches(x, y, alignment.coupling)
     with pytest.raises(ShapeError, match="12 steps"):
         plot_matches(y, x, alignment)

@@ -38,7 +38,7 @@ class View(StrEnum):
     matrix = "matrix"
 
 
-def align(  # noqa: PLR0913 (the options that users type)
+def align(
     a: Annotated[
         Path,
         typer.Argument(metavar="A", help="First series, x: CSV, TSV or .npy; rows are time steps, columns features."),
@@ -229,8 +229,8 @@ def _learned(x: Any, y: Any, udtw: "Metric", steps: int = 150) -> tuple[Any, Any
     at_bound = (log_sigma > 0.95).mean()
     if at_bound > 0.1:
         note(
-            f"{at_bound:.0%} of the learned σ lie at a bound of [{SIGMA_RANGE[0]:g}, {SIGMA_RANGE[1]:g}]: scale the data "
-            "(--znormalize), or use --sigma estimate."
+            f"{at_bound:.0%} of the learned σ lie at a bound of [{SIGMA_RANGE[0]:g}, {SIGMA_RANGE[1]:g}]: scale the "
+            "data (--znormalize), or use --sigma estimate."
         )
     return found[0], found[1]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from math import exp
+from math import exp, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class Report:
         """A row per step; what a step without a partner lacks is None."""
 
         def cell(value: Any, name: str) -> Any:
-            missing = (name in ("j", "low", "high") and value < 0) or value != value
+            missing = value < 0 if name in ("j", "low", "high") else isnan(value)
             return None if missing else value
 
         names = list(self.columns)

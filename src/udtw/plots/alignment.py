@@ -137,8 +137,8 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
     n, m = len(of_x), len(of_y)
     coupling, variance = _batch(alignment.coupling, 3), None
     if alignment.paths._problem.uncertain:
-        variance = _batch(alignment.variance, 3 + alignment.paths._problem.by_feature)[index]
-        variance = _floats(variance if variance.ndim == 2 else variance.mean(2))[:n, :m]
+        own = _batch(alignment.variance, 3 + alignment.paths._problem.by_feature)[index]
+        variance = _floats(own if own.ndim == 2 else own.mean(2))[:n, :m]
     single = torch.as_tensor(alignment.coupling).ndim == 2
     drawn = alignment.paths.sample(paths, seed) if paths else []
     return _Pair(

@@ -45,7 +45,7 @@ class _Curve:
         return (self.values.max(1) if upper else self.values.min(1)) + self.shift
 
 
-def plot_matches(
+def plot_matches(  # noqa: PLR0913 (the options that users type)
     x: ArrayLike,
     y: ArrayLike,
     alignment: Alignment,
@@ -61,14 +61,14 @@ def plot_matches(
     """A figure of two series above each other, with a line from each step to its most probable partner.
 
     Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
-    that are much more doubtful than the rest are marked at the edge. The axes are labelled "matches". The figure is not registered
-    with pyplot: save it with ``savefig``.
+    that are much more doubtful than the rest are marked at the edge. The axes are labelled "matches". The figure is not
+    registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     x, y : (N,), (N, d) or (B, N, d) and the same with M
-        The series that were aligned. Each feature is a line. Both span the width of the figure; if ends are relaxed, x is
-        drawn above its partners, and of y only what surrounds them.
+        The series that were aligned. Each feature is a line. Both span the width of the figure; if ends are relaxed, x
+        is drawn above its partners, and only what surrounds the matched stretch is shown.
     alignment : Alignment
         What `udtw.align` returned for them.
     index : int
@@ -137,7 +137,7 @@ def _places(
     steps = steps if len(steps) else np.flatnonzero(found.index >= 0)
     partners = found.index[steps]
     in_x, in_y = (steps, partners) if of == "x" else (partners, steps)
-    places = np.arange(n) + float(np.median(in_y - in_x)), np.arange(m, dtype=float)
+    places = np.arange(n, dtype=np.float64) + np.float64(np.median(in_y - in_x)), np.arange(m, dtype=np.float64)
     matched = np.concatenate([places[0][in_x], places[1][in_y]])
     room = max(np.ptp(matched), 1)
     low, high = min(one[0] for one in places), max(one[-1] for one in places)
@@ -166,7 +166,12 @@ def _draw_series(axes: Axes, curve: _Curve) -> None:
             alpha = band_alpha(curve.values.shape[1])
             axes.fill_between(curve.place, low, high, color=curve.color, alpha=alpha, linewidth=0)
         axes.plot(
-            curve.place, feature, color=curve.color, linewidth=1.4, alpha=1 if len(curve.values.T) == 1 else 0.6, zorder=4
+            curve.place,
+            feature,
+            color=curve.color,
+            linewidth=1.4,
+            alpha=1 if len(curve.values.T) == 1 else 0.6,
+            zorder=4,
         )
 
 
@@ -200,7 +205,7 @@ def _draw_matches(
     ends = np.column_stack([other.place[partners], heights[partners]])
     if intervals:
         fans = [_fan(start, other, heights, *ends) for start, *ends in zip(starts, *_spans(found, chosen), strict=True)]
-        axes.add_collection(PolyCollection(fans, facecolors=DOUBT_COLOR, alpha=0.16, linewidths=0, zorder=1))
+        axes.add_collection(PolyCollection(fans, facecolors=DOUBT_COLOR, alpha=0.13, linewidths=0, zorder=1))
     probability = np.asarray(found.probability[chosen] * found.matched[chosen], float)
     order = np.argsort(probability)  # sure lines on top
     segments = np.stack([starts, ends], 1)[order]
