@@ -9,12 +9,15 @@ from aeon.distances import adtw_distance
 
 import udtw
 from tests.problems import make_case
-from udtw.errors import LengthError, NonFiniteError, OptionError, VarianceError
+from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
 from udtw.inputs import load_series
 from udtw.kernels.reference.enumeration import paths as all_paths
 from udtw.metrics import get_metric
 from udtw.nn import SigmaNet, UDTWLoss
+from udtw.pair_block import PairBlock
+from udtw.pairwise import distances
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
+from udtw.timeseries.search import nearest
 
 BACKENDS = ["numba", "portable", "enumeration"]
 RNG = np.random.default_rng(0)
@@ -77,25 +80,28 @@ def test_everything_agrees_with_the_list_of_paths(backend, n, m, dim, omega):
 
 
 @pytest.mark.parametrize("weighting", ["likelihood", "precision"])
-@pytest.mark.parametrize("uncertainty", ["none", "steps", "joint"])
+@pytest.mark.parametrize("uncertainty", ["none", "steps", "features", "joint"])
 @pytest.mark.parametrize("band", [None, 1, "mask"])
-def test_free_energy_is_mean_energy_less_entropy(weighting, uncertainty, band):
+@pytest.mark.parametrize("relax", [None, "y", (0.5, 0.2, 1.0, 0.0)])
+def test_free_energy_is_mean_energy_less_entropy(weighting, uncertainty, band, relax):
     case = make_case(
         seed=1, count=3, rows=5, columns=6, dim=2, gamma=0.9, uncertainty=uncertainty, band=band, ragged=True,
-        given_cost=False,
+        given_cost=False, weighting=weighting, warp_penalty=0.4, relax=relax,
     )  # fmt: skip
-    omega, beta, gamma = 0.4, 0.7, float(case.tensors["gamma"])
-    a, _ = case.align("numba", weighting=weighting, warp_penalty=omega, lam=0.0, beta=beta)
-    penalty = a.paths._warp_penalty  # with the share of the reference level
-    price = beta * a.regularizer if weighting == "likelihood" else 0
-    energy = a.distance + price + penalty * a.warps
-    assert torch.allclose(a.free_energy, energy - gamma * a.paths.entropy, rtol=1e-9)
+    a, leaves = case.align("numba", lam=0.0)
+    energy = a.distance + leaves["warp_penalty"] * a.warps
+    if weighting == "likelihood":
+        problem = a.paths._problem
+        length = a.paths.expect(torch.ones(5, 6, dtype=torch.float64))
+        energy = energy + leaves["beta"] * (a.regularizer - problem.log_level() * length) + problem.constant_energy()
+    assert torch.allclose(a.free_energy, energy - leaves["gamma"] * a.paths.entropy, rtol=1e-9)
 
 
+@pytest.mark.parametrize("relax", [None, "y", (2, 0, 3, 1)])
 @pytest.mark.parametrize("unit", [1e-3, 50.0])
-def test_units_change_no_alignment(unit):
+def test_units_change_no_alignment(unit, relax):
     x, y, var_x, var_y = tensor(7, 1), tensor(6, 1), tensor(7, low=0.1, high=4), tensor(6, low=0.1, high=4)
-    options = {"weighting": "likelihood", "gamma": 4.0, "beta": 1.0, "warp_penalty": 0.2}
+    options = {"weighting": "likelihood", "gamma": 4.0, "beta": 1.0, "warp_penalty": 0.2, "relax": relax}
     one = udtw.align(x, y, var_x, var_y, **options)
     other = udtw.align(unit * x, unit * y, unit**2 * var_x, unit**2 * var_y, **options)
     assert torch.allclose(one.coupling, other.coupling, atol=1e-9)
@@ -189,12 +195,19 @@ X, Y, NOISE = np.zeros(4), np.zeros(5), np.ones(4)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"weighting": "bayes"}, OptionError, "one of .*'precision', 'likelihood'"),
+        ({"weighting": "bayes"}, OptionError, "one of .*'likelihood', 'precision'"),
         ({"weighting": "likelihood", "beta": -1.0}, OptionError, "must not be negative; got -1.0"),
         ({"weighting": "likelihood", "lam": 0.1}, OptionError, "belong to weighting='precision'"),
         ({"weighting": "likelihood", "distance": "soft_min"}, OptionError, "free_energy"),
         ({"warp_penalty": float("nan")}, NonFiniteError, "warp_penalty must be finite; got"),
         ({"warp_penalty": [1.0, 2.0]}, OptionError, r"one for each of 1 pairs; got shape \(2,\)"),
+        ({"lam": 0.1}, OptionError, "belong to weighting='precision'"),
+        ({"relax": "z"}, OptionError, "relax='z' is not known. relax is None, 'x', 'y', 'both', or four counts"),
+        ({"relax": (1, 2)}, OptionError, r"has shape \(2,\)"),
+        ({"relax": (0, 0, -1, 0)}, OptionError, "whole numbers that are not negative"),
+        ({"relax": (0, 0.5, 0, 0)}, OptionError, "whole numbers that are not negative"),
+        ({"relax": (0, 4, 0, 0)}, LengthError, "4 unmatched steps at x end, but that series of pair 0 has 4 steps"),
+        ({"relax": (0, 0, 5, 0)}, LengthError, "at y begin, .* at most 4 can stay unmatched"),
     ],
 )
 def test_bad_options_are_named(options, error, message):
@@ -214,21 +227,26 @@ SERIES = [RNG.standard_normal(n) for n in (6, 9, 7)]
 VARIANCES = [RNG.uniform(0.3, 2, len(one)) for one in SERIES]
 
 
+@pytest.mark.parametrize("relax", [None, "x", (1, 2, 3, 0)])
 @pytest.mark.parametrize("metric", ["dtw", "soft_dtw", "soft_dtw_divergence"])
-def test_tables_with_a_warp_penalty_are_those_of_single_pairs(metric):
-    found = udtw.pairwise(SERIES, metric=metric, warp_penalty=0.7, band=0.8)
+def test_tables_with_a_warp_penalty_are_those_of_single_pairs(metric, relax):
+    options = {"warp_penalty": 0.7, "band": 0.8, "relax": relax}
+    found = udtw.pairwise(SERIES, metric=metric, **options)
     for i, j in itertools.product(range(3), range(3)):
-        one = getattr(udtw, metric)(SERIES[i], SERIES[j], warp_penalty=0.7, band=0.8)
+        one = getattr(udtw, metric)(SERIES[i], SERIES[j], **options)
         assert found[i, j] == pytest.approx(float(one), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize("relax", [None, "both"])
 @pytest.mark.parametrize("weighting", ["likelihood", "precision"])
-def test_tables_of_the_posterior_are_those_of_single_pairs(weighting):
-    options = {"weighting": weighting, "gamma": 4.0, "warp_penalty": 0.3, "normalize": "length"}
+def test_tables_of_the_posterior_are_those_of_single_pairs(weighting, relax, debias):
+    options = {"weighting": weighting, "gamma": 4.0, "warp_penalty": 0.3, "normalize": "length", "relax": relax}
+    options["debias"] = debias
     found = udtw.pairwise(SERIES, metric="udtw", var_x=VARIANCES, **options)
     for i, j in itertools.product(range(3), range(3)):
         one = udtw.align(SERIES[i], SERIES[j], VARIANCES[i], VARIANCES[j], **options)
-        assert found[i, j] == pytest.approx(float(one.loss), rel=1e-9)
+        assert found[i, j] == pytest.approx(float(one.loss), rel=1e-9, abs=1e-9)
 
 
 def test_the_search_with_a_warp_penalty_is_exact():
@@ -240,6 +258,81 @@ def test_the_search_with_a_warp_penalty_is_exact():
     table = udtw.pairwise(queries, X, metric)
     assert np.array_equal(found.indices, np.argsort(table, axis=1, kind="stable")[:, :3])
     assert metric.with_params(warp_penalty=-0.5).bounds(load_series("X", X), load_series("X", X)) is None
+
+
+@pytest.mark.parametrize("params", [{"gamma": 0.01}, {"gamma": 1.0, "beta": 0.3}, {"weighting": "precision"}])
+def test_lower_bounds_of_the_free_energy_hold_and_the_search_is_exact(params):
+    rng = np.random.default_rng(3)
+    left, right = (
+        load_series(name, [5 * rng.standard_normal(n) for n in rng.integers(3, 14, 12)]) for name in ("X", "Y")
+    )
+    left, right = (
+        one.with_variances(np.where(one.values[:, :, 0] == 0, 1, rng.uniform(0.2, 3, one.values.shape[:2])))
+        for one in (left, right)
+    )
+    metric = get_metric("udtw", warp_penalty=0.0 if "weighting" in params else 0.4, **params)
+    table, bounds = distances(left, right, metric), metric.bounds(left, right)
+    assert (bounds.quick <= table).all()
+    i, j = (index.ravel() for index in np.indices(table.shape))
+    for tighter in bounds.tighter:
+        assert (tighter(PairBlock(left, right, i, j)) <= table[i, j]).all()
+    found = nearest(left, right, 2, metric)
+    assert np.array_equal(found.indices, np.argsort(table, axis=1, kind="stable")[:, :2])
+
+
+def test_one_series_inside_another():
+    rng = np.random.default_rng(5)
+    stream = np.convolve(rng.standard_normal(120), np.ones(5) / 5, "same")
+    query = stream[40:70] + 0.01 * rng.standard_normal(30)
+    found = udtw.align(query, stream, relax="y", gamma=0.01)
+    matches = found.matches()
+    assert np.abs(matches.index - np.arange(40, 70)).max() <= 1
+    assert matches.matched.min() > 0.999
+    back = found.matches(of="y")
+    assert back.matched[45:65].min() > 0.99
+    assert (back.index[np.r_[:35, 75:120]] == -1).all()
+    assert found.paths.starts.sum() == pytest.approx(1)
+    assert found.paths.starts[0].argmax() == pytest.approx(40, abs=1)
+    assert found.paths.ends[29].argmax() == pytest.approx(69, abs=1)
+    [path] = found.paths.mode()
+    assert path[0].tolist() == pytest.approx([0, 40], abs=1)
+    drawn = found.paths.sample(200, generator=0)
+    counted = np.bincount([walk[0, 1] for walk in drawn], minlength=120) / 200
+    assert np.abs(counted - found.paths.starts[0]).max() < 0.12
+
+
+def test_a_path_outside_of_relaxed_ends_is_refused():
+    paths = udtw.PathDistribution(np.zeros((3, 4)), relax=(0, 0, 1, 1))
+    assert np.isfinite(paths.log_prob(np.array([[0, 1], [1, 2], [2, 2]])))
+    with pytest.raises(PathError, match="or from and to where relax allows it"):
+        paths.log_prob(np.array([[0, 2], [1, 2], [2, 3]]))
+
+
+def test_variances_of_features_are_the_sum_of_univariate_energies():
+    x, y = RNG.standard_normal((5, 2)), RNG.standard_normal((6, 2))
+    var_x, var_y = RNG.uniform(0.3, 2, (5, 2)), RNG.uniform(0.3, 2, (6, 2))
+    a = udtw.align(x, y, var_x, var_y, gamma=2.0, beta=0.5)
+    each = [udtw.align(x[:, f], y[:, f], var_x[:, f], var_y[:, f], gamma=2.0, beta=0.5) for f in (0, 1)]
+    cost = sum(one.paths._energy for one in each)[0]
+    assert np.allclose(a.coupling, udtw.PathDistribution(cost, gamma=2.0).coupling, atol=1e-12)
+    assert a.variance.shape == (5, 6, 2)
+    assert np.allclose(a.cost, sum(one.cost for one in each))
+    one_for_all = udtw.align(x, y, np.full((5, 2), 0.7), 0.7, gamma=2.0)
+    assert np.allclose(one_for_all.coupling, udtw.align(x, y, 0.7, 0.7, gamma=2.0).coupling)
+    with pytest.raises(ShapeError, match=r"or one per feature of each step, shape \(B, 5, 2\); got \(1, 5, 3\)"):
+        udtw.align(x, y, RNG.uniform(0.3, 2, (1, 5, 3)))
+
+
+def test_matches_of_long_series_need_no_matrix(monkeypatch):
+    """4,000 × 4,000 cells would be 64 MB in float32."""
+    x = np.sin(np.linspace(0, 60, 4000)).astype(np.float32)
+    y = x[np.minimum(np.arange(4000) + 20, 3999)]
+    a = udtw.align(x, y, "estimate", "estimate", gamma="auto", band=200)
+    for name in ("coupling", "transitions"):
+        monkeypatch.setattr(type(a.paths._backend), name, None)
+    found = a.matches()
+    assert np.abs(found.expected[100:-100] - np.arange(80, 3880)).max() < 12
+    assert ((found.low <= found.index) & (found.index <= found.high)).all()
 
 
 def test_a_network_learns_the_noise_by_the_free_energy():

@@ -4,6 +4,7 @@ All are sums of **squared** Euclidean differences along the path (no root is tak
 and given), and are not divided by the length unless ``normalize`` says so.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ class _Options:
     distance: str
     debias: bool
     normalize: str | None
+    relax: Any
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,27 +62,21 @@ class Alignment:
         """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
-        value = self.paths._free_energy
-        if self._options.debias:
-            value = value - 0.5 * sum(one._free_energy for one in self._selves)
-        return self.paths._form.restore(self._normalized(value))
+        return self.paths._form.restore(self._reported(lambda paths: paths._free_energy))
 
     @lazy
     def distance(self) -> Any:
         """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
-        value = self.paths._mean(COST)
-        if self._options.debias:
-            value = value - 0.5 * sum(one._mean(COST) for one in self._selves)
-        return self.paths._form.restore(self._normalized(value))
+        return self.paths._form.restore(self._reported(lambda paths: paths._mean(COST)))
 
     @lazy
     def regularizer(self) -> Any:
         """``Ω = E[log Σ]``, (B,), normalised like the distance."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[1])
-        return self.paths._form.restore(self._normalized(self.paths._mean(LOG_VARIANCE)))
+        return self.paths._form.restore(self._normalized(self.paths._mean(LOG_VARIANCE), self.paths))
 
     @property
     def weighting(self) -> str:
@@ -150,13 +146,21 @@ class Alignment:
     def _selves(self) -> list[PathDistribution]:
         """The distributions of x with itself and of y with itself."""
         problem, form, backend = self.paths._problem, self.paths._form, self.paths._backend
-        return [PathDistribution._of(problem.self_pair(side), form, backend) for side in ("x", "y")]
+        selves = (problem.self_pair(side, self._options.relax) for side in ("x", "y"))
+        return [PathDistribution._of(one, form, backend) for one in selves]
 
-    def _normalized(self, value: Tensor) -> Tensor:
+    def _reported(self, value: Callable[[PathDistribution], Tensor]) -> Tensor:
+        """A value of the pair, normalised, and less half those of x and of y with themselves if so asked."""
+        found = self._normalized(value(self.paths), self.paths)
+        if self._options.debias:
+            found = found - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
+        return found
+
+    def _normalized(self, value: Tensor, paths: PathDistribution) -> Tensor:
         normalize = self._options.normalize
         if normalize is None:
             return value
-        return value / (self.paths._mean(ONE) if normalize == "path" else self.paths._problem.lengths.amax(0))
+        return value / (paths._mean(ONE) if normalize == "path" else paths._problem.lengths.amax(0))
 
     @lazy
     def _weighted_terms(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -301,7 +305,7 @@ def align(  # noqa: PLR0913 (the options that users type)
             given={"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost},
             band=band, beta=beta if weighting == "likelihood" else None, warp_penalty=warp_penalty, relax=relax,
         )  # fmt: skip
-        found = Alignment(paths, _Options(weighting, beta, lam, distance, debias, normalize))
+        found = Alignment(paths, _Options(weighting, beta, lam, distance, debias, normalize, relax))
         _ = found.loss  # errors are raised here, not where a result is first read
     return found
 

@@ -41,7 +41,7 @@ def udtw_bounds(
     A free energy is at least the least energy less ``γ log(number of paths)``.
     """
     warp_penalty, relax, lam = params["warp_penalty"], params["relax"], params.pop("lam")
-    if normalize == "path" or lam < 0 or warp_penalty < 0 or relax is not None:
+    if params.pop("debias") or normalize == "path" or lam < 0 or warp_penalty < 0 or relax is not None:
         return None
     likely = weighting == "likelihood"
     if not likely and warp_penalty > 0:

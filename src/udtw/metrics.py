@@ -27,7 +27,7 @@ from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE
 
 __all__ = ["METRICS", "Metric", "get_metric", "metric_names", "register_metric"]
 
-IGNORABLE = ("gamma", "beta", "lam", "band")
+IGNORABLE = ("gamma", "beta", "lam", "band", "warp_penalty", "debias")
 """Parameters that a metric without them ignores, so that a loop over metrics may pass them."""
 ENTRY_POINTS = "udtw.metrics"
 """Entry points of installed packages in this group are metrics too: name = "module:function"."""
@@ -110,7 +110,9 @@ class Metric:
 
     @property
     def without_bias(self) -> "Metric | None":
-        """The metric `base` with the same parameters; None if this is no debiased form."""
+        """The metric of which this one is the debiased form, with the same parameters; None if it is not debiased."""
+        if self.params.get("debias") and self.params["weighting"] == "likelihood":  # else Ω is not debiased
+            return self.with_params(debias=False)
         return None if self.base is None else get_metric(self.base).with_params(**self.params)
 
     @property
@@ -168,9 +170,17 @@ def _rooted(values: np.ndarray, squared: bool) -> np.ndarray:
 
 
 def udtw_parts(
-    block: PairBlock, *, gamma: float, beta: float, lam: float, weighting: str, normalize: str | None, **prior: Any
+    block: PairBlock,
+    *,
+    gamma: float,
+    beta: float,
+    lam: float,
+    weighting: str,
+    normalize: str | None,
+    debias: bool = False,
+    **prior: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | float]:
-    """``d²``, ``Ω`` and ``λΩ'`` of the pairs of a block, (pairs,) each."""
+    """``d²``, ``Ω`` and ``λΩ'`` of the pairs of a block, (pairs,) each; never debiased."""
     wanted = [COST]
     if block.uncertain:
         wanted += [LOG_VARIANCE, DEVIATION] if lam else [LOG_VARIANCE]
@@ -185,7 +195,9 @@ def udtw_parts(
     return distance, omega, extra
 
 
-def _udtw_of_block(block: PairBlock, *, weighting: str, **params: Any) -> np.ndarray:
+def _udtw_of_block(block: PairBlock, *, weighting: str, debias: bool, **params: Any) -> np.ndarray | None:
+    if debias:
+        return None
     if weighting == "precision":
         distance, omega, extra = udtw_parts(block, weighting=weighting, **params)
         return (distance + params["beta"] * omega + extra)[None]
@@ -244,7 +256,7 @@ _ROWS = (
         align,
         {
             "gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "weighting": "likelihood", "warp_penalty": 0.0,
-            "relax": None, "normalize": None,
+            "relax": None, "debias": False, "normalize": None,
         },
         of_block=_udtw_of_block, lower_bound=udtw_bounds, uncertain=True, takes_cost=True,
         choices=_NORMALIZE | {"weighting": WEIGHTINGS},

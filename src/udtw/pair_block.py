@@ -54,6 +54,8 @@ class PairBlock:
     j: np.ndarray
     backend: str = "auto"
     n_threads: int = 1
+    of_selves: bool = False
+    """Whether every series is compared with itself."""
 
     def __len__(self) -> int:
         return len(self.i)
@@ -89,7 +91,7 @@ class PairBlock:
 
         temperature, lengths = every(gamma), torch.from_numpy(self.lengths)
         assert temperature is not None, "a number was given"
-        loose = prior.parse_relax(relax, lengths)
+        loose = prior.own_relax(relax, lengths) if self.of_selves else prior.parse_relax(relax, lengths)
         if loose is not None:
             prior.check_relax(loose, lengths)
         return Problem(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import joblib_tasks
+from udtw import joblib_tasks, prior
 from udtw.errors import BackendError, OptionError
 from udtw.inputs import SeriesSet, load_series
 from udtw.kernels.backends import choose
@@ -120,7 +120,8 @@ class Table:
         if not choose(backend, torch.zeros(1)).all_pairs:
             raise BackendError(f"pairwise does not run on backend={backend!r}, which is for single tiny pairs.")
         first, second = matched(left, left if right is None else right)
-        return cls(first, second, right is None, metric, n_threads, backend)
+        one_triangle = right is None and prior.symmetric(metric.params.get("relax"))
+        return cls(first, second, one_triangle, metric, n_threads, backend)
 
     @property
     def total(self) -> int:
@@ -190,7 +191,7 @@ class Table:
     def self_distances(self, series: SeriesSet) -> np.ndarray:
         """(n,): the distance of each series to itself."""
         every = np.arange(len(series))
-        return self.metric.values(self._block(series, series, every, every))[0]
+        return self.metric.values(replace(self._block(series, series, every, every), of_selves=True))[0]
 
     def _fill_elsewhere(self, out: np.ndarray, value: Values, advance: Callable[[int], None]) -> None:
         """Let the workers of joblib's backend fill tiles of the table; each is sent only the series it needs."""

@@ -69,6 +69,17 @@ def parse_relax(relax: Any, lengths: Tensor) -> Tensor | None:
     return torch.tensor(numbers, device=lengths.device).long()[:, None].expand(4, lengths.shape[1])
 
 
+def own_relax(relax: Any, lengths: Tensor) -> Tensor | None:
+    """`parse_relax` for comparing series with themselves, (2, B) equal lengths: counts that are too large are cut."""
+    counts = parse_relax(relax, lengths)
+    return None if counts is None else torch.minimum(counts, lengths.repeat_interleave(2, 0) - 1)
+
+
+def symmetric(relax: Any) -> bool:
+    """Whether exchanging x and y changes nothing."""
+    return relax is None or relax == "both" or (not isinstance(relax, str) and list(relax[:2]) == list(relax[2:]))
+
+
 def check_relax(relax: Tensor, lengths: Tensor) -> None:
     """Raise `LengthError` unless every relaxation (4, B) leaves a step to match."""
     wrong = relax >= lengths.repeat_interleave(2, 0)

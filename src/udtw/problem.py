@@ -174,15 +174,14 @@ class Problem:
                     inputs.check_finite(name, tensor)
         return self.replace(x=None, y=None, cost=self.base_cost())
 
-    def self_pair(self, side: str) -> "Problem":
-        """The problem of matching x (or y) with itself."""
+    def self_pair(self, side: str, relax: Any = None) -> "Problem":
+        """The problem of matching x (or y) with itself; ``relax`` as the user gave it."""
         row = 0 if side == "x" else 1
         sequence, variance = getattr(self, side), getattr(self, f"var_{side}")
         lengths = self.lengths[row].expand(2, -1)
-        relax = None if self.prior.relax is None else self.prior.relax[2 * row : 2 * row + 2].repeat(2, 1)
         return self.replace(
             x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths,
-            prior=replace(self.prior, relax=relax),
+            prior=replace(self.prior, relax=prior.own_relax(relax, lengths)),
         )  # fmt: skip
 
     def transposed(self) -> "Problem":

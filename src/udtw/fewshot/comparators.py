@@ -103,14 +103,14 @@ class AlignmentComparator(Comparator):
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         found = self._all_pairs(queries, supports)
-        if self.metric.base is None:
+        if self.metric.without_bias is None:
             return found
         own = 0.5 * self._self_distance(queries)[:, None] + 0.5 * self._self_distance(supports)[None, :]
         return Comparison(found.distance - own, found.regularizer)
 
     def paired(self, x: Tokens, y: Tokens) -> Comparison:
         found = self._pairs(x, y)
-        if self.metric.base is not None:
+        if self.metric.without_bias is not None:
             own = 0.5 * (self._self_distance(x) + self._self_distance(y))
             return Comparison(found.distance - own, found.regularizer)
         return found

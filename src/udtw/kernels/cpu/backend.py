@@ -84,8 +84,8 @@ class NumbaBackend(Backend):
         by_penalty = penalty is not None and penalty.requires_grad and torch.is_grad_enabled()
         if not (problem.wants_gradient or by_penalty):
             return operators.path_least(*operators.arguments(problem))
-        with torch.no_grad():  # the path is held fixed
-            path = operators.path_least_mask(*operators.arguments(problem))
+        detached = (t.detach() if isinstance(t, Tensor) else t for t in operators.arguments(problem))
+        path = operators.path_least_mask(*detached)
         value = (problem.energy() * path).sum((1, 2)) + problem.constant_energy()
         if penalty is None:
             return value
