@@ -286,7 +286,7 @@ def align(  # noqa: PLR0913 (the options that users type)
     >>> noisy = [1.0, 1.0, 4.0, 1.0]  # the third step of x is less reliable
     >>> a = udtw.align(x, y, noisy, gamma=0.1)
     >>> round(float(a.distance), 3), round(float(a.regularizer), 3)
-    (0.022, 0.966)
+    (0.001, 0.916)
     """
     if distance not in DISTANCES:
         raise OptionError(f"distance must be one of {DISTANCES}; got {distance!r}.")

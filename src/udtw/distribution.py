@@ -110,6 +110,11 @@ class PathDistribution:
         return self._form.restore(self._mean(WARPS))
 
     @lazy
+    def length(self) -> Any:
+        """E[number of cells of the path], (B,)."""
+        return self._form.restore(self._mean(ONE))
+
+    @lazy
     def coupling(self) -> Any:
         """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
         return self._form.restore(self._coupling)

@@ -1,8 +1,9 @@
 """`Matches`: for every step of one sequence its partner in the other, and how sure that is."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +19,20 @@ def tail_of(level: float) -> float:
     if not 0 < level < 1:
         raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
     return 0.5 * (1 - level)
+
+
+WIDE_RATIO, LEAST_WIDE, LARGEST_GAP = 1.5, 3, 2
+"""A match is doubtful if its interval spans more than 1.5 times the median and more than three steps; stretches that
+are at most two steps apart count as one."""
+
+
+class Stretch(NamedTuple):
+    """Steps ``first`` to ``last`` whose partners lie between ``low`` and ``high``, all ends included."""
+
+    first: int
+    last: int
+    low: int
+    high: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,32 @@ class Matches:
         index, low, high = (form.restore(one) for one in counts)
         probability, expected = (form.restore(one) for one in values)
         return cls(index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan)))
+
+    def doubtful(self) -> list[Stretch]:
+        """The stretches of steps whose intervals are much wider than those of the others; of one pair only.
+
+        Steps that are more likely unmatched than matched are left out.
+
+        >>> import udtw
+        >>> udtw.align([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0], gamma=0.01).matches().doubtful()
+        []
+        """
+        low, high, matched = (torch.as_tensor(one).cpu().numpy() for one in (self.low, self.high, self.matched))
+        if low.ndim != 1:
+            raise OptionError("doubtful() tells the stretches of one pair; align the pair alone.")
+        real = (low >= 0) & (matched >= 0.5)
+        width = high - low
+        if not real.any():
+            return []
+        wide = real & (width > max(WIDE_RATIO * float(np.median(width[real])), LEAST_WIDE))
+        found: list[Stretch] = []
+        for i in np.flatnonzero(wide).tolist():
+            here = Stretch(i, i, int(low[i]), int(high[i]))
+            if found and i - found[-1].last <= 1 + LARGEST_GAP:
+                before = found.pop()
+                here = Stretch(before.first, i, min(before.low, here.low), max(before.high, here.high))
+            found.append(here)
+        return found
 
     def to_frame(self) -> Any:
         """A pandas data frame with one row per step; of one pair only.

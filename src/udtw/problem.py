@@ -191,7 +191,7 @@ class Problem:
             return None if matrix is None else matrix.transpose(1, 2)
 
         band, relax = self.prior.band, self.prior.relax
-        if band.mask is None and band.kind != prior.NONE:  # a band of rows is not quite one of columns
+        if band.kind == prior.ITAKURA:  # its rows are rounded, so that it is not quite one of columns; a radius is
             mask = prior.admissible(band, self.lengths, *self.shape[1:])
             band = prior.Band(prior.MASK, 0.0, mask)
         return self.replace(

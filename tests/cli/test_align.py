@@ -1,5 +1,8 @@
 """`udtw align`: the numbers of `udtw.align`, from files."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,8 @@ pytest.importorskip("matplotlib")
 
 import udtw
 from tests.cli.helpers import fails, run_json, run_ok
+from udtw.kernels.cpu.backend import NumbaBackend
+from udtw.problem import Problem
 
 
 @pytest.fixture
@@ -25,7 +30,7 @@ def test_prints_what_align_finds(pair):
     said = run_json("align", a, b, "--gamma", 0.5)
     found = udtw.align(x, y, gamma=0.5)
     assert said["distance"] == pytest.approx(float(found.distance))
-    assert said["loss"] == said["distance"]
+    assert said["loss"] == said["free_energy"] == pytest.approx(float(found.free_energy))
     assert said["regularizer"] == 0
     assert said["entropy"] == pytest.approx(float(found.paths.entropy))
     assert said["path_length"] == pytest.approx(float(found.coupling.sum()))
@@ -77,13 +82,111 @@ def test_znormalize(pair):
     assert said["distance"] == pytest.approx(float(udtw.align(x, y).distance))
 
 
+@pytest.mark.parametrize("view", ["matches", "matrix"])
 @pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
-def test_plot(pair, tmp_path, kind):
+def test_plot(pair, tmp_path, kind, view):
     picture = tmp_path / "new" / f"out.{kind}"
-    result = run_ok("align", *pair[:2], "--plot", picture, "--json")
+    result = run_ok("align", *pair[:2], "--plot", picture, "--view", view, "--json")
     assert picture.stat().st_size > 5_000
     assert str(picture) in result.stderr
     assert str(picture) not in result.stdout
+
+
+def read_rows(path):
+    names, *lines = path.read_text().splitlines()
+    return [dict(zip(names.split(","), line.split(","), strict=True)) for line in lines]
+
+
+@pytest.mark.parametrize("of", ["x", "y"])
+def test_matches_as_a_table_and_as_json(pair, tmp_path, of):
+    a, b, x, y = pair
+    words = ("align", a, b, "--sigma", "estimate", "--gamma", "auto", "--level", 0.8, "--of", of)
+    said = run_json(*words, "--out", tmp_path / "new" / "m.csv")
+    run_ok(*words, "--out", tmp_path / "m.json")
+    alignment = udtw.align(x, y, "estimate", "estimate", gamma=4.0)
+    found, variance = alignment.matches(0.8, of), alignment.step_variances[of == "y"]
+    rows = read_rows(tmp_path / "new" / "m.csv")
+    assert list(rows[0]) == ["i", "j", "probability", "low", "high", "expected", "matched", "sigma_i"]
+    for name, wanted in {**vars(found), "j": found.index, "sigma_i": np.sqrt(variance)}.items():
+        if name != "index":
+            np.testing.assert_allclose([float(row[name]) for row in rows], wanted, rtol=1e-9)
+    assert said["matches"] == json.loads((tmp_path / "m.json").read_text())
+    assert [row["j"] for row in said["matches"]] == found.index.tolist()
+    assert said["gamma"] == 4
+    assert said["of"] == of
+    assert said["sure_share"] == pytest.approx((found.probability >= 0.5).mean())
+
+
+def test_the_path_of_dtw(pair, tmp_path):
+    a, b, x, y = pair
+    said = run_json("align", a, b, "--metric", "dtw", "--warp-penalty", 0.3)
+    path = udtw.align(x, y, warp_penalty=0.3).paths.mode()[0]
+    for row in said["matches"]:
+        partners = path[path[:, 0] == row["i"], 1]
+        assert row["probability"] == pytest.approx(1 / len(partners))
+        assert partners[0] <= row["low"] <= row["j"] <= row["high"] <= partners[-1]
+    assert "--metric udtw says how sure" in run_ok("align", a, b, "--metric", "dtw").stdout
+
+
+def test_the_stretch_of_relaxed_ends(tmp_path):
+    rng = np.random.default_rng(1)
+    stream = rng.standard_normal((60, 1))
+    np.savetxt(tmp_path / "query.csv", stream[20:32] + 0.3 * rng.standard_normal((12, 1)))
+    np.savetxt(tmp_path / "stream.csv", stream)
+    words = ("align", tmp_path / "query.csv", tmp_path / "stream.csv", "--relax", "y", "--gamma", 0.5, "--level", 0.9)
+    said = run_json(*words)
+    alignment = udtw.align(np.loadtxt(tmp_path / "query.csv"), stream[:, 0], gamma=0.5, relax="y")
+    for name, cells in (("begin", alignment.paths.starts), ("end", alignment.paths.ends)):
+        running = cells.sum(0).cumsum()
+        expected = [int((running < share - 1e-12).sum()) for share in (0.05, 0.5, 0.95)]
+        found = said["stretch"]["y"][name]
+        assert [found["low"], found["index"], found["high"]] == pytest.approx(expected, abs=1)
+        assert abs(found["index"] - expected[1]) == 0
+    assert "matched are steps" in run_ok(*words).stdout
+    assert "x" not in said["stretch"]
+    unmatched = run_json(*words, "--of", "y")["matches"][0]
+    assert unmatched["matched"] < 0.1
+    four = run_json(*words[:3], "--relax", "0,0,59,59", "--gamma", 0.5)
+    assert four["loss"] == pytest.approx(said["loss"])
+    assert "--relax allows 99" in fails(1, *words[:3], "--relax", "99,0,0,0")
+
+
+def test_doubtful_stretches_in_words(tmp_path):
+    rng = np.random.default_rng(0)
+    ramp, sigma = np.linspace(0, 20, 80), np.full(80, 0.1)
+    np.savetxt(tmp_path / "b.csv", np.column_stack([ramp + 0.1 * rng.standard_normal(80), sigma]))
+    sigma[30:45] = 3.0
+    np.savetxt(tmp_path / "a.csv", np.column_stack([ramp + sigma * rng.standard_normal(80), sigma]))
+    shown = run_ok("align", tmp_path / "a.csv", tmp_path / "b.csv", "--sigma", "column", "--gamma", "auto").stdout
+    [first, last, low, high] = map(
+        int, re.search(r"steps (\d+) to (\d+) of x: between (\d+) and (\d+)", shown).groups()
+    )
+    assert 26 <= first <= 34
+    assert 40 <= last <= 48
+    assert low <= first
+    assert high >= last - 3
+    assert len(shown.splitlines()) < 12
+
+
+@pytest.mark.parametrize("of", ["x", "y"])
+def test_long_series_with_a_band_need_no_matrix(tmp_path, monkeypatch, of):
+    steps = 3000
+    rng = np.random.default_rng(0)
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", np.sin(np.arange(steps) / 20) + 0.1 * rng.standard_normal(steps))
+
+    def refuse(*_, **__):
+        raise AssertionError("forms a matrix")
+
+    for name in ("coupling", "transitions", "expectations"):
+        monkeypatch.setattr(NumbaBackend, name, refuse)
+    monkeypatch.setattr(Problem, "energy", refuse)
+    monkeypatch.setattr("udtw.prior.admissible", refuse)
+    monkeypatch.setattr(NumbaBackend, "least_cost", refuse)
+    words = ("align", tmp_path / "a.npy", tmp_path / "b.npy", "--band", 50, "--sigma", "estimate", "--of", of)
+    said = run_json(*words, "--out", tmp_path / "m.csv", "--plot", tmp_path / "m.png")
+    assert said["best_path_length"] is None
+    assert len(read_rows(tmp_path / "m.csv")) == steps
 
 
 def test_wrong_input_is_one_line(pair, tmp_path):
@@ -100,10 +203,18 @@ def test_wrong_input_is_one_line(pair, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--gamma", "-1"], "gamma"),
+        (["--gamma", "-1"], "--gamma must be"),
         (["--band", "wide"], "--band must be"),
         (["--metric", "dtw", "--sigma", "learn"], "belongs to --metric udtw"),
         (["--plot", "picture.doc"], "picture.doc"),
+        (["--out", "matches.xlsx"], "--out matches.xlsx"),
+        (["--gamma", "warm"], "--gamma must be"),
+        (["--gamma", "auto"], "--gamma auto needs variances"),
+        (["--level", "90"], "--level must lie between 0 and 1"),
+        (["--relax", "begin"], "--relax must be x, y, both"),
+        (["--relax", "0,1"], "--relax must be x, y, both"),
+        (["--beta", "-1"], "--beta must not be negative"),
+        (["--metric", "euclidean", "--relax", "y"], "--relax belongs to the metrics dtw"),
     ],
 )
 def test_wrong_options_are_one_line_and_code_2(pair, words, said):
@@ -119,5 +230,5 @@ def test_the_likelihood_with_estimated_variances_and_a_warp_penalty(pair):
     assert said["warps"] == pytest.approx(float(found.warps))
     hard = run_json("align", a, b, "--metric", "dtw", "--warp-penalty", 0.5)
     assert hard["distance"] == pytest.approx(float(udtw.dtw(x, y, warp_penalty=0.5)))
-    assert "has no parameter weighting" in fails(2, "align", a, b, "--metric", "dtw", "--weighting", "likelihood")
-    assert "does not go with" in fails(2, "align", a, b, "--weighting", "bayes")
+    assert "--weighting belongs to" in fails(2, "align", a, b, "--metric", "dtw", "--weighting", "likelihood")
+    assert "--weighting bayes" in fails(2, "align", a, b, "--weighting", "bayes")

@@ -199,3 +199,16 @@ def test_missing_matplotlib_names_the_extra():
     assert done.returncode != 0
     assert "ImportError" in done.stderr
     assert "pip install 'udtw[plots]'" in done.stderr
+
+
+def test_no_empty_panels_without_variances():
+    x, y = series(8), series(7, seed=1)
+    figure = plot_alignment(x, y, udtw.align(x, y))
+    assert not {"variance", "histogram"} & set(panels(figure))
+    render(figure)
+
+
+def test_relaxed_ends_and_variances_of_features():
+    x, y = series(6, 2), series(15, 2, seed=1)
+    axes = panels(plot_alignment(x, y, udtw.align(x, y, torch.ones(6, 2), torch.ones(15, 2), relax="y")))
+    assert image(axes["coupling"]).shape == image(axes["variance"]).shape == (6, 15)

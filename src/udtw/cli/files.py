@@ -1,13 +1,14 @@
 """Series by file (CSV, TSV or NumPy's .npy) or by name of a data set. Errors in a file are reported in one line."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from udtw.data.columns import numbered_rows, one_width, read_lines
 from udtw.data.npy import read_npy
-from udtw.errors import DataError
+from udtw.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from udtw.data import UCRData
@@ -69,6 +70,30 @@ def write_columns(path: Path, names: list[str], columns: list[np.ndarray]) -> No
     lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, ("\n".join(lines) + "\n").encode())
+
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def check_table_name(path: Path) -> None:
+    """Raise `OptionError` unless `write_table` can write a file of that name."""
+    if path.suffix.lower() not in (*SEPARATORS, ".json"):
+        raise OptionError(f"--out {path.name}: use a name that ends in .csv, .tsv or .json.")
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows with the same names atomically, as CSV, TSV or JSON by the ending; None is an empty cell or null."""
+    from udtw.data.atomic import write_atomically
+
+    check_table_name(path)
+    kind = path.suffix.lower()
+    if kind == ".json":
+        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
+    else:
+        lines = [list(rows[0]), *([("" if cell is None else repr(cell)) for cell in row.values()] for row in rows)]
+        text = "".join(SEPARATORS[kind].join(line) + "\n" for line in lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())
 
 
 def load_dataset(name: str, data_dir: Path | None, *, seed: int = 0, normalize: bool = True) -> "UCRData":

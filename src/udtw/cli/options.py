@@ -1,14 +1,16 @@
 """Options that several commands share, and how their values are parsed."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from udtw.errors import OptionError
+from udtw.errors import OptionError, UdtwError
 from udtw.images.datasets import NAMES
-from udtw.metrics import metric_names
+from udtw.metrics import METRICS, get_metric, metric_names
 
 
 def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
@@ -75,6 +77,52 @@ def parse_band(text: str | None) -> int | float | str | None:
         except ValueError:
             continue
     raise OptionError(f"--band must be a radius such as 5, a fraction such as 0.1, or itakura; got {text!r}.")
+
+
+def parse_relax(text: str | None) -> str | tuple[int, ...] | None:
+    """``"x"``, ``"y"``, ``"both"`` or None as they are; four counts of ``"0,3,5,0"``."""
+    if text is None or text in ("x", "y", "both"):
+        return text
+    try:
+        counts = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        counts = ()
+    if len(counts) != 4 or min(counts) < 0:
+        raise OptionError(
+            "--relax must be x, y, both, or four counts of steps that may stay unmatched at x begin, x end, y begin, "
+            f"y end, such as 0,3,5,0; got {text!r}."
+        )
+    return counts
+
+
+def check_known(metric: str, given: Mapping[str, Any]) -> None:
+    """Raise `OptionError` for options (by their names in Python) that the metric does not have."""
+    unknown = [name for name in given if name not in get_metric(metric).params]
+    if unknown:
+        having = ", ".join(name for name, row in METRICS.items() if unknown[0] in row.params)
+        raise OptionError(f"{_flag(unknown[0])} belongs to the metrics {having}; got --metric {metric}.")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+PARAMETERS = "metric|gamma|beta|band|weighting|warp_penalty|relax|level"
+
+
+@contextmanager
+def named_as_flags() -> Iterator[None]:
+    """Errors of the library name the flags of the command line instead of parameters in Python."""
+
+    def value(found: re.Match) -> str:
+        return f"{_flag(found[1])} {found[2]}"
+
+    try:
+        yield
+    except UdtwError as error:
+        text = re.sub(rf"\b({PARAMETERS})='?([\w.]+)'?", value, str(error))
+        text = re.sub(rf"\b({PARAMETERS})(?= must| allows)", lambda found: _flag(found[1]), text)
+        raise type(error)(text) from error
 
 
 def parse_list(text: str | None) -> list[str] | None:

@@ -14,6 +14,7 @@ from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
 from udtw.plots.image_match import ImageMatch, plot_image_match, plot_match_pair
+from udtw.plots.matches import plot_matches
 from udtw.plots.skeleton import plot_clip
 from udtw.plots.skeleton_match import plot_match
 
@@ -29,5 +30,6 @@ __all__ = [
     "plot_image_match",
     "plot_match",
     "plot_match_pair",
+    "plot_matches",
     "plot_uncertainty",
 ]

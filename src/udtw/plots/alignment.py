@@ -40,7 +40,7 @@ from udtw.plots.style import (
 ALL_COLOR = "#999999"
 SAMPLE_WIDTH = 0.6
 
-MATRIX_INCHES, MARGIN_INCHES, HISTOGRAM_INCHES = 3.2, 0.9, 2.2
+MATRIX_INCHES, MARGIN_INCHES, HISTOGRAM_INCHES, LEGEND_INCHES = 3.2, 0.9, 2.2, 1.9
 LABEL_INCHES = (1.6, 1.3)
 """Room for tick labels, axis labels and colour bars, in width and height."""
 
@@ -59,7 +59,7 @@ class _Pair:
     sigma_x: Floats | None  # (N,)
     sigma_y: Floats | None  # (M,)
     coupling: Floats  # (N, M)
-    variance: Floats  # (N, M)
+    variance: Floats | None  # (N, M); None if Σ is 1 throughout
     mode: NDArray[np.int64]  # (L, 2)
     samples: list[NDArray[np.int64]]
 
@@ -77,8 +77,9 @@ def plot_alignment(
 ) -> Figure:
     """A figure of two series, their coupling with the most probable path and sampled paths, and the match variance.
 
-    The axes are labelled "x", "y", "coupling", "variance", "histogram" and "legend". Steps of x run down and steps of y
-    run right, on the margins and in both matrices. The figure is not registered with pyplot: save it with ``savefig``.
+    The axes are labelled "x", "y", "coupling" and "legend"; with variances also "variance" and "histogram". Steps of x
+    run down and steps of y run right, on the margins and in the matrices. The figure is not registered with pyplot:
+    save it with ``savefig``. For long series see `plot_matches`, which needs no matrix.
 
     Parameters
     ----------
@@ -112,17 +113,19 @@ def plot_alignment(
     check_path_power(path_power)
     pair = _pick(x, y, alignment, index, paths, seed)
     width, height = MATRIX_INCHES, matrix_height(MATRIX_INCHES, *pair.coupling.shape)
-    size = (MARGIN_INCHES + 2 * width + HISTOGRAM_INCHES + LABEL_INCHES[0], MARGIN_INCHES + height + LABEL_INCHES[1])
-    figure = new_figure(size, figure_options)
+    right = {"legend": LEGEND_INCHES} if pair.variance is None else {"variance": width, "histogram": HISTOGRAM_INCHES}
+    widths = [MARGIN_INCHES, width, *right.values()]
+    figure = new_figure((sum(widths) + LABEL_INCHES[0], MARGIN_INCHES + height + LABEL_INCHES[1]), figure_options)
     axes = figure.subplot_mosaic(
-        [[".", "y", "legend", "legend"], ["x", "coupling", "variance", "histogram"]],
-        width_ratios=[MARGIN_INCHES, width, width, HISTOGRAM_INCHES],
+        [[".", "y", *["legend"] * len(right)], ["x", "coupling", *right]],
+        width_ratios=widths,
         height_ratios=[MARGIN_INCHES, height],
     )
     _draw_margins(axes["x"], axes["y"], pair)
     _draw_coupling(figure, axes["coupling"], pair, path_power)
-    _draw_variance(figure, axes["variance"], pair)
-    _draw_histogram(axes["histogram"], pair)
+    if pair.variance is not None:
+        _draw_variance(figure, axes["variance"], pair, pair.variance)
+        _draw_histogram(axes["histogram"], pair, pair.variance)
     _share_steps(axes, *pair.coupling.shape)
     _draw_legend(axes["legend"], pair)
     return figure
@@ -130,27 +133,46 @@ def plot_alignment(
 
 def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: int, seed: int) -> _Pair:
     """What is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
-    if not isinstance(alignment, Alignment):
-        raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
-    coupling, variance = (_batch(value, 3) for value in (alignment.coupling, alignment.variance))
-    var_x, var_y = (None if value is None else _batch(value, 2) for value in alignment.step_variances)
-    count, rows, columns = coupling.shape
-    if not 0 <= index < count:
-        raise OptionError(f"index must name one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
-    mode = np.asarray(alignment.paths.mode()[index])
-    n, m = mode[-1] + 1  # paths end at the true lengths
+    (of_x, sigma_x), (of_y, sigma_y) = pick_series(x, y, alignment, index)
+    n, m = len(of_x), len(of_y)
+    coupling, variance = _batch(alignment.coupling, 3), None
+    if alignment.paths._problem.uncertain:
+        own = _batch(alignment.variance, 3 + alignment.paths._problem.by_feature)[index]
+        variance = _floats(own if own.ndim == 2 else own.mean(2))[:n, :m]
     single = torch.as_tensor(alignment.coupling).ndim == 2
     drawn = alignment.paths.sample(paths, seed) if paths else []
     return _Pair(
-        x=_series("x", x, index, count, rows)[:n],
-        y=_series("y", y, index, count, columns)[:m],
-        sigma_x=None if var_x is None else _floats(var_x[index, :n].sqrt()),
-        sigma_y=None if var_y is None else _floats(var_y[index, :m].sqrt()),
+        x=of_x,
+        y=of_y,
+        sigma_x=sigma_x,
+        sigma_y=sigma_y,
         coupling=_floats(coupling[index])[:n, :m],
-        variance=_floats(variance[index])[:n, :m],
-        mode=mode,
+        variance=variance,
+        mode=np.asarray(alignment.paths.mode()[index]),
         samples=[np.asarray(path) for path in (drawn if single or not drawn else drawn[index])],
     )
+
+
+def pick_series(
+    x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int
+) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None]]:
+    """Series (N, d) and σ (N,) or None of x and of y of one pair, without padding; of several σ the mean variance."""
+    if not isinstance(alignment, Alignment):
+        raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
+    problem = alignment.paths._problem
+    count, rows, columns = problem.shape
+    if not 0 <= index < count:
+        raise OptionError(f"index must name one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
+
+    def picked(name: str, value: ArrayLike, variances: Tensor | None, steps: int, row: int) -> Any:
+        size = int(problem.lengths[row, index])
+        series = _series(name, value, index, count, steps)[:size]
+        if variances is None:
+            return series, None
+        own = variances[index, :size]
+        return series, _floats((own if own.ndim == 1 else own.mean(1)).sqrt())
+
+    return picked("x", x, problem.var_x, rows, 0), picked("y", y, problem.var_y, columns, 1)
 
 
 def _batch(value: ArrayLike, axes: int) -> Tensor:
@@ -183,12 +205,12 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
         left.plot(feature, steps_x, color=X_COLOR, linewidth=1, alpha=line_alpha)
         if pair.sigma_x is not None:
             low, high = feature - pair.sigma_x, feature + pair.sigma_x
-            left.fill_betweenx(steps_x, low, high, color=X_COLOR, alpha=_band_alpha(pair), linewidth=0)
+            left.fill_betweenx(steps_x, low, high, color=X_COLOR, alpha=band_alpha(pair.x.shape[1]), linewidth=0)
     for feature in pair.y.T:
         top.plot(steps_y, feature, color=Y_COLOR, linewidth=1, alpha=line_alpha)
         if pair.sigma_y is not None:
             low, high = feature - pair.sigma_y, feature + pair.sigma_y
-            top.fill_between(steps_y, low, high, color=Y_COLOR, alpha=_band_alpha(pair), linewidth=0)
+            top.fill_between(steps_y, low, high, color=Y_COLOR, alpha=band_alpha(pair.x.shape[1]), linewidth=0)
     # Large values point away from the matrix on both margins.
     left.set_xlim(limits[1], limits[0])
     top.set_ylim(limits)
@@ -206,9 +228,9 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     top.tick_params(bottom=False, labelbottom=False)
 
 
-def _band_alpha(pair: _Pair) -> float:
-    """Bands of several features lie over each other; together they should look like one."""
-    return max(0.25 / pair.x.shape[1], 0.02)
+def band_alpha(features: int) -> float:
+    """Opacity of a band of ±σ: those of several features lie over each other, and together should look like one."""
+    return max(0.25 / features, 0.02)
 
 
 def value_limits(*series: tuple[Floats, Floats | None]) -> tuple[float, float]:
@@ -241,10 +263,10 @@ def _draw_mode(axes: Axes, pair: _Pair) -> None:
     axes.tick_params(left=False, labelleft=False)
 
 
-def _draw_variance(figure: Figure, axes: Axes, pair: _Pair) -> None:
-    low, high, logarithmic = variance_range(pair.variance)
+def _draw_variance(figure: Figure, axes: Axes, pair: _Pair, variance: Floats) -> None:
+    low, high, logarithmic = variance_range(variance)
     norm = LogNorm(low, high) if logarithmic else Normalize(low, high)
-    image = axes.imshow(pair.variance, cmap="cividis", norm=norm, aspect="auto")
+    image = axes.imshow(variance, cmap="cividis", norm=norm, aspect="auto")
     _draw_mode(axes, pair)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=30, pad=0.02)
     bar.set_label("match variance Σ")
@@ -279,13 +301,13 @@ def _set_log_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _draw_histogram(axes: Axes, pair: _Pair) -> None:
+def _draw_histogram(axes: Axes, pair: _Pair, variance: Floats) -> None:
     """Distribution of Σ over all N·M matches, and over those on the path, each weighted by ``π*_mn / Σ π*``."""
-    low, high, logarithmic = variance_range(pair.variance)
+    low, high, logarithmic = variance_range(variance)
     edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
     edges[0], edges[-1] = low, high
-    every, _ = np.histogram(pair.variance, edges)
-    weighted, _ = np.histogram(pair.variance, edges, weights=pair.coupling)
+    every, _ = np.histogram(variance, edges)
+    weighted, _ = np.histogram(variance, edges, weights=pair.coupling)
     axes.stairs(every / every.sum(), edges, fill=True, color=ALL_COLOR, alpha=0.6)
     axes.stairs(weighted / weighted.sum(), edges, color=MODE_COLOR, linewidth=1.4)
     axes.set_xscale("log" if logarithmic else "linear")
@@ -300,11 +322,12 @@ def _draw_histogram(axes: Axes, pair: _Pair) -> None:
 
 
 def _share_steps(axes: dict[Any, Axes], n: int, m: int) -> None:
-    """Share the axes of the margins and both matrices, so that they zoom and pan together."""
+    """Share the axes of the margins and the matrices, so that they zoom and pan together."""
     axes["y"].sharex(axes["coupling"])
-    axes["variance"].sharex(axes["coupling"])
     axes["x"].sharey(axes["coupling"])
-    axes["variance"].sharey(axes["coupling"])
+    if "variance" in axes:
+        axes["variance"].sharex(axes["coupling"])
+        axes["variance"].sharey(axes["coupling"])
     axes["coupling"].set_xlim(-0.5, m - 0.5)
     axes["coupling"].set_ylim(n - 0.5, -0.5)
     axes["coupling"].locator_params(integer=True, nbins=6)
@@ -319,6 +342,10 @@ def _draw_legend(axes: Axes, pair: _Pair) -> None:
     if pair.samples:
         label = f"{len(pair.samples)} sampled path{'s' if len(pair.samples) > 1 else ''}"
         entries[label] = Line2D([], [], color=SAMPLE_COLOR, linewidth=2 * SAMPLE_WIDTH)
+    if pair.variance is None:
+        axes.legend(list(entries.values()), list(entries), loc="center left", frameon=False)
+        axes.set_axis_off()
+        return
     entries["all matches"] = Patch(facecolor=ALL_COLOR, alpha=0.6)
     entries["weighted by the coupling"] = Patch(facecolor="none", edgecolor=MODE_COLOR, linewidth=1.4)
     axes.legend(list(entries.values()), list(entries), loc="center", ncols=2, frameon=False)

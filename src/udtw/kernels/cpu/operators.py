@@ -197,8 +197,8 @@ def loss_and_grads(*args) -> tuple[Tensor, Tensor, Tensor, launch.Gradients]:
     if energy:
         wanted = launch.Wanted(prices=want_prices)
         loss, grads = run(problem, None, launch.energy_and_grads, wanted)
-        none = torch.zeros(len(loss), dtype=problem.main.dtype)
-        return torch.from_numpy(loss), none, none, grads
+        # Two tensors: results of an operator must not alias each other.
+        return torch.from_numpy(loss), *(torch.zeros(len(loss), dtype=problem.main.dtype) for _ in range(2)), grads
     (_, mean_cost, mean_log), grads = run(problem, None, launch.sums_and_grads, weight)
     loss = mean_cost + mean_log.dtype.type(weight) * mean_log  # NumPy is quicker than torch on a handful of numbers
     return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), grads

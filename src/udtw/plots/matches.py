@@ -1,0 +1,284 @@
+"""Two series above each other, with lines between the steps that match."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from numpy.typing import NDArray
+
+from udtw.align import Alignment
+from udtw.errors import OptionError
+from udtw.inputs import ArrayLike
+from udtw.matches import Matches, Stretch
+from udtw.plots.alignment import band_alpha, pick_series, value_limits
+from udtw.plots.style import MODE_COLOR, SMALL_FONT, X_COLOR, Y_COLOR, Floats, as_array, new_figure
+
+SURE = LinearSegmentedColormap.from_list("udtw.sure", ["#DDDDDD", "#9A9A9A", "#222222"])
+"""Faded where a match is doubtful."""
+DOUBT_COLOR = MODE_COLOR
+GAP = 0.55
+"""Distance between the series, as a share of the range of their values."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """One of the two series as it is drawn: its steps at ``place``, with ``shift`` added to its values."""
+
+    name: str
+    values: Floats  # (N, d)
+    sigma: Floats | None  # (N,)
+    color: str
+    place: Floats  # (N,)
+    limits: tuple[float, float]
+    shift: float = 0.0
+
+    def edge(self, upper: bool) -> Floats:
+        """(N,): where match lines touch the series."""
+        return (self.values.max(1) if upper else self.values.min(1)) + self.shift
+
+
+def plot_matches(  # noqa: PLR0913 (the options that users type)
+    x: ArrayLike,
+    y: ArrayLike,
+    alignment: Alignment,
+    *,
+    index: int = 0,
+    level: float = 0.9,
+    of: str = "x",
+    lines: int = 60,
+    sigma: bool = True,
+    intervals: bool = True,
+    **figure_options: Any,
+) -> Figure:
+    """A figure of two series above each other, with a line from each step to its most probable partner.
+
+    Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
+    that are much more doubtful than the rest are marked at the edge. The axes are labelled "matches". The figure is not
+    registered with pyplot: save it with ``savefig``.
+
+    Parameters
+    ----------
+    x, y : (N,), (N, d) or (B, N, d) and the same with M
+        The series that were aligned. Each feature is a line. Both span the width of the figure; if ends are relaxed, x
+        is drawn above its partners, and only what surrounds the matched stretch is shown.
+    alignment : Alignment
+        What `udtw.align` returned for them.
+    index : int
+        Which pair of a batch.
+    level : float
+        Probability with which a partner lies in its fan; as in `Alignment.matches`.
+    of : "x" or "y"
+        Whose steps are matched.
+    lines : int
+        At most so many lines, of evenly spaced steps.
+    sigma : bool
+        Draw bands of ±σ if ``align`` was given var_x or var_y.
+    intervals : bool
+        Draw the fans.
+    **figure_options
+        Passed to `matplotlib.figure.Figure`, such as ``figsize``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import udtw
+    >>> from udtw.plots import plot_matches
+    >>> x, y = np.sin(np.arange(20) / 3), np.sin(np.arange(24) / 4)
+    >>> figure = plot_matches(x, y, udtw.align(x, y, gamma=0.1), lines=10)
+    >>> figure.axes[0].get_label(), len(figure.axes[0].collections[-1].get_segments())
+    ('matches', 10)
+    """
+    if lines < 1:
+        raise OptionError(f"lines is how many match lines to draw, 1 or more; got {lines}.")
+    pair = pick_series(x, y, alignment, index)
+    found = _of_pair(alignment.matches(level, of), index, len(pair[0 if of == "x" else 1][0]))
+    places, window = _places(found, len(pair[0][0]), len(pair[1][0]), alignment, of)
+    lower, upper = (
+        _curve(name, *series, place, window, sigma)
+        for name, series, place in reversed(list(zip("xy", pair, places, strict=True)))
+    )
+    gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
+    upper = replace(upper, shift=lower.limits[1] + gap - upper.limits[0])
+    figure = new_figure((9, 4.2), figure_options)
+    axes = figure.add_subplot(label="matches")
+    axes.set_xlim(window)
+    own, other = (upper, lower) if of == "x" else (lower, upper)
+    for curve in (upper, lower):
+        _draw_series(axes, curve)
+    links = _draw_matches(axes, own, other, found, lines, intervals, is_upper=of == "x")
+    figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
+    _label(axes, upper, lower)
+    doubtful = found.doubtful()
+    _mark(axes, own, doubtful, is_upper=of == "x")
+    _draw_legend(figure, upper, lower, intervals, level, bool(doubtful))
+    return figure
+
+
+def _places(
+    found: Matches, n: int, m: int, alignment: Alignment, of: str
+) -> tuple[tuple[Floats, Floats], tuple[float, float]]:
+    """Horizontal positions of the steps of x and of y, and what is shown of them.
+
+    Both series span the width of the figure. If ends are relaxed, both have the same scale, with x above its partners,
+    and only what surrounds the matched stretch is shown.
+    """
+    if alignment.paths._problem.prior.relax is None:
+        spans = [np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (n, m)]
+        return (spans[0], spans[1]), (-0.01, 1.01)
+    steps = np.flatnonzero((found.index >= 0) & (found.matched >= 0.5))
+    steps = steps if len(steps) else np.flatnonzero(found.index >= 0)
+    partners = found.index[steps]
+    in_x, in_y = (steps, partners) if of == "x" else (partners, steps)
+    places = np.arange(n, dtype=np.float64) + np.float64(np.median(in_y - in_x)), np.arange(m, dtype=np.float64)
+    matched = np.concatenate([places[0][in_x], places[1][in_y]])
+    room = max(np.ptp(matched), 1)
+    low, high = min(one[0] for one in places), max(one[-1] for one in places)
+    return places, (max(low, matched.min() - room) - 0.5, min(high, matched.max() + room) + 0.5)
+
+
+def _curve(
+    name: str, values: Floats, std: Floats | None, place: Floats, window: tuple[float, float], sigma: bool
+) -> _Curve:
+    std = std if sigma else None
+    shown = (place >= window[0]) & (place <= window[1])
+    limits = value_limits((values[shown], None if std is None else std[shown]))
+    return _Curve(name, values, std, X_COLOR if name == "x" else Y_COLOR, place, limits)
+
+
+def _of_pair(found: Matches, index: int, steps: int) -> Matches:
+    """The matches of one pair, without padding, as NumPy arrays."""
+    arrays = {name: as_array(value) for name, value in vars(found).items()}
+    return Matches(**{name: (one if one.ndim == 1 else one[index])[:steps] for name, one in arrays.items()})
+
+
+def _draw_series(axes: Axes, curve: _Curve) -> None:
+    for feature in curve.values.T + curve.shift:
+        if curve.sigma is not None:
+            low, high = (np.clip(feature + side * curve.sigma, *_room(curve)) for side in (-1, 1))
+            alpha = band_alpha(curve.values.shape[1])
+            axes.fill_between(curve.place, low, high, color=curve.color, alpha=alpha, linewidth=0)
+        axes.plot(
+            curve.place,
+            feature,
+            color=curve.color,
+            linewidth=1.4,
+            alpha=1 if len(curve.values.T) == 1 else 0.6,
+            zorder=4,
+        )
+
+
+def _room(curve: _Curve) -> tuple[float, float]:
+    """Lowest and highest position of the series and its band."""
+    low, high = curve.limits
+    return low + curve.shift, high + curve.shift
+
+
+def _mark(axes: Axes, curve: _Curve, doubtful: list[Stretch], *, is_upper: bool) -> None:
+    """Bars along the outer edge of a series."""
+    height = 0.035
+    bottom = 1 - height if is_upper else 0.0
+    half = 0.5 * (curve.place[-1] - curve.place[0]) / max(len(curve.values) - 1, 1)
+    bars = [
+        ((first := curve.place[one.first] - half), bottom, curve.place[one.last] + half - first) for one in doubtful
+    ]
+    for left, low, width in bars:
+        axes.add_patch(
+            Rectangle((left, low), width, height, color=DOUBT_COLOR, linewidth=0, transform=axes.get_xaxis_transform())
+        )
+
+
+def _draw_matches(
+    axes: Axes, own: _Curve, other: _Curve, found: Matches, lines: int, intervals: bool, *, is_upper: bool
+) -> ScalarMappable:
+    matched = np.flatnonzero(found.index >= 0)
+    chosen = matched[np.unique(np.linspace(0, len(matched) - 1, min(lines, len(matched))).round().astype(int))]
+    starts = np.column_stack([own.place[chosen], own.edge(not is_upper)[chosen]])
+    heights, partners = other.edge(is_upper), found.index[chosen]
+    ends = np.column_stack([other.place[partners], heights[partners]])
+    if intervals:
+        fans = [_fan(start, other, heights, *ends) for start, *ends in zip(starts, *_spans(found, chosen), strict=True)]
+        axes.add_collection(PolyCollection(fans, facecolors=DOUBT_COLOR, alpha=0.13, linewidths=0, zorder=1))
+    probability = np.asarray(found.probability[chosen] * found.matched[chosen], float)
+    order = np.argsort(probability)  # sure lines on top
+    segments = np.stack([starts, ends], 1)[order]
+    links = LineCollection(
+        list(segments), cmap=SURE, norm=Normalize(0, 1), linewidths=0.5 + 0.9 * probability[order], zorder=3
+    )
+    links.set_array(probability[order])
+    axes.add_collection(links)
+    return links
+
+
+def _spans(found: Matches, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return found.low[chosen], found.high[chosen]
+
+
+def _fan(start: Floats, other: _Curve, heights: Floats, low: int, high: int) -> Floats:
+    """From a step to all partners in its interval, along the other series."""
+    steps = np.arange(low, high + 1)
+    return np.concatenate([start[None], np.column_stack([other.place[steps], heights[steps]])])
+
+
+def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
+    """Values of each series on the left at its own height; its steps above and below."""
+    margin = 0.06 * (_room(upper)[1] - _room(lower)[0])  # for the bars of `_mark`
+    bottom, top = _room(lower)[0] - margin, _room(upper)[1] + margin
+    axes.set_ylim(bottom, top)
+    places: list[float] = []
+    labels: list[str] = []
+    step = _value_step(lower, upper)
+    for curve in (lower, upper):
+        ticks = [step * number for number in range(*(int(np.ceil(one / step)) for one in curve.limits))]
+        places += [tick + curve.shift for tick in ticks]
+        labels += [f"{tick:g}" for tick in ticks]
+        middle = (sum(_room(curve)) / 2 - bottom) / (top - bottom)
+        axes.text(
+            -0.075, middle, f"value of {curve.name}", color=curve.color, rotation=90, ha="center", va="center",
+            transform=axes.transAxes,
+        )  # fmt: skip
+    axes.yaxis.set_major_locator(FixedLocator(places))
+    axes.yaxis.set_major_formatter(FixedFormatter(labels))
+    _step_ticks(axes, lower, axes.get_xlim())
+    _step_ticks(axes.secondary_xaxis("top"), upper, axes.get_xlim())
+    axes.spines["right"].set_visible(False)
+
+
+def _value_step(*curves: _Curve) -> float:
+    """Distance of the value ticks of both series: that of the smaller one unless the other would have too many."""
+    small, large = sorted(float(np.diff(MaxNLocator(3).tick_values(*curve.limits))[0]) for curve in curves)
+    widest = max(curve.limits[1] - curve.limits[0] for curve in curves)
+    return small if widest <= 7 * small else large
+
+
+def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
+    shown = np.flatnonzero((curve.place >= window[0]) & (curve.place <= window[1]))
+    first, last = (int(shown[0]), int(shown[-1])) if len(shown) else (0, len(curve.values) - 1)
+    ticks = [int(tick) for tick in MaxNLocator(8, integer=True).tick_values(first, last) if first <= tick <= last]
+    axes.xaxis.set_major_locator(FixedLocator(curve.place[ticks].tolist()))
+    axes.xaxis.set_major_formatter(FixedFormatter([str(tick) for tick in ticks]))
+    axes.set_xlabel(f"step of {curve.name}", color=curve.color)
+
+
+def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, intervals: bool, level: float, doubt: bool) -> None:
+    entries: dict[str, Any] = {}
+    for curve in (upper, lower):
+        line = Line2D([], [], color=curve.color)
+        entries[f"{curve.name} ± σ" if curve.sigma is not None else curve.name] = (
+            line if curve.sigma is None else (Patch(facecolor=curve.color, alpha=0.25), line)
+        )
+    entries["most probable match"] = Line2D([], [], color="#222222", linewidth=1)
+    if intervals:
+        entries[f"{100 * level:g} % interval"] = Patch(facecolor=DOUBT_COLOR, alpha=0.3)
+    if doubt:
+        entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR)
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center", ncols=5, frameon=False, fontsize=SMALL_FONT
+    )

@@ -1,0 +1,140 @@
+"""`plot_matches`: series, match lines and intervals, for every form of input."""
+
+import numpy as np
+import pytest
+import torch
+
+import udtw
+from udtw.errors import OptionError, ShapeError
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.collections import LineCollection, PolyCollection
+
+from udtw.plots import plot_matches
+
+from .figures import panels, render
+
+
+def series(*size, seed=0):
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
+
+
+def of_kind(axes, kind):
+    return [one for one in axes.collections if type(one) is kind]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    x, y = series(12, seed=1), series(9, seed=2)
+    return x, y, udtw.align(x, y, torch.linspace(0.5, 4, 12), torch.ones(9), gamma=0.5)
+
+
+def test_a_line_from_each_step_to_its_partner(pair):
+    x, y, alignment = pair
+    figure = plot_matches(x, y, alignment, lines=100)
+    axes = panels(figure)["matches"]
+    [links] = of_kind(axes, LineCollection)
+    found = alignment.matches()
+    found = {name: np.asarray(value) for name, value in vars(found).items()}
+    index, probability = found["index"], found["probability"]
+    order = np.argsort(probability)
+    ends = np.array([segment[:, 0] for segment in links.get_segments()])
+    np.testing.assert_allclose(ends[:, 0], order / 11, atol=1e-6)
+    np.testing.assert_allclose(ends[:, 1], index[order] / 8, atol=1e-6)
+    np.testing.assert_allclose(links.get_array(), probability[order], atol=1e-6)
+    np.testing.assert_allclose([segment[1, 1] for segment in links.get_segments()], y[index[order]], atol=1e-6)
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), y)
+    assert render(figure) > 5_000
+
+
+def test_doubtful_matches_are_paler():
+    x, y = series(30, seed=1), series(30, seed=2)
+    figure = plot_matches(x, y, udtw.align(x, y, gamma=2.0))
+    render(figure)
+    [links] = of_kind(panels(figure)["matches"], LineCollection)
+    grey = links.get_edgecolors()[:, :3].mean(1)
+    assert (np.diff(links.get_array()) >= 0).all()
+    assert (np.diff(grey) <= 0).all()
+    assert grey[0] > grey[-1]
+
+
+def test_fans_span_the_intervals(pair):
+    x, y, alignment = pair
+    found = alignment.matches(level=0.5, of="y")
+    axes = panels(plot_matches(x, y, alignment, level=0.5, of="y", lines=9))["matches"]
+    [fans] = of_kind(axes, PolyCollection)
+    for path, low, high in zip(fans.get_paths(), found.low.tolist(), found.high.tolist(), strict=True):
+        # The first point is the step itself, and the last one repeats it.
+        np.testing.assert_allclose(path.vertices[1:-1, 0], np.arange(low, high + 1) / 11, atol=1e-6)
+    assert not of_kind(panels(plot_matches(*pair, intervals=False))["matches"], PolyCollection)
+
+
+def test_a_faulty_stretch_is_marked():
+    rng = np.random.default_rng(0)
+    ramp = np.linspace(0, 20, 80)
+    noise = np.full(80, 0.01)
+    noise[30:45] = 9.0
+    x, y = ramp + np.sqrt(noise) * rng.standard_normal(80), ramp + 0.1 * rng.standard_normal(80)
+    alignment = udtw.align(x, y, noise, 0.01, gamma=4.0)
+    marked = panels(plot_matches(x, y, alignment))["matches"].patches
+    assert len(marked) == len(alignment.matches().doubtful())
+    assert any(28 / 79 < one.get_x() + one.get_width() / 2 < 47 / 79 for one in marked)
+
+
+@pytest.mark.parametrize("features", [1, 3])
+@pytest.mark.parametrize("sigma", [True, False])
+def test_every_feature_is_a_line_with_its_band(features, sigma):
+    x, y = series(10, features), series(8, features, seed=1)
+    variances = (torch.ones(10), torch.ones(8)) if features == 1 else (torch.ones_like(x), torch.ones_like(y))
+    figure = plot_matches(x, y, udtw.align(x, y, *variances), sigma=sigma)
+    axes = panels(figure)["matches"]
+    assert len(axes.lines) == 2 * features
+    bands = [one for one in axes.collections if not isinstance(one, LineCollection) and type(one) is not PolyCollection]
+    assert len(bands) == 2 * features * sigma
+    render(figure)
+
+
+def test_one_pair_of_a_padded_batch():
+    x, y = series(3, 10, 2), series(3, 8, 2, seed=1)
+    alignment = udtw.align(x, y, lengths_x=[10, 4, 7], lengths_y=[8, 6, 2])
+    axes = panels(plot_matches(x, y, alignment, index=1))["matches"]
+    assert [len(line.get_xdata()) for line in axes.lines] == [4, 4, 6, 6]
+    assert len(of_kind(axes, LineCollection)[0].get_segments()) == 4
+
+
+@pytest.mark.parametrize("of", ["x", "y"])
+def test_a_query_stands_above_its_place_in_a_long_series(of):
+    stream = series(300, seed=3)
+    query = stream[120:140]
+    figure = plot_matches(query, stream, udtw.align(query, stream, gamma=0.01, relax="y"), of=of)
+    axes = panels(figure)["matches"]
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), np.arange(120, 140))
+    low, high = axes.get_xlim()
+    assert 95 < low < 110
+    assert 150 < high < 165
+    render(figure)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (4, 1)])
+def test_tiny_series(sizes):
+    x, y = series(sizes[0]), series(sizes[1], seed=1)
+    render(plot_matches(x, y, udtw.align(x, y)))
+
+
+def test_constant_series():
+    render(plot_matches(np.ones(6), np.ones(7), udtw.align(np.ones(6), np.ones(7))))
+
+
+def test_wrong_input_is_named(pair):
+    x, y, alignment = pair
+    with pytest.raises(OptionError, match="lines is how many"):
+        plot_matches(x, y, alignment, lines=0)
+    with pytest.raises(OptionError, match="of must be"):
+        plot_matches(x, y, alignment, of="z")
+    with pytest.raises(OptionError, match=r"what udtw\.align returned"):
+        plot_matches(x, y, alignment.coupling)
+    with pytest.raises(ShapeError, match="12 steps"):
+        plot_matches(y, x, alignment)
+    with pytest.raises(OptionError, match="level must lie"):
+        plot_matches(x, y, alignment, level=1.0)
