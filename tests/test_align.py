@@ -13,7 +13,7 @@ VAR_X, VAR_Y = RNG.uniform(0.5, 2, (3, 9)), RNG.uniform(0.5, 2, (3, 7))
 
 
 def test_loss_is_distance_plus_weighted_regularisers():
-    a = udtw.align(X, Y, VAR_X, VAR_Y, gamma=0.5, beta=0.3, lam=2.0)
+    a = udtw.align(X, Y, VAR_X, VAR_Y, gamma=0.5, beta=0.3, lam=2.0, weighting="precision")
     deviation = a.paths.expect((a.variance - 1) ** 2)
     assert np.allclose(a.loss, a.distance + 0.3 * a.regularizer + 2.0 * deviation, rtol=1e-12)
 
@@ -21,8 +21,8 @@ def test_loss_is_distance_plus_weighted_regularisers():
 @pytest.mark.parametrize("beta", [0.0, 1e-50, 1e-42, 1e-8, 1.0, -2.0, 1e8, 1e30])
 def test_a_wanted_gradient_does_not_change_the_values(beta):
     x, y, a, b = (torch.from_numpy(t).float() for t in (X, Y, VAR_X, VAR_Y))
-    plain = udtw.align(x, y, a, b, beta=beta)
-    tracked = udtw.align(x.clone().requires_grad_(), y, a, b, beta=beta)
+    plain = udtw.align(x, y, a, b, beta=beta, weighting="precision")
+    tracked = udtw.align(x.clone().requires_grad_(), y, a, b, beta=beta, weighting="precision")
     assert torch.allclose(tracked.distance, plain.distance, rtol=1e-6)
     assert torch.allclose(tracked.regularizer, plain.regularizer, rtol=1e-5, atol=1e-5)
 
@@ -67,8 +67,9 @@ def test_a_scalar_variance_and_one_sided_variance():
 
 
 def test_joint_variance_equals_the_steps_it_is_made_of():
-    steps = udtw.align(X, Y, VAR_X, VAR_Y)
-    joint = udtw.align(X, Y, variance=0.5 * (VAR_X[:, :, None] + VAR_Y[:, None, :]))
+    steps = udtw.align(X, Y, VAR_X, VAR_Y, weighting="precision")
+    variance = 0.5 * (VAR_X[:, :, None] + VAR_Y[:, None, :])
+    joint = udtw.align(X, Y, variance=variance, weighting="precision")
     assert np.allclose(steps.loss, joint.loss, rtol=1e-13)
 
 
@@ -98,9 +99,10 @@ def test_lengths_of_one_side_alone():
 
 def test_debias_makes_self_distance_zero_and_leaves_the_regulariser():
     for distance in ("expected", "soft_min"):
-        a = udtw.align(X, X, VAR_X, VAR_X, debias=True, distance=distance)
+        a = udtw.align(X, X, VAR_X, VAR_X, debias=True, distance=distance, weighting="precision")
         assert np.allclose(a.distance, 0, atol=1e-12)
-        assert np.allclose(a.regularizer, udtw.align(X, X, VAR_X, VAR_X).regularizer)
+        plain = udtw.align(X, X, VAR_X, VAR_X, weighting="precision")
+        assert np.allclose(a.regularizer, plain.regularizer)
     assert (udtw.soft_dtw_divergence(X, Y) > 0).all()
 
 
@@ -110,10 +112,10 @@ def test_divergence_is_made_of_three_soft_dtws():
 
 
 def test_normalisation():
-    plain = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5)
-    by_length = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5, normalize="length")
+    plain = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5, weighting="precision")
+    by_length = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5, normalize="length", weighting="precision")
     assert np.allclose(by_length.loss, plain.loss / 9)
-    by_path = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5, normalize="path")
+    by_path = udtw.align(X, Y, VAR_X, VAR_Y, lam=0.5, normalize="path", weighting="precision")
     assert np.allclose(by_path.loss, plain.loss / plain.coupling.sum((1, 2)))
     assert np.allclose(udtw.dtw(X, Y, normalize="length"), udtw.dtw(X, Y) / 9)
     assert np.allclose(udtw.euclidean(X, X + 1, normalize="length"), 2)
@@ -256,7 +258,8 @@ def test_results_looked_at_without_gradients_do_not_lose_them():
 def test_beta_may_be_learned(backend):
     beta = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
     tensors = [torch.from_numpy(one) for one in (X, Y, VAR_X, VAR_Y)]
-    found = udtw.align(*tensors, beta=beta, backend=backend)
-    assert torch.allclose(found.loss, udtw.align(*tensors, beta=0.4, backend=backend).loss)
+    options = {"backend": backend, "weighting": "precision"}
+    found = udtw.align(*tensors, beta=beta, **options)
+    assert torch.allclose(found.loss, udtw.align(*tensors, beta=0.4, **options).loss)
     (gradient,) = torch.autograd.grad(found.loss.sum(), beta)
     assert torch.allclose(gradient, found.regularizer.sum())

@@ -8,6 +8,7 @@ import torch
 
 import udtw
 from udtw.kernels.reference import enumeration
+from udtw.prior import starts_and_ends
 
 BACKENDS = pytest.mark.parametrize("backend", ["numba", "portable"])
 
@@ -160,7 +161,10 @@ def test_gamma_gradient_is_the_covariance_over_gamma_squared():
     gamma = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(udtw.PathDistribution(cost, gamma).expect(field), gamma)
     every = torch.ones(5, 4, dtype=torch.bool)
-    _, table, log_weight = enumeration.path_distribution(cost, gamma.detach(), every, 5, 4)
+    first, last = starts_and_ends(None, torch.tensor([[5], [4]]), 5, 4)
+    _, table, _, log_weight = enumeration.path_distribution(
+        cost, gamma.detach(), torch.zeros(()), every, first[0], last[0]
+    )
     p = torch.softmax(log_weight, 0)
     c, f = (table * cost).sum((1, 2)), (table * field).sum((1, 2))
     covariance = (p * c * f).sum() - (p * c).sum() * (p * f).sum()

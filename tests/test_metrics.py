@@ -104,7 +104,10 @@ def test_a_metric_object_brings_its_parameters():
     ("call", "message"),
     [
         (lambda: get_metric("cosine"), "metric must be one of"),
-        (lambda: get_metric("dtw", root=True), "no parameter root; it has band, warp_penalty, squared, normalize"),
+        (
+            lambda: get_metric("dtw", root=True),
+            "no parameter root; it has band, warp_penalty, relax, squared, normalize",
+        ),
         (lambda: udtw.register_metric("dtw", largest_gap), "built-in"),
         (lambda: udtw.register_metric("my gap", largest_gap), "identifier"),
     ],

@@ -30,12 +30,15 @@ SINGLE = {
     "dtw": lambda x, y, a, b, **o: udtw.dtw(x, y, **o),
     "soft_dtw": lambda x, y, a, b, **o: udtw.soft_dtw(x, y, gamma=0.5, **o),
     "soft_dtw_divergence": lambda x, y, a, b, **o: udtw.soft_dtw_divergence(x, y, gamma=0.5, **o),
-    "udtw": lambda x, y, a, b, **o: udtw.align(x, y, a, b, gamma=0.5, beta=0.3, lam=0.2, **o).loss,
+    "udtw": lambda x, y, a, b, **o: (
+        udtw.align(x, y, a, b, gamma=0.5, beta=0.3, lam=0.2, weighting="precision", **o).loss
+    ),
 }
 
 
 def options_of(metric: str) -> dict:
-    extra = {"beta": 0.3, "lam": 0.2, "var_x": VAR_X, "var_y": VAR_Y} if metric == "udtw" else {}
+    extra = {"beta": 0.3, "lam": 0.2, "weighting": "precision", "var_x": VAR_X, "var_y": VAR_Y}
+    extra = extra if metric == "udtw" else {}
     return extra if metric == "dtw" else {"gamma": 0.5, **extra}
 
 

@@ -58,8 +58,10 @@ def backend(name: str) -> Backend:
     return backends.choose(name, torch.zeros(1))
 
 
-def asked_for(x, y, lengths_x=None, lengths_y=None, **options) -> Problem:
-    return _paths(x, y, lengths=(lengths_x, lengths_y), **options)._problem
+def asked_for(x, y, lengths_x=None, lengths_y=None, weighting="precision", **options) -> Problem:
+    assert weighting == "precision"
+    given = {name: options.pop(name) for name in ("var_x", "var_y", "variance", "cost") if name in options}
+    return _paths(x, y, lengths=(lengths_x, lengths_y), given=given, **options)._problem
 
 
 def problem(name: str) -> Case:
@@ -253,13 +255,13 @@ def test_the_kernels_are_chosen_for_floats_in_this_memory_only():
 
 @pytest.mark.parametrize("name", ["usual", "usual, masked", "two features", "joint variance", "cost with variances"])
 def test_transitions_of_any_kind_of_problem(name):
-    """The library itself asks for them with a ready-made cost only."""
     case = problem(name)
     options = {k: v for k, v in case.options.items() if k not in ("beta", "lam")}
     asked = asked_for(**({"x": None, "y": None} | case.tensors | options))
-    reached = backend("portable").coupling(asked.as_matrix()) > 0
-    mine, truth = (backend(name).transitions(asked) for name in ("numba", "portable"))
+    reached = backend("portable").coupling(asked) > 0
+    (mine, ends), (truth, true_ends) = (backend(name).transitions(asked) for name in ("numba", "portable"))
     assert close(mine[:, reached], truth[:, reached])
+    assert close(ends, true_ends)
 
 
 def test_a_mean_cost_in_float32_keeps_its_digits_where_paths_outnumber_costs():

@@ -11,7 +11,7 @@ from udtw.kernels import backends, memory_estimate
 from udtw.kernels.cpu import launch
 from udtw.kernels.cpu.backend import GRIDS, scratch_bytes
 from udtw.kernels.reference.torch_backends import GRIDS_PER_FIELD
-from udtw.prior import Band
+from udtw.prior import Prior
 from udtw.problem import Problem
 
 QUESTIONS = tuple(GRIDS)
@@ -23,7 +23,7 @@ def backend(name):
 
 def problem(count, rows, columns, dtype=torch.float32, grad=False):
     cost = torch.zeros(1, 1, 1, dtype=dtype, requires_grad=grad).expand(count, rows, columns)
-    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), cost=cost)
+    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Prior(), cost=cost)
 
 
 @pytest.mark.parametrize("name", ["numba", "portable"])
@@ -42,7 +42,7 @@ def test_estimates_grow_with_every_size(name, question):
 
 def test_the_kernels_keep_no_grid_for_the_distance_of_sequences():
     x = torch.zeros(4, 30_000, 1, requires_grad=True)
-    found = Problem(torch.ones(4), torch.full((2, 4), 30_000), Band(), x=x, y=x)
+    found = Problem(torch.ones(4), torch.full((2, 4), 30_000), Prior(), x=x, y=x)
     grid = 4 * 30_000 * 30_000 * 4
     needed = backend("numba").bytes_needed
     assert needed(found, "expectations") < grid / 8  # scratch memory of the backward sweep
@@ -60,7 +60,7 @@ def test_a_gradient_in_gamma_is_computed_in_double_precision():
 
 def of_sequences(dim, count=2, rows=5, columns=4, **options):
     x, y = torch.zeros(count, rows, dim, **options), torch.zeros(count, columns, dim, **options)
-    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Band(), x=x, y=y)
+    return Problem(torch.ones(count), torch.tensor([[rows], [columns]]).expand(2, count), Prior(), x=x, y=y)
 
 
 @pytest.mark.parametrize(("dim", "tables"), [(1, 2), (2, 3), (16, 3), (17, 4), (40, 4)])

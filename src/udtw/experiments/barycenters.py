@@ -17,7 +17,7 @@ from udtw.experiments import published
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.units import Unit
-from udtw.metrics import METRICS
+from udtw.metrics import METRICS, Metric, get_metric
 from udtw.plots import plot_barycenter
 from udtw.timeseries import Barycenter, barycenter
 
@@ -64,7 +64,12 @@ def members(name: str, seed: int, data_dir: str | None) -> tuple[np.ndarray, np.
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     """The mean, its uncertainty, the objective's trace, and the average DTW to unseen series of the class."""
     seen, unseen, label = members(unit.dataset, unit.seed, data_dir)
-    found = barycenter(seen, unit.method, max_iter=MAX_ITER, **unit.options)
+    options = unit.options
+    metric: str | Metric = unit.method
+    if METRICS[unit.method].uncertain:  # the paper's weighting
+        params = {name: options.pop(name) for name in ("gamma", "beta")}
+        metric = get_metric(unit.method, weighting="precision", **params)
+    found = barycenter(seen, metric, max_iter=MAX_ITER, **options)
     result = {
         "class": str(label),
         "mean": found.mean.tolist(),

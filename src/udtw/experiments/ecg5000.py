@@ -143,7 +143,7 @@ def judge(forecast: NDArray, truth: NDArray, spread: NDArray) -> dict[str, float
         "mse": float(np.square(forecast - truth).mean()),
         "dtw": float(dtw(x, y).mean()),
         "sdtw_div": float(soft_dtw_divergence(x, y, gamma=1.0).mean()),
-        "udtw": float(align(x, y, spread, spread, gamma=1.0, beta=1.0).loss.mean()),
+        "udtw": float(align(x, y, spread, spread, gamma=1.0, beta=1.0, weighting="precision").loss.mean()),
     }
 
 

@@ -41,6 +41,12 @@ Grids = dict[str, dict[str, list[dict[str, Any]]]]
 Scores = dict[tuple[str, str], dict[str, float]]
 """(metric, column) to data set to test accuracy in %, the mean over seeds."""
 
+ROWS: dict[str, tuple[str, str]] = {
+    **{name: (name, METRICS[name].label) for name in published.UCR},
+    "udtw-paper": ("udtw", "uDTW, paper's weighting"),
+}
+"""Row of the tables to its metric and its label."""
+
 _COMMON: dict[str, list[dict[str, Any]]] = {
     metric: [{"gamma": gamma} for gamma in GAMMAS] if "gamma" in METRICS[metric].params else [{}]
     for metric in published.UCR
@@ -48,9 +54,9 @@ _COMMON: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def _udtw(*settings: tuple[float, str | None]) -> list[dict[str, Any]]:
+def _udtw(*settings: tuple[float, str | None], weighting: str = "likelihood") -> list[dict[str, Any]]:
     """Settings of uDTW from γ and kind of σ."""
-    return [{"gamma": gamma, "beta": 0.1, "sigma": sigma} for gamma, sigma in settings]
+    return [{"gamma": gamma, "beta": 0.1, "sigma": sigma, "weighting": weighting} for gamma, sigma in settings]
 
 
 # All metrics with γ have the same number of settings.
@@ -58,17 +64,20 @@ GRIDS: Grids = {
     "knn": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": _udtw((0.1, None), (0.1, "series"), (1.0, None)),
+        "udtw": _udtw((0.1, "context"), (1.0, "context"), (0.1, None)),
+        "udtw-paper": _udtw((0.1, None), (0.1, "series"), (1.0, None), weighting="precision"),
     },
     "frechet": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
         "udtw": _udtw((0.1, None), (0.1, "free"), (0.01, "free")),
+        "udtw-paper": _udtw((0.1, None), (0.1, "free"), (0.01, "free"), weighting="precision"),
     },
     "discriminative": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
         "udtw": _udtw((1.0, "free"), (0.1, "free"), (0.1, "context")),
+        "udtw-paper": _udtw((1.0, "free"), (0.1, "free"), (0.1, "context"), weighting="precision"),
     },
 }
 """The settings among which validation chooses."""
@@ -95,7 +104,8 @@ def _small(name: str, data_dir: str | None) -> bool:
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     """Accuracy of one setting: ``{"validation": {...}, "test": {...}}`` by K, or "centroid"."""
-    kind, metric = unit.method.split(" ")
+    kind, row = unit.method.split(" ")
+    metric = ROWS[row][0]
     parts = load_parts(unit.dataset, unit.seed, data_dir)
     if kind == "knn":
         return _knn(metric, unit.options, unit.seed, parts)
@@ -230,16 +240,13 @@ def report(results: Results, document: Document) -> None:
         document.text("No data set has results of all methods yet.")
         return
     columns = [column for column in COLUMNS if any(which[1] == column for which in scores)]
-    metrics = [metric for metric in published.UCR if any(which[0] == metric for which in scores)]
+    metrics = [row for row in ROWS if any(which[0] == row for which in scores)]
     table = {(m, c): np.array([scores[m, c][name] for name in names]) for m in metrics for c in columns}
     document.table(
         f"Mean ± standard deviation over {len(names)} data sets",
         ["", *columns],
         [
-            *(
-                [METRICS[m].label, *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)]
-                for m in metrics
-            ),
+            *([ROWS[m][1], *(f"{table[m, c].mean():.1f} ± {table[m, c].std():.1f}" for c in columns)] for m in metrics),
             ["seeds", *(", ".join(map(str, seeds[COLUMNS[c][0]])) for c in columns)],
         ],
         note="The standard deviation is over data sets, of the mean over seeds.",
@@ -260,7 +267,7 @@ def report(results: Results, document: Document) -> None:
     for column in columns:
         document.table(
             f"All data sets: {column}",
-            ["", *(METRICS[m].label for m in metrics)],
+            ["", *(ROWS[m][1] for m in metrics)],
             [[name, *(f"{scores[m, column][name]:.1f}" for m in metrics)] for name in names],
         )
 
@@ -272,7 +279,7 @@ def _ranks(
     document.table(
         "Average rank (1 is best)",
         ["", *columns],
-        [[METRICS[m].label, *(f"{ranks[c][i]:.2f}" for c in columns)] for i, m in enumerate(metrics)],
+        [[ROWS[m][1], *(f"{ranks[c][i]:.2f}" for c in columns)] for i, m in enumerate(metrics)],
     )
 
 
@@ -288,7 +295,7 @@ def _against_udtw(
             difference = table["udtw", c] - table[m, c]
             p = wilcoxon(difference).pvalue if np.any(difference) else 1.0
             cells.append(f"{difference.mean():+.1f} (p {p:.3f})")
-        rows.append([METRICS[m].label, *cells])
+        rows.append([ROWS[m][1], *cells])
     document.table(
         "uDTW minus each other metric: mean, and p of the two-sided Wilcoxon signed-rank test over data sets",
         ["against", *columns],

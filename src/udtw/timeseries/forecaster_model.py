@@ -89,12 +89,15 @@ def make_loss(
 ) -> nn.Module:
     """The metric as a loss for futures (T_out, d); ``options`` are gamma, beta, normalize and band of `udtw.align`.
 
-    "euclidean" is divided by the length, whatever ``normalize`` says.
+    "euclidean" is divided by the length, whatever ``normalize`` says. The name "udtw" means the paper's weighting:
+    trained by the free energy, forecasts have a larger squared error (``python -m benchmarks.objectives``).
     """
     normalize = options.pop("normalize", None)
     chosen = get_metric(metric, **options)
     if isinstance(metric, str) and "normalize" in chosen.params:
         chosen = chosen.with_params(normalize=normalize if chosen.elastic else "length")
+    if isinstance(metric, str) and "weighting" in chosen.params:
+        chosen = chosen.with_params(weighting="precision")
     chosen.check()
     if chosen.uncertain:
         return UDTWLoss(None if sigma is None else make_sigma(sigma, *future, sigma_range), **chosen.params)
