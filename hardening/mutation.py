@@ -112,6 +112,7 @@ TESTS = {
     "kernels/cpu/vmap.py": Tests(OPERATORS, _OPERATORS.without),
     "kernels/cpu/backward.py": _KERNEL,
     "kernels/cpu/forward.py": _KERNEL,
+    "kernels/cpu/ends.py": _KERNEL,
     "kernels/cpu/gradient_rows.py": _KERNEL,
     "kernels/cpu/hard.py": _KERNEL,
     "kernels/cpu/layout.py": _KERNEL,

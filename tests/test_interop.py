@@ -126,11 +126,13 @@ def test_scikit_learn_takes_it_as_a_metric(bells):
 @pytest.mark.parametrize("metric", ["soft_dtw", "udtw"])
 def test_a_dissimilarity_is_the_debiased_distance(metric, bells):
     train = bells[0]
-    table = dissimilarity(udtw.pairwise(train, metric=metric, gamma=0.1))
+    weighting = {"udtw": {"weighting": "precision"}}.get(metric, {})
+    table = dissimilarity(udtw.pairwise(train, metric=metric, gamma=0.1, **weighting))
     x, y = np.broadcast_arrays(train[:, None], train[None])
     both = [part.reshape(-1, train.shape[1], 1) for part in (x, y)]
     distance = {"soft_dtw": "soft_min", "udtw": "expected"}[metric]
-    expected = udtw.align(*both, gamma=0.1, distance=distance, debias=True).distance.reshape(table.shape)
+    found = udtw.align(*both, gamma=0.1, distance=distance, debias=True, weighting="precision")
+    expected = found.distance.reshape(table.shape)
     np.testing.assert_allclose(table, expected, atol=1e-6 * expected.max())
     assert (np.diag(table) == 0).all()
     assert (table == table.T).all()

@@ -112,7 +112,7 @@ def test_ucr_from_files_to_report(tmp_path):
     half = LabelledSeries(series.X[::2], series.y[::2]), LabelledSeries(series.X[1::2], series.y[1::2])
     save_npz(UCRData("Small", *half), tmp_path / "Small.npz")
     run_ok("reproduce", "ucr", "--data-dir", tmp_path, "--out", tmp_path / "runs", "--quick")
-    assert len(Store(tmp_path / "runs" / "ucr-quick" / "units").results()) == 3 * 5
+    assert len(Store(tmp_path / "runs" / "ucr-quick" / "units").results()) == 3 * 6
     assert "over 1 data sets" in (tmp_path / "runs" / "ucr-quick" / "report.md").read_text()
 
 

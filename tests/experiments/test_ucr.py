@@ -25,9 +25,9 @@ def data_dir(tmp_path):
 def test_units_cover_every_method_by_seed_and_leave_out_long_series(data_dir):
     units = ucr.units(datasets=None, seeds=[0, 1], quick=False, data_dir=data_dir)
     assert {u.dataset for u in units} == {"Small"}
-    assert len(set(units)) == len(units) == 2 * (14 + 2 * 12)
+    assert len(set(units)) == len(units) == 2 * (17 + 2 * 15)
     assert [u.seed for u in units] == sorted(u.seed for u in units)
-    assert len(ucr.units(datasets=None, seeds=[0], quick=True, data_dir=data_dir)) == 3 * 5
+    assert len(ucr.units(datasets=None, seeds=[0], quick=True, data_dir=data_dir)) == 3 * 6
 
 
 def test_parts_are_disjoint_normalised_and_by_seed(data_dir, monkeypatch):

@@ -18,13 +18,17 @@ def pair():
 
 
 def test_without_variances_it_is_the_mean_expected_cost(pair):
-    torch.testing.assert_close(UDTWLoss(gamma=0.3)(*pair), udtw.align(*pair, gamma=0.3).distance.mean())
+    torch.testing.assert_close(
+        UDTWLoss(gamma=0.3, weighting="precision")(*pair), udtw.align(*pair, gamma=0.3).distance.mean()
+    )
+    torch.testing.assert_close(UDTWLoss(gamma=0.3)(*pair), udtw.soft_dtw(*pair, gamma=0.3).mean())
 
 
 def test_the_network_predicts_the_variances_of_both_sequences(pair):
     x, y = pair
-    loss = UDTWLoss(SigmaNet(2, context=3), gamma=0.3, beta=0.7, lam=0.2, normalize="length")
-    expected = udtw.align(x, y, loss.sigma(x), loss.sigma(y), gamma=0.3, beta=0.7, lam=0.2, normalize="length").loss
+    options = {"gamma": 0.3, "beta": 0.7, "lam": 0.2, "normalize": "length", "weighting": "precision"}
+    loss = UDTWLoss(SigmaNet(2, context=3), **options)
+    expected = udtw.align(x, y, loss.sigma(x), loss.sigma(y), **options).loss
     torch.testing.assert_close(loss(x, y), expected.mean())
 
 

@@ -97,8 +97,9 @@ def test_couplings_are_those_of_the_model(model, tokens):
     for row, other in enumerate((1, 2)):
         x, y = encoded[:1], encoded[other : other + 1]
         found = udtw.align(
-            None, None, x.variance, y.variance, cost=squared_distances(x.features, y.features), gamma=0.3
-        )
+            None, None, x.variance, y.variance, cost=squared_distances(x.features, y.features), gamma=0.3,
+            weighting="precision",
+        )  # fmt: skip
         shown = axes[f"coupling{row}"].get_images()[0].get_array()
         np.testing.assert_allclose(shown, found.coupling[0], atol=1e-5)
         assert f"{float(found.distance) / COUNT:.3g}" in axes[f"match{row}"].get_title()

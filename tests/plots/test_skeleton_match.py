@@ -56,7 +56,13 @@ def test_couplings_are_those_of_the_model(model, axes):
     for i, support in enumerate((SAME, OTHER)):
         y = tokens(model, support)
         found = udtw.align(
-            None, None, x.variance, y.variance, cost=squared_distances(x.features, y.features), gamma=0.3
+            None,
+            None,
+            x.variance,
+            y.variance,
+            cost=squared_distances(x.features, y.features),
+            gamma=0.3,
+            weighting="precision",
         )
         matrix = axes[f"coupling{i}"]
         image = np.asarray(matrix.get_images()[0].get_array())

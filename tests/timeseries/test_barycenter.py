@@ -6,6 +6,7 @@ import torch
 
 import udtw
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.metrics import get_metric
 from udtw.nn import SigmaNet
 from udtw.timeseries import barycenter
 from udtw.timeseries.resample import resample
@@ -23,7 +24,9 @@ def objective(series, found, metric, **options):
     for x in series:
         if metric == "udtw":
             # Σ = 1 + σ²_μ is ½[2 + 2σ²_μ].
-            total += udtw.align(x, found.mean, 2.0, 2 * found.variance, **options).loss / len(series)
+            total += udtw.align(x, found.mean, 2.0, 2 * found.variance, weighting="precision", **options).loss / len(
+                series
+            )
         else:
             total += getattr(udtw, metric)(x, found.mean, **options) / len(series)
     return total
@@ -107,7 +110,9 @@ def test_uncertainty_is_the_deviation_of_the_series_in_their_own_units():
 def test_a_large_beta_forbids_uncertainty_and_lam_pulls_to_unit_variance():
     wide = 4 * SERIES
     assert barycenter(wide, beta=50.0).variance.max() < 0.01
-    free, pulled = barycenter(wide, beta=0.05), barycenter(wide, beta=0.05, lam=5.0)
+    free, pulled = (
+        barycenter(wide, get_metric("udtw", beta=0.05, lam=lam, weighting="precision")) for lam in (0.0, 5.0)
+    )
     assert pulled.variance.max() < free.variance.max()
 
 
@@ -125,7 +130,7 @@ def test_a_network_is_trained_with_the_mean_and_the_given_one_stays():
         [
             udtw.align(
                 x, found.mean, found.sigma(torch.tensor(x)[:, None]).detach().numpy(), found.variance,
-                gamma=0.3, beta=0.2,
+                gamma=0.3, beta=0.2, weighting="precision",
             ).loss
             for x in SERIES
         ]

@@ -42,11 +42,13 @@ def test_the_decision_is_the_least_objective_of_the_public_align():
     with torch.no_grad():
         noise = model.sigma_net_(x)
         expected = [
-            udtw.align(x, torch.tensor(p)[None], noise, torch.tensor(v)[None], gamma=0.2, beta=0.3).loss
+            udtw.align(x, torch.tensor(p)[None], noise, torch.tensor(v)[None], **model.metric_.params).loss
             for p, v in zip(model.prototypes_, model.variances_, strict=True)
         ]
     table = torch.stack(expected, 1).numpy()
-    np.testing.assert_allclose(model.distances(X_NEW), table, rtol=1e-4)
+    assert model.metric_.params["debias"]
+    assert model.metric_.params["beta"] != 0.3  # it was learned
+    np.testing.assert_allclose(model.distances(X_NEW), table, rtol=1e-4, atol=1e-4)
     assert (model.predict(X_NEW) == model.classes_[table.argmin(1)]).all()
 
 

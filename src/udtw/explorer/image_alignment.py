@@ -160,7 +160,7 @@ class TokenEncoder:
                 variances = list(encoded.variance)
         elif settings.variance == "contrast":
             variances = list(contrast_variance(pixels, grid)[:, positions])
-        found = align(tokens[0], tokens[1], *variances, **settings.options)
+        found = align(tokens[0], tokens[1], *variances, weighting="precision", **settings.options)
         left, right = (one.permute(1, 2, 0).numpy() for one in pixels)
         return ImageResult(
             pixels=(left, right),

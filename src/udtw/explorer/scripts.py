@@ -123,7 +123,8 @@ def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encode
         code.append("var_x = var_y = None")
     code += [
         "",
-        f"a = udtw.align(tokens[0], tokens[1], var_x, var_y, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        f"a = udtw.align(tokens[0], tokens[1], var_x, var_y, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r}, "
+        "weighting='precision')",
         NUMBERS,
         "left, right = (one.permute(1, 2, 0).numpy() for one in pixels)",
         "figure = plot_image_match(",
@@ -179,7 +180,7 @@ def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) ->
         given = ""
     code += [
         "",
-        f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r}, weighting='precision')",
         NUMBERS,
         f'plot_alignment(x, y, a, paths=0).savefig("skeletons.png", dpi={DPI})',
     ]

@@ -101,7 +101,7 @@ def align_clips(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> Ske
         variances = [np.where(one.lost.any(1), BURST_VARIANCE, 1.0) for one in (x, y)]
     elif settings.variance == "rough":
         variances = [jitter_variance(one) for one in sides]
-    found = align(sides[0], sides[1], *variances, **settings.options)
+    found = align(sides[0], sides[1], *variances, weighting="precision", **settings.options)
     return SkeletonResult(
         x=sides[0],
         y=sides[1],

@@ -76,7 +76,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
         A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
         "euclidean" is the closed form, "dtw" is DTW barycenter averaging (DBA).
     gamma, beta, lam, band : as in `udtw.align`
-        ``d = d² + βΩ + λΩ'`` for "udtw".
+        ``d = d² + βΩ + λΩ'`` for "udtw": the name means the paper's weighting here, for which ``noise`` was chosen;
+        pass ``get_metric("udtw", …)`` for the free energy.
     init : "mean", "medoid" or an array (L, d) or (L,)
         The mean of the series resampled to the target length, the series nearest to the others, or any start.
     length : int, optional
@@ -108,6 +109,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     ((4,), (4,), True)
     """
     chosen = get_metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
+    if isinstance(metric, str) and "weighting" in chosen.params:
+        chosen = chosen.with_params(weighting="precision")
     chosen.check()
     series = load_series("X", X, nan_policy=nan_policy).astype(np.dtype(np.float64))
     share = _weights(weights, len(series))

@@ -2,6 +2,8 @@
 
 import torch
 
+from udtw.prior import NONE
+
 RNG = torch.Generator().manual_seed(0)
 
 
@@ -19,6 +21,15 @@ COST, GAMMA = normal(2, 4, 3).square(), torch.tensor([0.4, 2.0], dtype=torch.flo
 FIELD = normal(2, 4, 3)
 LENGTHS = {"lengths_x": torch.tensor([4, 3]), "lengths_y": torch.tensor([2, 3])}
 LENGTHS_OF_BOTH = torch.tensor([[4, 3], [2, 3]])
+BETA, WARP = torch.tensor([0.5, 1.5], dtype=torch.float64), torch.tensor([0.3, -0.2], dtype=torch.float64)
+RELAX = torch.tensor([[1, 2], [0, 1], [1, 0], [1, 1]])
+
+
+def described(data, gamma, lengths, beta=None, warp=None, relax=None):
+    """The arguments of an operator that describe a problem without a band."""
+    return *data, gamma, beta, warp, lengths, relax, NONE, 0.0, None
+
+
 COSTS = normal(2, 3, 4, 3).square()  # two mapped calls with three pairs each
 MASKS = torch.ones(2, 3, 4, 3, dtype=torch.bool)
 for hole in [(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 2, 1), (1, 1, 3, 0)]:

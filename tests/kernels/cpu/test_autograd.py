@@ -5,14 +5,45 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
-from tests.kernels.cpu.operands import COST, FIELD, GAMMA, JOINT, LENGTHS, LENGTHS_OF_BOTH, VAR_X, VAR_Y, X, Y, leaves
+from tests.kernels.cpu.operands import (
+    BETA,
+    COST,
+    FIELD,
+    GAMMA,
+    JOINT,
+    LENGTHS,
+    LENGTHS_OF_BOTH,
+    VAR_X,
+    VAR_Y,
+    WARP,
+    X,
+    Y,
+    described,
+    leaves,
+)
 from udtw.kernels.cpu import operators
-from udtw.prior import NONE
 
 FUNCTIONS = {
-    "steps": (lambda x, y, a, b, g: udtw.align(x, y, a, b, gamma=g, lam=0.3).loss, (X, Y, VAR_X, VAR_Y, GAMMA)),
+    "steps": (
+        lambda x, y, a, b, g: udtw.align(x, y, a, b, gamma=g, lam=0.3, weighting="precision").loss,
+        (X, Y, VAR_X, VAR_Y, GAMMA),
+    ),
     "ragged": (lambda x, y, a, b, g: udtw.align(x, y, a, b, gamma=g, **LENGTHS).loss, (X, Y, VAR_X, VAR_Y, GAMMA)),
     "banded": (lambda x, y, a, b, g: udtw.align(x, y, a, b, gamma=g, band=1).loss, (X, Y, VAR_X, VAR_Y, GAMMA)),
+    "posterior": (
+        lambda x, y, a, b, g, p, w: (
+            udtw.align(x, y, a, b, gamma=g, beta=p, warp_penalty=w, relax=(1, 0, 0, 1), **LENGTHS).loss
+        ),
+        (X, Y, VAR_X, VAR_Y, GAMMA, BETA, WARP),
+    ),
+    "mean under the posterior": (
+        lambda x, y, v, g, p, w: udtw.align(x, y, variance=v, gamma=g, beta=p, warp_penalty=w, relax="x").distance,
+        (X, Y, JOINT, GAMMA, BETA, WARP),
+    ),
+    "features": (
+        lambda x, y, a, b: udtw.align(x, y, a, b, warp_penalty=0.3).loss,
+        (X, Y, VAR_X[..., None] * X.exp(), VAR_Y[..., None] * Y.exp()),
+    ),
     "joint": (lambda x, y, v, g: udtw.align(x, y, variance=v, gamma=g).loss, (X, Y, JOINT, GAMMA)),
     "cost": (lambda c, v, g: udtw.align(None, None, cost=c, variance=v, gamma=g).loss, (COST, JOINT, GAMMA)),
     "usual": (lambda x, y, a, b: udtw.align(x, y, a, b, gamma=0.3).loss, (X, Y, VAR_X, VAR_Y)),
@@ -61,7 +92,9 @@ def test_third_derivatives_agree_with_the_portable_backend():
 
 SMALL = {
     "usual": lambda b, x, y, a, v: udtw.align(x, y, a, v, beta=0.5, backend=b).loss,
-    "temperature": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), lam=0.3, backend=b).loss,
+    "temperature": lambda b, x, y, a, g: (
+        udtw.align(x, y, a, gamma=g.square(), lam=0.3, backend=b, weighting="precision").loss
+    ),
     "coupling": lambda b, x, y, a, g: udtw.align(x, y, a, gamma=g.square(), backend=b).coupling,
     "expect": lambda b, c, f, g: udtw.PathDistribution(c, g.square(), backend=b).expect(f, f * c)[1],
 }
@@ -158,6 +191,8 @@ def test_an_undefined_derivative_gives_none():
     inputs = leaves((X, Y, VAR_X, VAR_Y))
     x, y, a, b = inputs
     by_library = udtw.align(*inputs).loss
-    by_operator = operators.path_loss_and_grads(x, y, None, a, b, None, GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None, 0.5)[0]
+    by_operator = operators.path_loss_and_grads(
+        *described((x, y, None, a, b, None), GAMMA, LENGTHS_OF_BOTH), 0.5, False, False
+    )[0]
     for loss in (by_library, by_operator):
         assert torch.autograd.grad(Stopped.apply(loss).sum(), inputs, allow_unused=True) == (None,) * 4

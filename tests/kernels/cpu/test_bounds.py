@@ -30,10 +30,12 @@ mask[4, 2] = False
 for band in (None, 2, mask):
     for options in (
         {},
-        {"var_x": var_x, "var_y": var_y, "lam": 0.1, "normalize": "path"},
+        {"var_x": var_x, "var_y": var_y, "lam": 0.1, "normalize": "path", "weighting": "precision"},
+        {"var_x": var_x, "var_y": var_y, "weighting": "precision"},
+        {"var_x": var_x, "var_y": var_y, "warp_penalty": 0.3, "relax": (2, 1, 0, 2)},
         {"var_x": var_x, "var_y": var_y},
         {"variance": joint},
-        {"distance": "soft_min", "gamma": torch.tensor(0.5, requires_grad=True)},
+        {"distance": "soft_min", "weighting": "precision", "gamma": torch.tensor(0.5, requires_grad=True)},
         {"lengths_x": lengths, "lengths_y": lengths.flip(0).clamp(max=m)} if band is None else {},
     ):
         for given in ({"x": x, "y": y}, {"x": None, "y": None, "cost": cost}):
@@ -41,7 +43,8 @@ for band in (None, 2, mask):
             a.loss.sum().backward(retain_graph=True)
             a.coupling.square().sum().backward()
             a.paths.sample(1, generator=0), a.paths.mode(), a.paths.entropy
-            fixed = {k: v for k, v in options.items() if k in ("var_x", "var_y", "variance", "lengths_x", "lengths_y")}
+            kept = ("var_x", "var_y", "variance", "lengths_x", "lengths_y", "relax")
+            fixed = {k: v for k, v in options.items() if k in kept}
             udtw.dtw(given["x"], given["y"], cost=given.get("cost"), band=band, **fixed).sum().backward()
 for metric in ("dtw", "soft_dtw", "soft_dtw_divergence", "udtw"):
     udtw.pairwise(x, y, metric=metric)

@@ -4,43 +4,65 @@ import pytest
 import torch
 
 import udtw
-from tests.kernels.cpu.operands import COST, FIELD, GAMMA, JOINT, LENGTHS_OF_BOTH, VAR_X, VAR_Y, X, Y, leaves, normal
+from tests.kernels.cpu.operands import (
+    BETA,
+    COST,
+    FIELD,
+    GAMMA,
+    JOINT,
+    LENGTHS_OF_BOTH,
+    RELAX,
+    VAR_X,
+    VAR_Y,
+    WARP,
+    X,
+    Y,
+    described,
+    leaves,
+    normal,
+)
 from udtw.errors import GammaError, LengthError
 from udtw.kernels.cpu import (
     autograd,  # noqa: F401 (derivatives of the operators)
     operators,
 )
-from udtw.prior import NONE
+
+LENGTHS = torch.tensor([[4, 3], [3, 2]])
+PRIORS = {
+    "precision": {},
+    "likelihood": {"beta": BETA, "warp": WARP, "relax": RELAX},
+}
+"""What describes a problem beside its data, γ and lengths."""
 
 
-def _arguments(requires_grad: bool = True):
+def _arguments(requires_grad: bool = True, prior: str = "precision", gamma_too: bool = True):
     def leaf(tensor):
         return tensor.clone().requires_grad_(requires_grad)
 
-    lengths = torch.tensor([[4, 3], [3, 2]])
-    return leaf(X), leaf(Y), None, leaf(VAR_X), leaf(VAR_Y), None, leaf(GAMMA), lengths, NONE, 0.0, None
+    more = {k: leaf(v) if v.is_floating_point() else v for k, v in PRIORS[prior].items()}
+    data = leaf(X), leaf(Y), None, leaf(VAR_X), leaf(VAR_Y), None
+    return described(data, leaf(GAMMA) if gamma_too else GAMMA, LENGTHS, **more)
 
 
-def test_opcheck_sums():
-    torch.library.opcheck(operators.path_sums, (*_arguments(), [0, 1]))
+@pytest.mark.parametrize("prior", PRIORS)
+def test_opcheck_sums(prior):
+    torch.library.opcheck(operators.path_sums, (*_arguments(prior=prior), [0, 1, 4]))
 
 
-def test_opcheck_cost_operators():
-    cost = COST.clone().requires_grad_()
-    lengths = torch.tensor([[4, 3], [3, 2]])
-    band = (NONE, 0.0, None)
-    torch.library.opcheck(operators.path_coupling, (cost, GAMMA, lengths, *band))
-    torch.library.opcheck(
-        operators.path_expectations, (FIELD[None].clone().requires_grad_(), cost, GAMMA, lengths, *band)
-    )
-    torch.library.opcheck(operators.path_least_mask, (COST, GAMMA, lengths, *band))
-    torch.library.opcheck(operators.path_least, (X, Y, None, VAR_X, VAR_Y, None, GAMMA, lengths, *band))
+@pytest.mark.parametrize("prior", PRIORS)
+def test_opcheck_operators_of_paths(prior):
+    arguments = _arguments(prior=prior)
+    torch.library.opcheck(operators.path_coupling, arguments)
+    torch.library.opcheck(operators.path_expectations, (FIELD[None].clone().requires_grad_(), *arguments))
+    torch.library.opcheck(operators.path_least_mask, _arguments(False, prior))
+    torch.library.opcheck(operators.path_least, _arguments(False, prior))
 
 
-def test_opcheck_loss_and_grads():
-    arguments = _arguments()
-    constant_gamma = (*arguments[:6], GAMMA, *arguments[7:])
-    torch.library.opcheck(operators.path_loss_and_grads, (*constant_gamma, 0.5))
+@pytest.mark.parametrize("prior", PRIORS)
+def test_opcheck_loss_and_grads(prior):
+    energy = prior == "likelihood"
+    arguments = _arguments(prior=prior, gamma_too=False)
+    torch.library.opcheck(operators.path_loss_and_grads, (*arguments, 0.5, energy, energy))
 
 
 USED_RESULTS = {
@@ -55,20 +77,34 @@ USED_RESULTS = {
 @pytest.mark.parametrize("used", USED_RESULTS)
 def test_pullback(used):
     """Whatever the loss was made from, its gradients are those of `path_gradients`."""
-    inputs, beta = _arguments(False), 0.5
-    _, _, _, *grads = operators.path_loss_and_grads(*inputs, beta)
+    inputs, how = _arguments(False), (0.5, False, False)
+    _, _, _, *grads = operators.path_loss_and_grads(*inputs, *how)
     derivatives = tuple(None if d is None else d.double() for d in USED_RESULTS[used])
-    torch.library.opcheck(operators.path_pullback, (*derivatives, *grads, *inputs, beta))
-    found = operators.path_pullback(*derivatives, *grads, *inputs, beta)
-    factors = operators.loss_factors(*derivatives, beta)
-    expected = operators.path_gradients(factors, None, *inputs, False, False)[:6]
+    torch.library.opcheck(operators.path_pullback, (*derivatives, *grads, *inputs, *how))
+    found = operators.path_pullback(*derivatives, *grads, *inputs, *how)
+    factors = operators.loss_factors(*derivatives, *how[:2])
+    expected = operators.path_gradients(factors, None, *inputs, False, False, False)[: operators.N_GRADS]
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
-def test_opcheck_gradients():
-    factors = normal(5, 2)
-    torch.library.opcheck(operators.path_gradients, (factors, FIELD, *_arguments(False), True, True))
+def test_pullback_of_the_free_energy():
+    inputs, how = _arguments(False, "likelihood"), (0.0, True, True)
+    loss, _, _, *grads = operators.path_loss_and_grads(*inputs, *how)
+    assert torch.allclose(loss, operators.path_sums(*inputs, [])[:, 0])
+    by_loss = torch.tensor([2.0, -3.0], dtype=torch.float64)
+    found = operators.path_pullback(by_loss, None, None, *grads, *inputs, *how)
+    factors = operators.loss_factors(by_loss, None, None, *how[:2])
+    expected = operators.path_gradients(factors, None, *inputs, False, True, False)[: operators.N_GRADS]
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_opcheck_gradients(prior):
+    torch.library.opcheck(
+        operators.path_gradients, (normal(6, 2), FIELD, *_arguments(False, prior), True, prior == "likelihood", True)
+    )
 
 
 FORMS = {
@@ -89,25 +125,24 @@ def shapes_when_traced(operator, *arguments):
     return shapes(on_meta), shapes(arguments)
 
 
+@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("form", FORMS)
-def test_shapes_for_tracing_are_those_of_the_results(form):
-    problem = (*FORMS[form], GAMMA, LENGTHS_OF_BOTH, NONE, 0.0, None)
-    grads = operators.path_loss_and_grads(*problem, 0.5)[3:]
+def test_shapes_for_tracing_are_those_of_the_results(form, prior):
+    energy = prior == "likelihood"
+    problem = described(FORMS[form], GAMMA, LENGTHS, **PRIORS[prior])
+    how = (0.5, energy, energy)
+    grads = operators.path_loss_and_grads(*problem, *how)[3:]
     calls = [
         (operators.path_sums, *problem, [0, 1, 3]),
         (operators.path_least, *problem),
-        (operators.path_loss_and_grads, *problem, 0.5),
-        (operators.path_pullback, GAMMA, None, None, *grads, *problem, 0.5),
-        (operators.path_gradients, normal(5, 2), None, *problem, False, False),
-        (operators.path_gradients, normal(5, 2), FIELD, *problem, True, True),
+        (operators.path_loss_and_grads, *problem, *how),
+        (operators.path_pullback, GAMMA, None, None, *grads, *problem, *how),
+        (operators.path_gradients, normal(6, 2), None, *problem, False, False, False),
+        (operators.path_gradients, normal(6, 2), FIELD, *problem, True, energy, True),
+        (operators.path_coupling, *problem),
+        (operators.path_least_mask, *problem),
+        (operators.path_expectations, torch.stack([FIELD] * 3), *problem),
     ]
-    if form == "cost":
-        described = (COST, *problem[6:])
-        calls += [
-            (operators.path_coupling, *described),
-            (operators.path_least_mask, *described),
-            (operators.path_expectations, torch.stack([FIELD] * 3), *described),
-        ]
     for call in calls:
         traced, real = shapes_when_traced(*call)
         assert traced == real, call[0]
@@ -117,14 +152,14 @@ def test_shapes_for_tracing_are_those_of_the_results(form):
 def test_operators_refuse_lengths_outside_of_the_arrays(lengths):
     """Where lengths are traced nobody has looked at them before, and the kernels would read beside the arrays."""
     with pytest.raises(LengthError, match=r"must lie between 1 and the padded length"):
-        operators.path_sums(*FORMS["steps"], GAMMA, torch.tensor(lengths), NONE, 0.0, None, [0])
+        operators.path_sums(*described(FORMS["steps"], GAMMA, torch.tensor(lengths)), [0])
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, torch.inf, torch.nan])
 def test_operators_refuse_a_gamma_that_is_no_temperature(bad):
     gamma = torch.tensor([1.0, bad], dtype=torch.float64)
     with pytest.raises(GammaError, match="positive finite"):
-        operators.path_sums(*FORMS["steps"], gamma, LENGTHS_OF_BOTH, NONE, 0.0, None, [0])
+        operators.path_sums(*described(FORMS["steps"], gamma, LENGTHS_OF_BOTH), [0])
 
 
 def whole_alignment(x, y, a, b):

@@ -16,7 +16,7 @@ def apply(function, values: np.ndarray) -> np.ndarray:
         for t in range(0, source.size, lanes(source)):
             store(out, t, function(load(source, t)))
 
-    width = 32 // values.itemsize
+    width = simd.VECTOR_BYTES // values.itemsize
     padded = np.resize(values, -(-values.size // width) * width)
     out = np.zeros_like(padded)
     run(padded, out)
@@ -122,5 +122,5 @@ def test_what_counts_as_nothing(dtype, halvings, probability):
     def run(a):
         return lanes(a), simd.most_halvings(a), simd.least_probability(a)
 
-    assert run(np.zeros(1, dtype)) == (32 // np.dtype(dtype).itemsize, halvings, dtype(probability))
+    assert run(np.zeros(1, dtype)) == (simd.VECTOR_BYTES // np.dtype(dtype).itemsize, halvings, dtype(probability))
     assert 2.0**-halvings * probability > np.finfo(dtype).tiny

@@ -4,24 +4,41 @@ import pytest
 import torch
 
 import udtw
-from tests.kernels.cpu.operands import COST, COSTS, FIELD, GAMMA, LENGTHS_OF_BOTH, MASKS, VAR_X, VAR_Y, X, Y, leaves
+from tests.kernels.cpu.operands import (
+    BETA,
+    COST,
+    COSTS,
+    FIELD,
+    GAMMA,
+    LENGTHS_OF_BOTH,
+    MASKS,
+    VAR_X,
+    VAR_Y,
+    WARP,
+    X,
+    Y,
+    described,
+    leaves,
+)
 from udtw.kernels.cpu import (
     operators,
     vmap,  # noqa: F401 (the rules of the operators)
 )
-from udtw.prior import NONE
 
+HOW = 0.0, True, True
 OPERATORS = {
     "path_sums": lambda p, f: operators.path_sums(*p, [0, 1]),
     "path_least": lambda p, f: operators.path_least(*p),
-    "path_loss_and_grads": lambda p, f: operators.path_loss_and_grads(*p, 0.5),
-    "path_gradients": lambda p, f: operators.path_gradients(f[:, 0, :2].T.repeat(3, 1)[:5], None, *p, True, True),
+    "path_loss_and_grads": lambda p, f: operators.path_loss_and_grads(*p, *HOW),
+    "path_gradients": lambda p, f: operators.path_gradients(f[:, 0, :2].T.repeat(3, 1), None, *p, True, True, True),
     "path_pullback": lambda p, f: operators.path_pullback(
-        p[6], None, None, *operators.path_loss_and_grads(*p, 0.5)[3:], *p, 0.5
+        p[6], None, None, *operators.path_loss_and_grads(*p, *HOW)[3:], *p, *HOW
     ),
-    "path_coupling": lambda p, f: operators.path_coupling(f.square(), *p[6:]),
-    "path_least_mask": lambda p, f: operators.path_least_mask(f.square(), *p[6:]),
-    "path_expectations": lambda p, f: operators.path_expectations(torch.stack([f, 2 * f]), f.square(), *p[6:]),
+    "path_coupling": lambda p, f: operators.path_coupling(None, None, f.square(), *p[3:]),
+    "path_least_mask": lambda p, f: operators.path_least_mask(None, None, f.square(), *p[3:]),
+    "path_expectations": lambda p, f: operators.path_expectations(
+        torch.stack([f, 2 * f]), None, None, f.square(), *p[3:]
+    ),
 }
 
 
@@ -32,7 +49,7 @@ EVERY += [(name, "the field") for name in OPERATORS if name not in WITHOUT_FIELD
 
 @pytest.mark.parametrize(("name", "mapped"), EVERY)
 def test_every_operator_under_vmap_does_at_once_what_a_loop_does(monkeypatch, name, mapped):
-    values = (*(torch.stack([t, t.flip(0) + 1]) for t in (X, Y, VAR_X, VAR_Y, GAMMA)),)
+    values = (*(torch.stack([t, t.flip(0) + 1]) for t in (X, Y, VAR_X, VAR_Y, GAMMA, BETA, WARP)),)
     lengths = torch.stack([LENGTHS_OF_BOTH, LENGTHS_OF_BOTH.flip(1)])
     fields = torch.stack([FIELD, 1 - FIELD])
     if mapped == "the field":
@@ -40,11 +57,12 @@ def test_every_operator_under_vmap_does_at_once_what_a_loop_does(monkeypatch, na
     if mapped != "everything":
         lengths = lengths[:1].expand_as(lengths)
 
-    def call(x, y, a, b, gamma, lengths, field):
-        return OPERATORS[name]((x, y, None, a, b, None, gamma, lengths, NONE, 0.0, None), field)
+    def call(x, y, a, b, gamma, beta, warp, lengths, field):  # noqa: PLR0913 (what vmap maps over)
+        relax = torch.tensor([[1, 0], [0, 1], [1, 0], [0, 1]])
+        return OPERATORS[name](described((x, y, None, a, b, None), gamma, lengths, beta, warp, relax), field)
 
     everything = (*values, lengths, fields)
-    axes = (*[None if mapped == "the field" else 0] * 5, 0 if mapped == "everything" else None, 0)
+    axes = (*[None if mapped == "the field" else 0] * 7, 0 if mapped == "everything" else None, 0)
     given = [t if axis == 0 else t[0] for t, axis in zip(everything, axes, strict=True)]
     runs = []
     with monkeypatch.context() as patch:

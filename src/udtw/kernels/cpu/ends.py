@@ -53,9 +53,10 @@ def start_position(pairs, d, b, p, side):
 
     The first cell is not meant, which has its own (`forward.start_soft_min`).
     """
-    if pairs.relax.shape[1] == 0 or not 0 < d.k <= pairs.relax[2 * side, b]:
+    row = d.k if side == 0 else 0
+    if pairs.relax.shape[1] == 0 or not 0 < d.k <= pairs.relax[2 * side, b] or not d.low <= row < d.high:
         return -1
-    return d.k * d.pack + p if side == 0 else p
+    return row * d.pack + p
 
 
 @njit(**INNER)
