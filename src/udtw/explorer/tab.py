@@ -21,7 +21,7 @@ Cards = dict[str, tuple[str, str, str]]
 SUMS: Cards = {
     "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
     "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("d² + βΩ", "loss", "the quantity that training minimises"),
+    "loss": ("L", "loss", "what training minimises: the free energy of series, d² + βΩ of images and skeletons"),
     "entropy": ("H", "entropy (nats)", "how uncertain the path is: 0 if only one path is possible"),
 }
 COST_PER_MATCH: Cards = {"each": ("d² / E[1]", "per match", "distance divided by the expected path length")}
