@@ -14,6 +14,8 @@ from numba import njit
 from udtw.kernels.cpu.rows import INNER
 
 SIDES = 2
+LAST_START = 4
+"""Row of ``pairs.relax`` that holds, for every pair, the last diagonal on which any of them may start."""
 DEEPEST = 1000
 """A share that is halved more often than this is zero."""
 
@@ -48,13 +50,19 @@ def soonest_end(pairs, first, pack):
 
 
 @njit(**INNER)
+def has_starts(pairs, d):
+    """Whether any pair may start on diagonal d, not counting the first cell."""
+    return pairs.relax.shape[1] > 0 and d.k <= pairs.relax[LAST_START, d.first]
+
+
+@njit(**INNER)
 def start_position(pairs, d, b, p, side):
     """Position, on the diagonal before the last one, of the virtual predecessor of a start of pair b; or −1.
 
     The first cell is not meant, which has its own (`forward.start_soft_min`).
     """
     row = d.k if side == 0 else 0
-    if pairs.relax.shape[1] == 0 or not 0 < d.k <= pairs.relax[2 * side, b] or not d.low <= row < d.high:
+    if not 0 < d.k <= pairs.relax[2 * side, b] or not d.low <= row < d.high:
         return -1
     return row * d.pack + p
 
@@ -62,7 +70,7 @@ def start_position(pairs, d, b, p, side):
 @njit(**INNER)
 def open_starts(w, pairs, d, state, unit):
     """Make the starts of diagonal d reachable. ``unit`` is the slot of what a non-diagonal step adds to the mean."""
-    for p in range(d.pack if pairs.relax.shape[1] > 0 else 0):
+    for p in range(d.pack if has_starts(pairs, d) else 0):
         for side in range(SIDES):
             position = start_position(pairs, d, d.first + p, p, side)
             if position >= 0:
@@ -75,7 +83,7 @@ def open_starts(w, pairs, d, state, unit):
 @njit(**INNER)
 def open_row(w, pairs, d, row, value):
     """Write ``value`` at the virtual predecessors of the starts of diagonal d; these lie one ``pack`` further on."""
-    for p in range(d.pack if pairs.relax.shape[1] > 0 else 0):
+    for p in range(d.pack if has_starts(pairs, d) else 0):
         for side in range(SIDES):
             position = start_position(pairs, d, d.first + p, p, side)
             if position >= 0:

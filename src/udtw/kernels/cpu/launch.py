@@ -88,7 +88,7 @@ def make_pairs(
         gamma=_laid_out(gamma, DOUBLE),
         beta=_absent((0,), DOUBLE) if beta is None else _laid_out(beta, DOUBLE),
         warp=_absent((0,), DOUBLE) if warp is None else _laid_out(warp, DOUBLE),
-        relax=_absent((4, 0), INTEGER) if relax is None else _laid_out(relax, INTEGER),
+        relax=_absent((5, 0), INTEGER) if relax is None else _with_last_start(relax),
         band=_absent((2, 0, 0), INTEGER) if band is None else _laid_out(band, INTEGER),
         mask=_absent((0, 0, 0), BOOL) if mask is None else _laid_out(mask, BOOL),
     )
@@ -110,6 +110,12 @@ def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if array.dtype == dtype and array.flags.carray:
         return array
     return np.array(array, dtype, order="C")
+
+
+def _with_last_start(relax: np.ndarray) -> np.ndarray:
+    """(5, B): the relaxation (4, B), and the last diagonal on which any pair may start."""
+    last = np.full((1, relax.shape[1]), relax[[0, 2]].max(initial=0))
+    return np.concatenate([relax, last])
 
 
 @cache

@@ -43,7 +43,7 @@ Pairs = namedtuple(
         "gamma",  # (B,) float64
         "beta",  # (B,) float64 for the likelihood's energy, or (0,)
         "warp",  # (B,) float64: what a non-diagonal step costs; or (0,)
-        "relax",  # (4, B): steps that may stay unmatched at x begin, x end, y begin, y end; or (4, 0)
+        "relax",  # (5, B) unmatched steps allowed at x begin, x end, y begin, y end, `ends.LAST_START`; or (5, 0)
         "band",  # (2, B, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
         "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
     ],
