@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import udtw
-from udtw.calibration import SMOOTHING, random_warp, smoothed
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
 from udtw.experiments.calibration import known_warps
+from udtw.warped_copies import SMOOTHING, random_warp, smoothed
 
 RNG = np.random.default_rng(0)
 

@@ -1,6 +1,7 @@
 """uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
 
-from udtw.align import Alignment, align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw.alignment import Alignment
 from udtw.calibration import Calibration, calibrate
 from udtw.distribution import PathDistribution
 from udtw.errors import UdtwError

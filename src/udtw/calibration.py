@@ -9,10 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.align import Alignment, align
+from udtw import inputs
+from udtw.align import align
+from udtw.alignment import Alignment
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError
 from udtw.inputs import SeriesSet, load_series
-from udtw.likelihood import roughness
+from udtw.matches import tail_of
+from udtw.warped_copies import Truth, in_float64, warped_copies
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Levels at which the coverage is observed, beside the chosen one."""
@@ -23,8 +26,6 @@ MAX_FACTOR = 1e4
 """Largest factor between the fitted γ and its start."""
 MAX_PRICE = 20.0
 """Largest ω/γ. A non-diagonal step is then e⁻²⁰ times as likely as a diagonal one."""
-SMOOTHING = tuple(10.0**k for k in np.arange(-2.0, 5.0, 0.5))
-"""Strengths of smoothing that are tried for warped copies."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +136,13 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     >>> a.matches(level=0.9).low.shape
     (50,)
     """
-    if not 0 < level < 1:
-        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+    tail_of(level)  # raises unless it is a probability
     if true_paths is not None and warps is not None:
         raise OptionError("Give true_paths or warps, not both.")
     if len(pairs) < MIN_PAIRS:
         raise LengthError(f"calibrate needs at least {MIN_PAIRS} pairs, and better dozens; got {len(pairs)}.")
     if true_paths is None and warps is None:
-        x, y, truth = _warped_copies(pairs, var_x, var_y, speed_std, random_state)
+        x, y, truth = warped_copies(pairs, var_x, var_y, speed_std, random_state)
         words = (var_x, var_x) if isinstance(var_x, str) else (None, None)
     else:
         x, y, words = _loaded(pairs, var_x, var_y)
@@ -163,10 +163,6 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     observed = aligned.coverage(levels, found_gamma, found_penalty)
     coverage = observed[levels.index(level)]
     return Calibration(found_gamma, found_penalty, level, coverage, score, levels, observed)
-
-
-Truth = tuple[np.ndarray, np.ndarray]
-"""True matches of one pair: steps of x (K,), whole, and their positions in y (K,), whole or not."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +284,7 @@ def _loaded(pairs: Sequence[Any], var_x: Any, var_y: Any) -> tuple[SeriesSet, Se
     sides, words = [], []
     for name, side, given in (("x", 0, var_x), ("y", 1, var_y)):
         arrays = None if given is None or isinstance(given, str | int | float) else given
-        sides.append(_float64(load_series(name, [pair[side] for pair in pairs], arrays)))
+        sides.append(in_float64(load_series(name, [pair[side] for pair in pairs], arrays)))
         words.append(given if arrays is None else None)
     x, y = sides
     if x.values.shape[2] != y.values.shape[2]:
@@ -296,26 +292,12 @@ def _loaded(pairs: Sequence[Any], var_x: Any, var_y: Any) -> tuple[SeriesSet, Se
     return x, y, (words[0], words[1])
 
 
-def _float64(series: SeriesSet) -> SeriesSet:
-    return series.astype(np.dtype(np.float64))
-
-
 def _read_path(b: int, path: Any, n: int, m: int) -> Truth:
-    cells = np.asarray(path)
-    if cells.ndim != 2 or cells.shape[1] != 2 or not len(cells) or cells.dtype.kind not in "iu":
-        raise PathError(f"true_paths[{b}] must be an integer array (L, 2); got {cells.dtype}, shape {cells.shape}.")
+    cells = inputs.path(f"true_paths[{b}]", path)
     ends = cells[0].tolist(), cells[-1].tolist()
     if ends != ([0, 0], [n - 1, m - 1]):
         raise PathError(f"true_paths[{b}] must go from [0, 0] to [{n - 1}, {m - 1}]; got {ends[0]} to {ends[1]}.")
-    steps = np.diff(cells.astype(np.int64), axis=0)
-    wrong = (steps < 0).any(1) | (steps > 1).any(1) | (steps.sum(1) == 0)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise PathError(
-            f"true_paths[{b}] must move by [1, 0], [0, 1] or [1, 1]; step {at} goes from {cells[at].tolist()} to "
-            f"{cells[at + 1].tolist()}."
-        )
-    return cells[:, 0].astype(np.int64), cells[:, 1].astype(np.float64)
+    return cells[:, 0].numpy(), cells[:, 1].double().numpy()
 
 
 def _read_warp(b: int, warp: Any, n: int, m: int) -> Truth:
@@ -333,76 +315,3 @@ def _read_warp(b: int, warp: Any, n: int, m: int) -> Truth:
     if places[0] < -rounding or places[-1] > m - 1 + rounding:
         raise PathError(f"warps[{b}] must lie in [0, {m - 1}]; it goes from {places[0]:g} to {places[-1]:g}.")
     return np.arange(n), places.clip(0, m - 1)
-
-
-def _warped_copies(
-    series: Sequence[Any], var_x: Any, var_y: Any, speed_std: float, seed: int
-) -> tuple[SeriesSet, SeriesSet, list[Truth]]:
-    """The series, noisy warped copies of them, and their true matches."""
-    if any(isinstance(one, list | tuple) and len(one) == 2 and np.ndim(one[0]) for one in series):
-        raise OptionError("Pairs (x, y) need true_paths or warps; without them pass single series, which are warped.")
-    if var_y is not None:
-        raise OptionError("Single series have no y: pass their variances as var_x.")
-    if not (math.isfinite(speed_std) and speed_std >= 0):
-        raise OptionError(f"speed_std must be a number, 0 or more; got {speed_std!r}.")
-    if isinstance(var_x, int | float):
-        var_x = [np.full(len(np.asarray(one)), float(var_x)) for one in series]
-    x = _float64(load_series("pairs", series, None if isinstance(var_x, str) else var_x))
-    if int(x.lengths.min()) < 3:
-        raise LengthError(f"Warped copies need series of at least three steps; got {int(x.lengths.min())}.")
-    rng, copies, truth = np.random.default_rng(seed), [], []
-    noises = x.variance_rows() or [roughness(torch.from_numpy(row)).numpy() for row in x.rows()]
-    new_noises = []
-    for row, noise in zip(x.rows(), noises, strict=True):
-        steps = np.arange(len(row))
-        # x_m = y at warp[m]; so the copy at step n shows x at the inverse of the warp.
-        warp = random_warp(len(row), speed_std, rng)
-        source = np.interp(steps, warp, steps)
-        clean = smoothed(row, noise)
-        variance = np.interp(source, steps, noise)
-        copy = np.stack([np.interp(source, steps, column) for column in clean.T], 1)
-        copies.append(copy + np.sqrt(variance)[:, None] * rng.standard_normal(copy.shape))
-        truth.append((steps, warp.clip(0, len(row) - 1)))
-        new_noises.append(variance)
-    return x, _float64(load_series("pairs", copies, None if x.variances is None else new_noises)), truth
-
-
-def random_warp(steps: int, speed_std: float, rng: np.random.Generator) -> np.ndarray:
-    """(steps,) increasing positions from 0 to steps − 1; their speed is log-normal and smooth.
-
-    >>> import numpy as np
-    >>> random_warp(5, 0.0, np.random.default_rng(0)).tolist()
-    [0.0, 1.0, 2.0, 3.0, 4.0]
-    """
-    width = steps / 20
-    reach = math.ceil(3 * width)
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
-    noise = np.convolve(rng.standard_normal(steps - 1 + 2 * reach), kernel / np.linalg.norm(kernel), "valid")
-    places = np.r_[0.0, np.cumsum(np.exp(speed_std * noise))]
-    return places * ((steps - 1) / places[-1])
-
-
-def smoothed(series: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """(T, d): f with the least ``Σ (x − f)²/noise + s·Σ (second differences of f)²``; s by cross-validation.
-
-    ``noise``: (T,) variances. The strength s is the one of `SMOOTHING`, in units of the mean precision, with the least
-    generalised cross-validation error.
-
-    >>> import numpy as np
-    >>> line = np.arange(8.0)[:, None]
-    >>> bool(np.allclose(smoothed(line, np.ones(8)), line))
-    True
-    """
-    deviation = np.sqrt(np.maximum(noise, 1e-6 * noise.max() or 1.0))[:, None]
-    deviation = deviation * np.sqrt(np.mean(deviation**-2.0))  # so that the mean precision is 1
-    # In units of the deviation, f = Q (1 + s·bends)⁻¹ Qᵀ x: one decomposition serves every strength.
-    difference = np.diff(np.eye(len(series)), n=2, axis=0) * deviation.T
-    bends, basis = np.linalg.eigh(difference.T @ difference)
-    waves = basis.T @ (series / deviation)
-    best, kept = math.inf, np.ones_like(bends)
-    for strength in SMOOTHING:
-        share = 1 / (1 + strength * bends.clip(0))
-        error = np.square((1 - share)[:, None] * waves).mean() / max(1 - share.mean(), 1e-6) ** 2
-        if error < best:
-            best, kept = error, share
-    return deviation * (basis @ (kept[:, None] * waves))

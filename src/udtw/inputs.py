@@ -20,6 +20,7 @@ from udtw.errors import (
     LengthError,
     NonFiniteError,
     OptionError,
+    PathError,
     RangeError,
     ShapeError,
     VarianceError,
@@ -376,6 +377,25 @@ def range_error(dtype: torch.dtype) -> RangeError:
         f"Costs divided by gamma or by the variance, summed along a path, do not fit {dtype}. Use float64, rescale the "
         "data (z-normalise), or choose a larger gamma."
     )
+
+
+def path(name: str, value: Any) -> Tensor:
+    """(L, 2) int64 cells of an alignment path, which moves by [1, 0], [0, 1] or [1, 1]; its ends are not checked."""
+    cells = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    if cells.ndim != 2 or cells.shape[1] != 2 or cells.shape[0] == 0 or cells.is_floating_point():
+        raise PathError(
+            f"{name} must be an integer array (L, 2) of cells; got shape {tuple(cells.shape)}, {cells.dtype}."
+        )
+    cells = cells.long()
+    steps = cells[1:] - cells[:-1]
+    wrong = ((steps < 0) | (steps > 1)).any(1) | (steps.sum(1) == 0)
+    if bool(wrong.any()):
+        at = int(torch.argmax(wrong.int()))
+        raise PathError(
+            f"{name} must move by [1, 0], [0, 1] or [1, 1]; step {at} goes from {cells[at].tolist()} to "
+            f"{cells[at + 1].tolist()}."
+        )
+    return cells
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from udtw.errors import OptionError
+
 MAX_DIRECT_DIM = 16
 """Up to this many features D is summed from differences, exact for nearby points; beyond, by a matrix product."""
 
@@ -45,6 +47,17 @@ WEIGHTINGS = ("likelihood", "precision")
 """What a cell costs a path: D/Σ + β log Σ, so that claiming uncertainty has a price, or D/Σ as in the paper."""
 
 
+def check_weighting(weighting: str, lam: float = 0.0, distance: str = "expected") -> None:
+    """Raise `OptionError` for an unknown weighting, or with what belongs to the paper's alone."""
+    if weighting not in WEIGHTINGS:
+        raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
+    if weighting == "likelihood" and (lam or distance != "expected"):
+        raise OptionError(
+            "lam and distance='soft_min' belong to weighting='precision', the paper's; the free energy of the "
+            f"likelihood, which is the default, is Alignment.free_energy. Got lam={lam!r}, distance={distance!r}."
+        )
+
+
 def log_level(log_x: Tensor, log_y: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
     """``log r`` (B,): the mean log variance of the steps of x and that of y, averaged.
 
@@ -73,4 +86,4 @@ def roughness(series: Tensor) -> Tensor:
     bend = series.diff(n=2, dim=0).square().mean(1) / 6
     # One more value at each end, where there is no second difference.
     padded = functional.pad(bend[None], (1 + ROUGHNESS_WINDOW // 2,) * 2, mode="replicate")
-    return functional.avg_pool1d(padded, ROUGHNESS_WINDOW, 1)[0]
+    return padded[0].unfold(0, ROUGHNESS_WINDOW, 1).mean(1)

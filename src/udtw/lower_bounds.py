@@ -48,17 +48,17 @@ def udtw_bounds(
         return None  # d² is an expectation of C alone, under paths that the penalty has moved
     level = _log_level(x, y) if likely else np.zeros((len(x), len(y)))
     rest = regularizer_bounds(x, y, beta, normalize, level)
+    entropy = np.zeros_like(level)
     if likely:
         steps = x.lengths[:, None] + y.lengths[None, :]
-        rest = rest + (0.5 * beta * level * steps - gamma * _log_paths(x, y)) / _size(x, y, normalize)
+        entropy = -gamma * _log_paths(x, y) / _size(x, y, normalize)
+        rest = rest + 0.5 * beta * level * steps / _size(x, y, normalize) + entropy
 
     def hard(block: PairBlock) -> np.ndarray:
         """The least energy of a path, at a fraction of the cost of the value."""
         least = block.least_costs(beta=beta if likely else None, **params)
         size = block.lengths.max(0) if normalize == "length" else 1
-        if likely:
-            return _lowered(least / size, -gamma * _log_paths(x, y)[block.i, block.j] / size)
-        return _lowered(least / size, rest[block.i, block.j])
+        return _lowered(least / size, (entropy if likely else rest)[block.i, block.j])
 
     return Bounds(_lowered(cost_bounds(x, y, normalize), rest), [hard])
 

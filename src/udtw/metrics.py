@@ -20,7 +20,7 @@ from udtw import inputs
 from udtw.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
 from udtw.errors import LengthError, OptionError
 from udtw.inputs import SeriesSet
-from udtw.likelihood import WEIGHTINGS
+from udtw.likelihood import WEIGHTINGS, check_weighting
 from udtw.lower_bounds import Bounds, dtw_bounds, udtw_bounds
 from udtw.pair_block import Batch, PairBlock, parsed_band
 from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE
@@ -98,10 +98,8 @@ class Metric:
             inputs.gamma(self.params["gamma"], 1, torch.zeros(1, dtype=torch.float64))
         if "band" in self.params:
             parsed_band(self.params["band"])
-        if self.params.get("weighting") == "likelihood" and self.params["lam"]:
-            raise OptionError(
-                f"lam={self.params['lam']!r} belongs to weighting='precision', the paper's; got weighting='likelihood'."
-            )
+        if self.params.get("weighting") in WEIGHTINGS:
+            check_weighting(self.params["weighting"], self.params["lam"])
         for name, known in self.choices.items():
             if self.params[name] not in known:
                 raise OptionError(

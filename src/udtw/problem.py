@@ -138,8 +138,8 @@ class Problem:
         variance = self.pair_variance()
         if variance is None or which == ONE:
             return self.main.new_full(self.shape, float(which == ONE))
-        if which == LOG_VARIANCE:
-            return variance.log().sum(3) if self.by_feature else variance.log()
+        if which == LOG_VARIANCE and (log := self.log_variance()) is not None:
+            return log
         deviation = (variance - 1).square()
         return deviation.sum(3) if self.by_feature else deviation
 

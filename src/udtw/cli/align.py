@@ -10,7 +10,7 @@ from udtw.cli import options
 from udtw.cli.output import note, save_figure, show
 
 if TYPE_CHECKING:
-    from udtw.align import Alignment
+    from udtw.alignment import Alignment
     from udtw.metrics import Metric
 
 SIGMA_RANGE = 0.5, 2.0

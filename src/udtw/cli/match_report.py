@@ -12,7 +12,7 @@ import numpy as np
 from udtw.matches import Stretch, tail_of
 
 if TYPE_CHECKING:
-    from udtw.align import Alignment
+    from udtw.alignment import Alignment
 
 SHOWN = 5
 """Doubtful stretches that are told in words."""

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from udtw import likelihood
-from udtw.align import Alignment, align, dtw, euclidean
+from udtw.align import align, dtw, euclidean
+from udtw.alignment import Alignment
 from udtw.data import LabelledSeries, available_ucr, cylinder_bell_funnel, load_ucr, synthetic_control, znormalize
 from udtw.errors import DataError, OptionError, ShapeError
 from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, interval, number, whole

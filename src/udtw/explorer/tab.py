@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dash import Dash, html
 from matplotlib.figure import Figure
 
-from udtw.align import Alignment
+from udtw.alignment import Alignment
 from udtw.explorer import callbacks, controls, scripts
 from udtw.explorer.control_values import MAX_BETA, ControlValues
 from udtw.explorer.controls import dropdown, section, shown_number, slider

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.align import Alignment, align
+from udtw.align import align
+from udtw.alignment import Alignment
 from udtw.errors import GammaError, OptionError, ShapeError
 from udtw.likelihood import mean_variance, squared_distances
 from udtw.nn.sigma import PairSigmaNet, SigmaNet

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from udtw import inputs
-from udtw.align import Alignment
+from udtw.alignment import Alignment
 from udtw.errors import OptionError, ShapeError
 from udtw.inputs import ArrayLike
 from udtw.plots.style import (

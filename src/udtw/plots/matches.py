@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
-from udtw.align import Alignment
+from udtw.alignment import Alignment
 from udtw.errors import OptionError
 from udtw.inputs import ArrayLike
 from udtw.matches import Matches, Stretch

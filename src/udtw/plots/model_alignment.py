@@ -2,7 +2,8 @@
 
 import torch
 
-from udtw.align import Alignment, align
+from udtw.align import align
+from udtw.alignment import Alignment
 from udtw.errors import OptionError
 from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
 from udtw.fewshot.recognizer import Recognizer

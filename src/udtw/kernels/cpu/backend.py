@@ -12,7 +12,7 @@ from udtw.inputs import FLOATS
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
 from udtw.kernels.cpu import autograd, launch, operators
-from udtw.kernels.cpu.backward import BEST, BEST_INDEX, ENTERED, HIGH, LOW, MOMENT, TOTAL
+from udtw.kernels.cpu.match_sums import BEST, BEST_INDEX, ENTERED, HIGH, LOW, MOMENT, TOTAL
 from udtw.kernels.cpu.rows import STATE_ROWS
 from udtw.problem import Problem
 

@@ -5,15 +5,12 @@ and backward once. A longer one is swept forward first to save the state every `
 last first, is swept forward again with tables and then backward. Memory grows with N·√(N + M).
 """
 
-from collections import namedtuple
-
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.ends import SIDES, end_row, open_row, open_starts, settle, soonest_end, z_at
+from udtw.kernels.cpu.ends import add_end_pulls, make_ends, open_row, open_starts, record_ends, set_seeds, settle_pack
 from udtw.kernels.cpu.forward import (
     alarmed,
-    mean_cost_at,
     pack_shape,
     row_size,
     start_soft_min,
@@ -55,25 +52,24 @@ from udtw.kernels.cpu.layout import (
     place_tables,
     put_numbers,
 )
+from udtw.kernels.cpu.match_sums import collect_matches
 from udtw.kernels.cpu.pack import (
     add_back,
     borrow_pairs,
     by_feature,
-    constant_energy,
     diagonal,
     energy_rows,
     field_row,
     guard_above,
     likely,
     load_sequences,
-    log_level,
     next_pack,
-    rows_inside,
     scatter,
     set_limits,
     shifted,
     uncertain,
 )
+from udtw.kernels.cpu.pair_numbers import log_level
 from udtw.kernels.cpu.rows import (
     INNER,
     SHARED,
@@ -95,11 +91,6 @@ from udtw.kernels.cpu.rows import (
 from udtw.kernels.cpu.simd import borrow, get, lanes, put
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.problem import BUILT_IN, COST, DEVIATION, LOG_VARIANCE, ONE, WARPS
-
-TOTAL, MOMENT, BEST, BEST_INDEX, ENTERED, REACHED, LOW, HIGH = range(8)
-MATCH_COLUMNS = 8
-ROUNDING = 1e-9
-"""Probabilities that differ by less are taken for equal."""
 
 
 @njit(**INNER)
@@ -143,9 +134,9 @@ def rest_field_row(w, pairs, d, at, steps, fields):
 def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreachable):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
     if mode.usual:
-        usual_factor_row(w, d, at, steps, at.over_gamma + BY_LOG * SLOT, stretch)
+        usual_factor_row(w, d, at, steps, stretch, at.over_gamma + BY_LOG * SLOT)
     elif mode.swift:
-        likely_factor_row(w, d, at, steps, stretch)
+        likely_factor_row(w, d, at, steps, stretch, 0)
     else:
         energy_rows(w, pairs, d, at, steps)
         if stretch > 0:
@@ -218,103 +209,6 @@ def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
         add_sequence_gradient_row(w, d, at, steps, into, pairs.x.shape[2])
     else:
         scatter(w, at.gradient, d, grads.cost, pairs.length, w.dtype.type(np.inf))
-
-
-Ends = namedtuple("Ends", ["soonest", "weights", "powers", "means"])
-"""Of the paths' ends from diagonal ``soonest`` on, (pack, 2, diagonals) each; see `ends.settle`."""
-
-
-@njit(**INNER)
-def make_ends(pairs, first, pack, diagonals):
-    soonest = soonest_end(pairs, first, pack)
-    shape = (pack, SIDES, diagonals - soonest)
-    return Ends(soonest, np.zeros(shape), np.full(shape, np.inf), np.zeros(shape))
-
-
-@njit(**SHARED)
-def record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable):
-    """For each path end on diagonal d: Z, and the mean of the loss over the paths to it, in units of γ.
-
-    For a loss of E[C] and E[log Σ], which have one end only, these go to ``sums[1:]``.
-    """
-    state = state_of(at.state, at.row, d.k)
-    for p in range(d.pack):
-        b = d.first + p
-        for side in range(SIDES):
-            i = end_row(pairs, d, b, side)
-            if i < 0:
-                continue
-            position, e = (i + 1) * d.pack + p, d.k - ends.soonest
-            ends.weights[p, side, e], ends.powers[p, side, e] = z_at(w, state, position, unreachable)
-            mean, rest = mean_cost_at(w, state, at.theta + p, position, 1.0), np.float64(w[state.rest.here + position])
-            by_warps = np.float64(w[at.over_gamma + BY_WARPS * SLOT + p]) * (d.k + 2)
-            ends.means[p, side, e] = w[at.by_cost + p] / np.log(2) * mean + rest - by_warps
-            if sums.size > 0 and mode.plain and not mode.relaxed:
-                sums[1, b] = mean * pairs.gamma[b]
-                if factors[BY_LOG, b] != 0:
-                    sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
-
-
-@njit(**INNER)
-def settle_pack(w, pairs, at, ends, first, soft_min, sums):
-    """Turns the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
-    for p in range(ends.weights.shape[0]):
-        b = first + p
-        soft_min[p] = settle(ends.weights[p], ends.powers[p], ends.means[p]) * (np.log(2) * pairs.gamma[b])
-        if sums.size > 0:
-            sums[0, b] = soft_min[p] + constant_energy(w, at, pairs, b, p)
-
-
-@njit(**INNER)
-def set_seeds(w, pairs, limits, at, ends, first, pack, k):
-    """The share of paths that end in a cell of diagonal k; zero where some end on the diagonal after it."""
-    for later in (1, 0):
-        e = k + later - ends.soonest
-        if 0 <= e < ends.weights.shape[2]:
-            d = diagonal(limits, k + later, pack, first)
-            for p in range(pack):
-                for side in range(SIDES):
-                    i = end_row(pairs, d, first + p, side)
-                    if i >= 0:
-                        w[at.seed + (i + 1) * pack + p] = 0 if later else ends.weights[p, side, e]
-
-
-@njit(**INNER)
-def add_end_pulls(w, pairs, d, adjoint, ends):
-    """Adds what the choice of the end carries of the loss's derivative to W."""
-    for p in range(d.pack):
-        for side in range(SIDES):
-            i = end_row(pairs, d, d.first + p, side)
-            if i >= 0:
-                w[adjoint + (i + 1) * d.pack + p] += ends.means[p, side, d.k - ends.soonest]
-
-
-@njit(**INNER)
-def collect_matches(w, d, coupling, to_left, length, match, tail):
-    """Sums over the rows of π, from the last column to the first.
-
-    Without a ``tail``: TOTAL, MOMENT (of the column), the largest entry and its first column, ENTERED (the probability
-    that the row is visited at all). With one, and with these totals: the first columns at which the share of the row
-    that has been reached, counted from the left, is at least ``tail`` (LOW) and ``1 − tail`` (HIGH).
-    """
-    for p in range(d.pack):
-        start, stop = rows_inside(d, length, p)
-        for i in range(start, stop):
-            j, t = d.k - i, (i + 1) * d.pack + p
-            sums, share = match[d.first + p, i], np.float64(w[coupling + t])
-            if tail == 0:
-                sums[TOTAL] += share
-                sums[MOMENT] += share * j
-                sums[ENTERED] += share * (1 - w[to_left + t])
-                if share >= sums[BEST] * (1 - ROUNDING):
-                    sums[BEST], sums[BEST_INDEX] = max(share, sums[BEST]), j
-            elif sums[TOTAL] > 0:
-                reached = 1 - sums[REACHED] / sums[TOTAL]
-                if reached >= tail + ROUNDING:
-                    sums[LOW] = j
-                if reached >= 1 - tail - ROUNDING:
-                    sums[HIGH] = j
-                sums[REACHED] += share
 
 
 @njit(**INNER)

@@ -7,11 +7,15 @@ of one virtual last cell.
 """
 
 import math
+from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.rows import INNER
+from udtw.kernels.cpu.layout import BY_LOG, BY_WARPS
+from udtw.kernels.cpu.pack import diagonal
+from udtw.kernels.cpu.pair_numbers import constant_energy
+from udtw.kernels.cpu.rows import INNER, SHARED, SLOT, state_of
 
 SIDES = 2
 LAST_START = 4
@@ -117,3 +121,79 @@ def settle(weights, powers, means):
             weights[side, e] /= total
             means[side, e] = weights[side, e] * (average - means[side, e])
     return least - np.log2(total)
+
+
+@njit(**INNER)
+def mean_cost_at(w, state, theta, position, gamma):
+    """Prefix mean of C at ``position`` of this diagonal; ``theta`` is where the pair's θ lies."""
+    mean = w[theta] * w[state.power.here + position] + w[state.excess.here + position]
+    return mean * (np.log(2) * gamma)
+
+
+Ends = namedtuple("Ends", ["soonest", "weights", "powers", "means"])
+"""Of the paths' ends from diagonal ``soonest`` on, (pack, 2, diagonals) each; see `ends.settle`."""
+
+
+@njit(**INNER)
+def make_ends(pairs, first, pack, diagonals):
+    soonest = soonest_end(pairs, first, pack)
+    shape = (pack, SIDES, diagonals - soonest)
+    return Ends(soonest, np.zeros(shape), np.full(shape, np.inf), np.zeros(shape))
+
+
+@njit(**SHARED)
+def record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable):
+    """For each path end on diagonal d: Z, and the mean of the loss over the paths to it, in units of γ.
+
+    For a loss of E[C] and E[log Σ], which have one end only, these go to ``sums[1:]``.
+    """
+    state = state_of(at.state, at.row, d.k)
+    for p in range(d.pack):
+        b = d.first + p
+        for side in range(SIDES):
+            i = end_row(pairs, d, b, side)
+            if i < 0:
+                continue
+            position, e = (i + 1) * d.pack + p, d.k - ends.soonest
+            ends.weights[p, side, e], ends.powers[p, side, e] = z_at(w, state, position, unreachable)
+            mean, rest = mean_cost_at(w, state, at.theta + p, position, 1.0), np.float64(w[state.rest.here + position])
+            by_warps = np.float64(w[at.over_gamma + BY_WARPS * SLOT + p]) * (d.k + 2)
+            ends.means[p, side, e] = w[at.by_cost + p] / np.log(2) * mean + rest - by_warps
+            if sums.size > 0 and mode.plain and not mode.relaxed:
+                sums[1, b] = mean * pairs.gamma[b]
+                if factors[BY_LOG, b] != 0:
+                    sums[2, b] = rest * pairs.gamma[b] / factors[BY_LOG, b]
+
+
+@njit(**INNER)
+def settle_pack(w, pairs, at, ends, first, soft_min, sums):
+    """Turns the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
+    for p in range(ends.weights.shape[0]):
+        b = first + p
+        soft_min[p] = settle(ends.weights[p], ends.powers[p], ends.means[p]) * (np.log(2) * pairs.gamma[b])
+        if sums.size > 0:
+            sums[0, b] = soft_min[p] + constant_energy(w, at, pairs, b, p)
+
+
+@njit(**INNER)
+def set_seeds(w, pairs, limits, at, ends, first, pack, k):
+    """The share of paths that end in a cell of diagonal k; zero where some end on the diagonal after it."""
+    for later in (1, 0):
+        e = k + later - ends.soonest
+        if 0 <= e < ends.weights.shape[2]:
+            d = diagonal(limits, k + later, pack, first)
+            for p in range(pack):
+                for side in range(SIDES):
+                    i = end_row(pairs, d, first + p, side)
+                    if i >= 0:
+                        w[at.seed + (i + 1) * pack + p] = 0 if later else ends.weights[p, side, e]
+
+
+@njit(**INNER)
+def add_end_pulls(w, pairs, d, adjoint, ends):
+    """Adds what the choice of the end carries of the loss's derivative to W."""
+    for p in range(d.pack):
+        for side in range(SIDES):
+            i = end_row(pairs, d, d.first + p, side)
+            if i >= 0:
+                w[adjoint + (i + 1) * d.pack + p] += ends.means[p, side, d.k - ends.soonest]

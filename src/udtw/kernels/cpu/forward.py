@@ -6,11 +6,20 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.ends import DEEPEST, SIDES, end_row, open_row, open_starts, settle, soonest_end, z_at
+from udtw.kernels.cpu.ends import (
+    DEEPEST,
+    SIDES,
+    end_row,
+    mean_cost_at,
+    open_row,
+    open_starts,
+    settle,
+    soonest_end,
+    z_at,
+)
 from udtw.kernels.cpu.pack import (
     apply_mask,
     borrow_pairs,
-    constant_energy,
     diagonal,
     energy_rows,
     field_row,
@@ -19,13 +28,16 @@ from udtw.kernels.cpu.pack import (
     likely,
     load_sequences,
     next_pack,
-    prices_usable,
-    put_number,
-    put_prices,
     scatter,
     sequence_rows,
     set_limits,
     shifted,
+)
+from udtw.kernels.cpu.pair_numbers import (
+    constant_energy,
+    prices_usable,
+    put_number,
+    put_prices,
     theta_of,
     variances_usable,
 )
@@ -134,13 +146,6 @@ step_warped_rest = _step(warped_rest_row, rest=True)
 
 
 @njit(**INNER)
-def mean_cost_at(w, state, theta, position, gamma):
-    """Prefix mean of C at ``position`` of this diagonal; ``theta`` is where the pair's θ lies."""
-    mean = w[theta] * w[state.power.here + position] + w[state.excess.here + position]
-    return mean * (np.log(2) * gamma)
-
-
-@njit(**INNER)
 def alarmed(w, alarm):
     """Whether `range_row` met a value out of range."""
     for t in range(alarm, alarm + lanes(w)):
@@ -234,7 +239,7 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
             state = state_of(at.state, row, k)
             steps = shifted(sequences, d, columns)
             if swift:
-                likely_factor_row(w, d, at, steps, stretch)
+                likely_factor_row(w, d, at, steps, stretch, 0)
             else:
                 energy_rows(w, pairs, d, at, steps)
                 range_row(w, d, at.energy, stretch, at.alarm)

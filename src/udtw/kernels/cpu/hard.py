@@ -9,7 +9,6 @@ from udtw.kernels.cpu.forward import alarmed, pack_shape, row_size, usable
 from udtw.kernels.cpu.pack import (
     apply_mask,
     borrow_pairs,
-    constant_energy,
     diagonal,
     energy_rows,
     guard_above,
@@ -17,12 +16,11 @@ from udtw.kernels.cpu.pack import (
     likely,
     load_sequences,
     next_pack,
-    put_number,
-    put_prices,
     sequence_rows,
     set_limits,
     shifted,
 )
+from udtw.kernels.cpu.pair_numbers import constant_energy, put_number, put_prices
 from udtw.kernels.cpu.rows import INNER, SLOT, amerced_min_row, fill, hard_min_row, range_row, rolling
 from udtw.kernels.cpu.simd import borrow, lanes
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.backward import MATCH_COLUMNS, backward
+from udtw.kernels.cpu.backward import backward
 from udtw.kernels.cpu.forward import forward
 from udtw.kernels.cpu.forward import transitions as forward_transitions
 from udtw.kernels.cpu.hard import hard, mark_paths
 from udtw.kernels.cpu.layout import BY_COST, BY_LOG, BY_SOFT_MIN, FACTORS, Gradients
+from udtw.kernels.cpu.match_sums import MATCH_COLUMNS
 from udtw.kernels.cpu.pack import Pairs
 from udtw.kernels.cpu.rows import MOST_PAIRS
 from udtw.kernels.cpu.threads import clear_scratch, scratch, share

@@ -5,7 +5,8 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from udtw.kernels.cpu.pack import likely, put_number, put_prices, sequence_rows, theta_of
+from udtw.kernels.cpu.pack import likely, sequence_rows
+from udtw.kernels.cpu.pair_numbers import put_number, put_prices, theta_of
 from udtw.kernels.cpu.rows import INNER, SLOT, STATE_ROWS, fill
 from udtw.kernels.cpu.simd import borrow
 

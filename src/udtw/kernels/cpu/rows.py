@@ -199,38 +199,38 @@ def factor_row(w, d, at):
         store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
 
 
-@njit(**INNER)
-def likely_factor_row(w, d, at, steps, stretch):
-    """`factor_row` and `range_row` for ``E = (x − y)²/Σ + β log Σ + κ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
-    zero = splat(w, w.dtype.type(0))
-    highest = zero
-    for t in range(d.begin, d.end, lanes(w)):
-        difference = load(w, steps.x + t) - load(w, steps.y + t)
-        sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
-        cost = difference * difference / sigma
-        highest = worst(highest, cost)
-        price = fma(of_pairs(w, at.beta, t, d.pack), log(sigma), of_pairs(w, at.kappa, t, d.pack))
-        scaled = (cost + price) * of_pairs(w, at.scale, t, d.pack)
-        store(w, at.scaled + t, scaled)
-        store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
-    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
+def _fused_factor_row(priced):
+    """`factor_row` and `range_row` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``, made in one loop.
+
+    ``priced``: the energy is ``C + β log Σ + κ``. Otherwise it is C, and ``at.total = by_log·log Σ``.
+    """
+
+    @njit(**INNER)
+    def row(w, d, at, steps, stretch, by_log):
+        zero = splat(w, w.dtype.type(0))
+        highest = zero
+        for t in range(d.begin, d.end, lanes(w)):
+            difference = load(w, steps.x + t) - load(w, steps.y + t)
+            sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
+            energy = difference * difference / sigma
+            highest = worst(highest, energy)
+            if priced:
+                price = fma(of_pairs(w, at.beta, t, d.pack), log(sigma), of_pairs(w, at.kappa, t, d.pack))
+                energy = energy + price
+            else:
+                store(w, at.total + t, of_pairs(w, by_log, t, d.pack) * log(sigma))
+            scaled = energy * of_pairs(w, at.scale, t, d.pack)
+            store(w, at.scaled + t, scaled)
+            store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
+        store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
+
+    return row
 
 
-@njit(**INNER)
-def usual_factor_row(w, d, at, steps, by_log, stretch):
-    """`factor_row`, `range_row` and ``total = by_log·log Σ`` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``."""
-    zero = splat(w, w.dtype.type(0))
-    highest = zero
-    for t in range(d.begin, d.end, lanes(w)):
-        difference = load(w, steps.x + t) - load(w, steps.y + t)
-        sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
-        cost = difference * difference / sigma
-        highest = worst(highest, cost)
-        scaled = cost * of_pairs(w, at.scale, t, d.pack)
-        store(w, at.scaled + t, scaled)
-        store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
-        store(w, at.total + t, of_pairs(w, by_log, t, d.pack) * log(sigma))
-    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
+usual_factor_row = _fused_factor_row(priced=False)
+"""For the paper's loss; ``by_log`` is the slot of the weights of log Σ."""
+likely_factor_row = _fused_factor_row(priced=True)
+"""For the free energy of the likelihood; ``by_log`` is not read."""
 
 
 def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False, quick=False):
