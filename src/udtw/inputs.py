@@ -400,7 +400,7 @@ def path(name: str, value: Any) -> Tensor:
 
 @dataclass(frozen=True)
 class SeriesSet:
-    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) one-padded or None."""
+    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) or (n, T, d), one-padded, or None."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -518,9 +518,9 @@ def _check_series(name: str, steps: np.ndarray, keep: np.ndarray, advice: str = 
 
 
 def _check_variances(name: str, noise: np.ndarray, keep: np.ndarray) -> None:
-    if noise.shape != keep.shape:
-        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}; got {noise.shape}.")
-    bad = ~((noise > 0) & np.isfinite(noise)) & keep
+    if noise.shape[:1] != keep.shape or noise.ndim > 2:
+        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}, or per feature; got {noise.shape}.")
+    bad = ~((noise > 0) & np.isfinite(noise)).reshape(len(noise), -1).all(1) & keep
     if bad.any():
         at = int(np.argmax(bad))
         raise VarianceError(f"{name} is {noise[at]} at step {at}, but a variance must be a positive finite number.")
@@ -534,7 +534,13 @@ def _pad(series: list[np.ndarray], kept: list[np.ndarray], noise: list[np.ndarra
     dtype = np.result_type(*{steps.dtype for steps in series}, *({n.dtype for n in noise} if noise else ()))
     dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
     values = np.zeros((len(series), int(lengths.max()), features.pop()), dtype)
-    variances = None if noise is None else np.ones(values.shape[:2], dtype)
+    by_feature = {one.shape[1:] for one in noise} if noise else {()}
+    if by_feature - {()} and by_feature != {values.shape[2:]}:
+        raise ShapeError(
+            f"Variances must be one per step in all series, or one per feature ({values.shape[2]}) in all; got shapes "
+            f"{sorted({one.shape for one in noise or ()})[:5]}."
+        )
+    variances = None if noise is None else np.ones((*values.shape[:2], *by_feature.pop()), dtype)
     for i, (steps, keep) in enumerate(zip(series, kept, strict=True)):
         values[i, : lengths[i]] = steps[keep]
         if variances is not None and noise is not None:

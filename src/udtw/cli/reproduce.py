@@ -14,7 +14,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="ucr|ecg5000|barycenters|calibration|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
+            metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
             help="Which experiment; for images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
             "soylocal, cross-domain.",
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from udtw.errors import OptionError
-from udtw.experiments import barycenters, calibration, ecg5000, omniglot, ucr
+from udtw.experiments import barycenters, calibration, ecg5000, faults, omniglot, ucr
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.image_tables import IMAGE_TABLES
@@ -17,6 +17,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     entry.name: entry
     for entry in (
         ucr.EXPERIMENT,
+        faults.EXPERIMENT,
         ecg5000.EXPERIMENT,
         barycenters.EXPERIMENT,
         calibration.EXPERIMENT,

@@ -112,13 +112,13 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     return _centroid(metric, kind, unit.options, unit.seed, parts)
 
 
-def load_parts(name: str, seed: int, data_dir: str | None) -> Parts:
+def load_parts(name: str, seed: int, data_dir: str | None, max_series: int = MAX_SERIES) -> Parts:
     """Training, validation and test part, each (X (n, T) float32, y)."""
     whole = load_ucr(name, data_dir).all
     y = np.asarray(whole.y)
     rng = np.random.default_rng(seed)
-    if len(y) > MAX_SERIES:
-        shares = (MAX_SERIES / len(y), 1 - MAX_SERIES / len(y))
+    if len(y) > max_series:
+        shares = (max_series / len(y), 1 - max_series / len(y))
         chosen = split_by_seed(y, int(rng.integers(2**31)), shares)[0]
     else:
         chosen = np.arange(len(y))

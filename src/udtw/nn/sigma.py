@@ -76,7 +76,7 @@ class SigmaNet(nn.Module):
         self.net = self._layers(dim, hidden, context, length, dim if per_feature else 1)
         for layer in self.net:
             if isinstance(layer, nn.Linear | nn.Conv1d):
-                _initialise(layer)
+                initialise(layer)
         if sigma_init is not None:
             high = sigma_span + sigma_min
             if not sigma_min < sigma_init < high:
@@ -172,7 +172,7 @@ class PairSigmaNet(nn.Module):
         self.of_y = self.of_x if symmetric else nn.Linear(dim, hidden)
         self.out = nn.Linear(hidden, 1)
         for layer in (self.of_x, self.of_y, self.out):
-            _initialise(layer)
+            initialise(layer)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(B, N, M) from (B, N, d) and (B, M, d); (N, M) from single sequences."""
@@ -199,7 +199,8 @@ class PairSigmaNet(nn.Module):
         )
 
 
-def _initialise(layer: nn.Linear | nn.Conv1d) -> None:
+def initialise(layer: nn.Linear | nn.Conv1d) -> None:
+    """Xavier-normal weights and a zero bias."""
     nn.init.xavier_normal_(layer.weight)
     assert layer.bias is not None, "all layers here have one"
     nn.init.zeros_(layer.bias)

@@ -25,7 +25,8 @@ class MetricClassifier(ClassifierMixin, BaseEstimator):
 
     def _metric(self) -> Metric:
         """The metric before any training."""
-        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band, "warp_penalty": self.warp_penalty}
+        penalty = 0.0 if self.warp_penalty is None else self.warp_penalty
+        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band, "warp_penalty": penalty}
         if self.normalize is not None:
             given["normalize"] = self.normalize
         if get_metric(self.metric).uncertain and isinstance(self.metric, str):
