@@ -112,8 +112,8 @@ def chosen_scores(results: Results) -> dict[tuple[str, str], dict[str, float]]:
 def report(results: Results, document: Document) -> None:
     """Accuracies by condition, differences with tests, ranks, and pictures of what the network distrusts."""
     document.text(
-        f"Accuracy of 1-NN in %. At most {MAX_SERIES} series per data set, split 50/25/25 by seed. Every series has one "
-        "fault, but for “none”, and for “test only”, where the training series have none. Settings are chosen on "
+        f"Accuracy of 1-NN in %. At most {MAX_SERIES} series per data set, split 50/25/25 by seed. Every series has "
+        "one fault, but for “none”, and for “test only”, where the training series have none. Settings are chosen on "
         "validation: four for each rival, two for the paper's weighting, one for uDTW, which learns. Faults: bursts of "
         "noise over a fifth of the steps, spikes at one step in twenty, drop-outs (stuck at zero), drift of the gain; "
         "“medium” mixes them."

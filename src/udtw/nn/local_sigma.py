@@ -61,8 +61,8 @@ class LocalSigmaNet(nn.Module):
         for layer in (*self.layers, self.out):
             initialise(layer)
         nn.init.normal_(self.out.weight, std=0.1)
-        with torch.no_grad():
-            self.out.bias += self.range.raw(self.range.start)
+        assert self.out.bias is not None, "all layers here have one"
+        nn.init.constant_(self.out.bias, self.range.raw(self.range.start))
         self.register_buffer("scale", torch.ones(dim))
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
