@@ -146,14 +146,7 @@ def report(results: Results, document: Document) -> None:
     document.table(
         "All data sets",
         ["", *methods, f"published {PUBLISHED_DTW}"],
-        [
-            [
-                name,
-                *(_cell(rows[method].get(name)) for method in methods),
-                _cell(published.get(PUBLISHED_DTW, {}).get(name)),
-            ]
-            for name in names
-        ],
+        [[name, *(_cell(row.get(name)) for row in columns)] for name in names],
     )
 
 
