@@ -79,7 +79,9 @@ def slopes(values: Tensor, lengths: Tensor | None = None) -> Tensor:
     [1.0, 1.0, 1.0, 0.0, -1.0, -1.0, -1.0]
     """
     offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype)
-    found = torch.einsum("btwd,w->btd", windows(values, lengths, SLOPE_REACH), offsets / offsets.square().sum())
+    # Relative to the step itself, so that rounding leaves no slope where a series stands still.
+    around = windows(values, lengths, SLOPE_REACH) - values[:, :, None]
+    found = torch.einsum("btwd,w->btd", around, offsets / offsets.square().sum())
     count = found.shape[1]
     inside = torch.ones(1, count) if lengths is None else (torch.arange(count) < lengths[:, None]).to(found.dtype)
     inside = (inside / inside.sum(1, keepdim=True))[..., None]
