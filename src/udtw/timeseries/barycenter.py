@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from udtw import joblib_tasks
+from udtw.align import AUTO_GAMMA
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
@@ -17,7 +18,7 @@ from udtw.timeseries.matched_means import Means, can_match, least_variance, matc
 from udtw.timeseries.resample import resample
 
 INITS = ("mean", "medoid")
-GAMMA, WARP_PENALTY = 2.0, 0.0
+GAMMA, WARP_PENALTY = AUTO_GAMMA, 2.0
 """Of the free energy with variances that are learned."""
 
 
@@ -74,8 +75,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
         A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set. "euclidean" is the closed form, "dtw"
         is DTW barycenter averaging (DBA), "udtw" the free energy. Others are minimised by L-BFGS.
     gamma, beta, band, warp_penalty : as in `udtw.align`
-        By default γ = 1 and ω = 0. Where the variances of "udtw" are learned, costs are in units of them: γ = 2 and
-        β = d, the Gaussian likelihood, whatever the units of the series.
+        By default γ = 1 and ω = 0. Where the variances of "udtw" are learned, costs are in units of them, so that the
+        units of the series do not matter: γ = 4, ω = 2, and β is the number of features, the Gaussian likelihood.
     lam : float
         For ``weighting="precision"``, as in `udtw.align`.
     init : "mean", "medoid" or an array (L, d) or (L,)
@@ -92,7 +93,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
         ``Σ = noise + σ²_μ``, and σ²_μ is what exceeds it. By default all of Σ is learned. For "precision" γ and β act
         in units of it, and it is 1 by default, as in the paper.
     max_iter, tol
-        Iterations at most, and the relative decrease of the objective below which it has converged.
+        Iterations at most, and the relative decrease of the objective (for learned variances: the decrease per step)
+        below which it has converged.
     weighting : "likelihood" or "precision"
         What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
 
@@ -171,10 +173,12 @@ def _matched_mean(
         means = Means(start[None], np.full((1, len(start)), max(variance, least)))
     trace: list[float] = []
     converged = False
+    # A free energy contains the logarithm of the units, so a decrease is small by the number of steps, not by its size.
+    size = metric.params["beta"] * 0.5 * (share @ series.lengths + len(start)) if metric.uncertain else None
     for _ in range(max_iter + 1):
         found = match(series, owner, weight, means, metric)
         value = float(share @ found.energy) + prior_energy(means) / len(series)
-        converged = bool(trace) and value >= trace[-1] - tol * abs(trace[-1])
+        converged = bool(trace) and value >= trace[-1] - tol * (abs(trace[-1]) if size is None else size)
         if converged:
             break
         trace.append(value)

@@ -38,9 +38,6 @@ class Means:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: np.ndarray) -> "Means":
-        return Means(self.values[index], None if self.variances is None else self.variances[index])
-
 
 def can_match(metric: Metric) -> bool:
     """Whether means under this metric are averages of what is matched."""
@@ -102,7 +99,7 @@ def match(
         for begin in range(0, len(series), size):
             part = np.arange(begin, min(begin + size, len(series)))
             x, mine = Batch.of(series[part], _dtype(series)), owner[part]
-            energy[part], coupling = _aligned(x, means[mine], metric)
+            energy[part], coupling = _aligned(x, means, mine, metric)
             square = x.values.square().sum(2, keepdim=True)
             features = torch.cat([torch.ones_like(square), x.values, square], 2)
             matched = torch.bmm(coupling.transpose(1, 2), features).double()
@@ -115,17 +112,17 @@ def match(
     return Matched(energy, count, total, square, warps, whole)
 
 
-def _aligned(x: Batch, means: Means, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Distances (B,) and couplings (B, N, L) of series with the mean of each."""
+def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:
+    """Distances (B,) and couplings (B, N, L) of series with the mean ``owner`` of each."""
     options: dict[str, Any] = {
         name: metric.params[name] for name in ("gamma", "band", "warp_penalty", "relax") if name in metric.params
     }
-    y = torch.as_tensor(means.values, dtype=x.values.dtype)
+    y = torch.as_tensor(means.values[owner], dtype=x.values.dtype)
     if means.variances is not None:
-        split = [_split(one, metric) for one in means.variances]
-        options["var_x"] = torch.tensor([s[0] for s in split], dtype=y.dtype)[:, None].expand(x.values.shape[:2])
-        options["var_y"] = torch.as_tensor(np.stack([s[1] for s in split]), dtype=y.dtype)
-        options |= {"warp_penalty": torch.tensor([s[2] for s in split], dtype=y.dtype), "beta": metric.params["beta"]}
+        split = zip(*(_split(one, metric) for one in means.variances), strict=True)
+        of_series, of_mean, penalty = (torch.as_tensor(np.stack(part)[owner], dtype=y.dtype) for part in split)
+        options |= {"var_x": of_series[:, None].expand(x.values.shape[:2]), "var_y": of_mean}
+        options |= {"warp_penalty": penalty, "beta": metric.params["beta"]}
     found = align(x.values, y, lengths_x=x.lengths, **options)
     if metric.name == "dtw":
         return dtw(x.values, y, lengths_x=x.lengths, **options), found.paths.mode_coupling
@@ -145,6 +142,7 @@ def update(found: Matched, means: Means, metric: Metric, least: float) -> Means:
     if means.variances is None:
         return Means(values.astype(means.values.dtype))
     rest = found.square - 2 * (values * found.total).sum(2) + found.count * np.square(values).sum(2)
+    rest = np.maximum(rest, 0)  # rounding
     price = metric.params["beta"]
     # log Σ counts relative to its mean, which gives back a share of what the warps cost.
     counted = found.count - found.warps[:, None] / (2 * count.shape[1])
