@@ -3,8 +3,8 @@
 For each data set, the seed draws a class and `MEMBERS` of its series; their mean is computed by every metric and γ with
 at most `MAX_ITER` iterations. uDTW stands there twice: with the paper's weighting, where it regards differences below
 ``√NOISE`` as noise and has β = 1, so that σ_μ is a standard deviation in the units of the series and γ is in units of
-``D / Σ``; and as the free energy with the defaults of `barycenter`, which learns the noise too. Objective values of different metrics have different scales, so every mean is also judged by its average
-DTW to other series of the class.
+``D / Σ``; and as the free energy with the defaults of `barycenter`, which learns the noise too. Objective values of
+different metrics have different scales, so every mean is also judged by its average DTW to other series of the class.
 """
 
 from typing import Any
