@@ -132,9 +132,8 @@ def main() -> None:
     for metric in ("DTW", "soft-DTW"):
         for peer in options.peers.split(","):
             ratios = [b[1] / a[1] for a, b in zip(scores[f"udtw {metric}"], scores[f"{peer} {metric}"], strict=True)]
-            print(
-                f"{metric}: {np.median(ratios):.0f} times as fast as {peer} (from {min(ratios):.0f} to {max(ratios):.0f})"
-            )
+            spread = f"from {min(ratios):.0f} to {max(ratios):.0f}"
+            print(f"{metric}: {np.median(ratios):.0f} times as fast as {peer} ({spread})")
 
 
 def _run(fit: Fit, X: np.ndarray, y: Any, seed: int, score: Callable[..., float]) -> tuple[float, float]:
