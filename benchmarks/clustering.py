@@ -3,7 +3,8 @@
 Generated Cylinder-Bell-Funnel series, and the training parts of UCR sets if ``--data-dir`` has them, z-normalised.
 Every library gets the same number of clusters (that of the classes), starts and rounds, and for soft-DTW the same γ;
 all else is its default, but aeon's first means, which are drawn by k-means++ as in the others. One thread each. The
-adjusted Rand index is taken against the classes, time is the processor's in ``fit``, which other work on the machine does not change; both are averaged over the seeds.
+adjusted Rand index is taken against the classes. Time is that of the processor in ``fit``, which does not depend on
+other work on the machine. Both are averaged over the seeds.
 """
 
 import argparse
