@@ -48,6 +48,7 @@ LAYERS = [
     "memory",
     "joblib_tasks",
     "distributed",
+    "ragged",
     "inputs",
     "likelihood",
     "prior",

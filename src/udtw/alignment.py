@@ -34,7 +34,7 @@ class Alignment:
 
     >>> import udtw
     >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
-    >>> a.coupling.shape, a.paths.mode()[0].tolist()
+    >>> a.coupling.shape, a.paths.mode().tolist()
     ((3, 3), [[0, 0], [1, 1], [2, 2]])
     """
 

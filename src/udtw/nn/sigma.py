@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw import inputs, ragged
 from udtw.errors import OptionError, ShapeError
 from udtw.memory import refuse_if_too_large
 
@@ -98,17 +99,21 @@ class SigmaNet(nn.Module):
             return nn.Sequential(nn.Linear(inputs, outputs))
         return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, lengths: Any = None) -> Tensor:
         """Variances (B, T) of ``x`` (B, T, d); or (T,) of (T, d). Steps beyond ``lengths`` are not read and get 1.
 
-        With ``per_feature`` they have the shape of ``x``.
+        With ``per_feature`` they have the shape of ``x``. A list of tensors (T_i, d), a nested tensor or a
+        PackedSequence is padded first.
         """
+        x, lengths = ragged.padded("x", x, lengths)
         if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
             raise ShapeError(f"SigmaNet expects (B, T, {self.dim}) or (T, {self.dim}); got {tuple(x.shape)}.")
         if x.ndim == 2:
             return self(x[None], lengths)[0]
-        inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
-        if inside is not None:
+        inside = None
+        if lengths is not None:
+            lengths = inputs.lengths("lengths", lengths, len(x), x.shape[1], x.device)
+            inside = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
             x = torch.where(inside[..., None], x, 0.0)
         raw = self._raw(x, lengths)
         sigma = self.sigma_span * torch.sigmoid(raw if self.per_feature else raw.mean(-1)) + self.sigma_min
