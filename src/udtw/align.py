@@ -125,7 +125,11 @@ def align(  # noqa: PLR0913 (the options that users type)
             given={"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost},
             band=band, beta=beta if weighting == "likelihood" else None, warp_penalty=warp_penalty, relax=relax,
         )  # fmt: skip
-        found = Alignment(paths, Reported(weighting, beta, lam, distance, debias, normalize, relax))
+        found = Alignment(
+            paths,
+            Reported(weighting, beta, lam, distance, debias, normalize, relax),
+            (inputs.labels(x), inputs.labels(y)),
+        )
         _ = found.loss  # errors are raised here, not where a result is first read
     return found
 

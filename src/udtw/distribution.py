@@ -78,6 +78,10 @@ class PathDistribution:
         self._form, self._backend, self._problem = form, backend, problem
         return self
 
+    def __repr__(self) -> str:
+        count, rows, columns = self._problem.shape
+        return f"PathDistribution({count} pair(s) of {rows} × {columns} steps, backend={self._backend.name!r})"
+
     @lazy
     def _for_kernels(self) -> Problem:
         """The problem with D made once if there are many features."""

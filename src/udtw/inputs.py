@@ -85,6 +85,12 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
     return value
 
 
+def labels(value: Any) -> Any:
+    """The index of a pandas Series or DataFrame; None for anything else."""
+    index = getattr(value, "index", None)
+    return index if hasattr(value, "iloc") and hasattr(index, "get_indexer") else None
+
+
 def common(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     """The same tensors in the widest of their dtypes; all must be on one device."""
     first, *others = [t for t in tensors.values() if t is not None]

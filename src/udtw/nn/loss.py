@@ -142,7 +142,8 @@ class UDTWLoss(nn.Module):
         Either may also be a list of tensors (T_i, d), a nested tensor or a PackedSequence.
 
         Variances in the call (``var_pred``, ``var_target``, or ``variance`` (B, N, M)) replace those of the
-        network; ``lengths_pred`` and ``lengths_target`` are the true lengths of padded series, as tensors or lists of ints.
+        network; ``lengths_pred`` and ``lengths_target`` are the true lengths of padded series, as tensors or as lists
+        of ints.
         """
         if self.objective == "faithful":
             loss = self._faithful(pred, target, var_pred, var_target, **options)
