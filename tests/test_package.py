@@ -46,6 +46,7 @@ LAYERS = [
     "lazy",
     "progress",
     "memory",
+    "hub",
     "joblib_tasks",
     "distributed",
     "ragged",

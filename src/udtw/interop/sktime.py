@@ -1,4 +1,4 @@
-"""udtw's estimators for sktime (extra ``sktime``): a distance, an aligner, a classifier and a forecaster.
+"""udtw's estimators for sktime (extra ``sktime``): distance, aligner, classifier, clusterer, forecaster.
 
 They take every container of sktime, and pass its ``check_estimator``.
 """
@@ -13,6 +13,7 @@ from sklearn.base import clone
 try:
     from sktime.alignment.base import BaseAligner
     from sktime.classification.base import BaseClassifier
+    from sktime.clustering import BaseClusterer
     from sktime.dists_kernels.base import BasePairwiseTransformerPanel
     from sktime.forecasting.base import BaseForecaster
 except ModuleNotFoundError as error:
@@ -28,6 +29,8 @@ from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,
     SequenceForecaster,
+    TimeSeriesKMeans,
+    TimeSeriesKMedoids,
 )
 
 # ruff: noqa: RUF012 (sktime declares tags as dictionaries of a class)
@@ -191,6 +194,54 @@ class UDTWClassifier(BaseClassifier):
         ]
 
 
+class UDTWClusterer(BaseClusterer):
+    """A clusterer of `udtw.timeseries` as an sktime clusterer, for series of any number of variables and any lengths.
+
+    Parameters
+    ----------
+    estimator : TimeSeriesKMeans or TimeSeriesKMedoids, optional
+        With its options; ``TimeSeriesKMeans()`` by default. It is not changed.
+
+    Attributes
+    ----------
+    estimator_ : the fitted copy; labels_ : (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.interop.sktime import UDTWClusterer
+    >>> from udtw.timeseries import TimeSeriesKMedoids
+    >>> X = np.array([[[0.0, 0.0, 1.0, 0.0]], [[0.0, 1.0, 0.0, 0.0]], [[1.0, 2.0, 3.0, 4.0]], [[0.0, 2.0, 3.0, 4.0]]])
+    >>> labels = UDTWClusterer(TimeSeriesKMedoids(2, metric="dtw", random_state=0)).fit(X).labels_
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
+    """
+
+    _tags = {**ANY_SERIES, "capability:predict_proba": False}
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+        super().__init__()
+
+    def _fit(self, X: Any, y: Any = None) -> "UDTWClusterer":
+        self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(_arrays(X))
+        self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
+        self._fit_metadata = self._X_metadata
+        return self
+
+    def _predict(self, X: Any, y: Any = None) -> np.ndarray:
+        self._X_metadata = self._fit_metadata  # sktime 1.2.0 replaces it in predict, which its checks forbid
+        return self.estimator_.predict(_arrays(X))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Small settings for sktime's own checks."""
+        return [
+            {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
+            {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
+        ]
+
+
 class UDTWForecaster(BaseForecaster):
     """A `SequenceForecaster` trained on all windows of one series: the next steps from the last ``window_length``.
 
@@ -234,11 +285,12 @@ class UDTWForecaster(BaseForecaster):
         "capability:update": True,
         "requires-fh-in-fit": True,
     }
-    _config = {"remember_data": True}  # its tests want it; unset, sktime warns of a change to come
+    _config = {"remember_data": False}  # the newest steps are kept here, and no others
 
     def __init__(self, window_length: int | None = None, estimator: Any = None) -> None:
         self.window_length, self.estimator = window_length, estimator
         super().__init__()
+        self._y = self._X = None  # sktime looks for them if a user switches remember_data on
 
     def _fit(self, y: pd.DataFrame, X: Any, fh: Any) -> "UDTWForecaster":
         self._horizon = int(max(fh.to_relative(self.cutoff)))
@@ -282,6 +334,6 @@ class UDTWForecaster(BaseForecaster):
         """Small settings for sktime's own checks."""
         small = {"hidden": 4, "max_epochs": 1, "random_state": 0}
         return [
-            {"estimator": SequenceForecaster(**small)},
-            {"window_length": 3, "estimator": SequenceForecaster("soft_dtw", warm_start_euclidean=False, **small)},
+            {"window_length": 3, "estimator": SequenceForecaster(**small)},
+            {"estimator": SequenceForecaster("euclidean", **small)},
         ]
