@@ -3,7 +3,11 @@
 Modules are imported on first use, so that ``import udtw`` stays fast and works where Numba does not.
 """
 
+import builtins
 import importlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from torch import Tensor
 
@@ -18,6 +22,18 @@ BACKENDS = {
 """Name to the module whose ``BACKENDS`` holds the `Backend`; ``"auto"`` takes the first that fits."""
 
 _loaded: dict[str, Backend] = {}
+_BUILTINS = max, min, math.pow
+
+
+@contextmanager
+def _original_builtins() -> Iterator[None]:
+    """Undo, for an import, what torch.export does to them while it traces: Numba cannot be imported otherwise."""
+    replaced = builtins.max, builtins.min, math.pow
+    builtins.max, builtins.min, math.pow = _BUILTINS
+    try:
+        yield
+    finally:
+        builtins.max, builtins.min, math.pow = replaced
 
 
 def _unavailable(name: str) -> str | None:
@@ -25,7 +41,8 @@ def _unavailable(name: str) -> str | None:
     if name in _loaded:
         return None
     try:
-        _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
+        with _original_builtins():
+            _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
     except ModuleNotFoundError as error:
         return f"the package {error.name} is not installed (pip install {error.name})"
     except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception

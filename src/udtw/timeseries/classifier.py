@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from udtw import ragged
 from udtw.errors import LengthError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
@@ -89,6 +90,8 @@ def _table_options(nan_policy: str) -> dict[str, Any]:
 
 def _ragged_or_deep(X: Any) -> Any:
     """X if it is a list of different lengths or has three axes; None if it is an ordinary table."""
+    if ragged.container(X) is not None:
+        return ragged.parts(X)
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
     if isinstance(X, list | tuple):

@@ -49,7 +49,8 @@ def align_pairs(sizes: Sizes, tick: Tick) -> Part:
     # A typical pair: both errors are near their medians.
     index = int(np.argmin(sum(np.abs(one - np.median(one)) for one in mistakes.values())))
     figure = new_figure((13, 4.6), {})
-    for side, name in zip(np.ravel(figure.subfigures(1, 2)), SHOWN, strict=True):
+    sides: Any = figure.subfigures(1, 2)
+    for side, name in zip(sides, SHOWN, strict=True):
         plot_matches(*pair, shown[name], index=index, intervals=False, doubtful=name != "DTW", figure=side)
         side.suptitle(f"{name}: off by {mistakes[name][index]:.1f} steps on average", fontsize=11)
     steps = x.shape[1]
