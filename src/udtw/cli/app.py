@@ -22,6 +22,7 @@ from udtw.cli.classify import classify
 from udtw.cli.demo import demo
 from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
+from udtw.cli.options import as_flags
 from udtw.cli.output import error_line
 from udtw.cli.reproduce import report, reproduce
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
@@ -59,7 +60,7 @@ class Commands(TyperGroup):
                 raise
             wrong_usage = isinstance(error, OptionError | GammaError | BandError)
             if isinstance(error, EXPECTED):
-                error_line(str(error))
+                error_line(as_flags(str(error)))
             else:
                 error_line(f"{type(error).__name__}: {error} (unexpected; `udtw --debug …` shows where)")
             raise typer.Exit(USAGE if wrong_usage else FAILURE) from None
