@@ -49,6 +49,7 @@ LAYERS = [
     "joblib_tasks",
     "distributed",
     "inputs",
+    "missing",
     "likelihood",
     "prior",
     "problem",

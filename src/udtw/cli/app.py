@@ -24,7 +24,9 @@ from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
 from udtw.cli.options import as_flags
 from udtw.cli.output import error_line
+from udtw.cli.predict import predict
 from udtw.cli.reproduce import report, reproduce
+from udtw.cli.search import search
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
@@ -101,6 +103,9 @@ def _common(
 
     Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
+    With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `forecast`, `predict`; CSV, Excel, Parquet,
+    JSON or NumPy. Which columns are used, and what is the time, is said on standard error.
+
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
     standard error, so that the output of `--json` can be piped.
@@ -131,7 +136,7 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-for command in (demo, align, explore, barycenter, classify, forecast, reproduce, report):
+for command in (demo, align, search, explore, barycenter, classify, forecast, predict, reproduce, report):
     app.command()(command)
 skeleton.command("prepare")(skeleton_prepare.prepare)
 skeleton.command("train")(skeleton_train.train)

@@ -39,12 +39,12 @@ def read_series(source: Path, options: "ReadOptions | None" = None) -> "Series":
     return found
 
 
-def read_series_table(source: Path, options: "ReadOptions | None" = None, *, labels: bool = False) -> "SeriesTable":
+def read_series_table(source: Path, options: "ReadOptions | None" = None, **labels: bool) -> "SeriesTable":
     """The series in a file, one per row or (long format) per id; with messages as `read_series`."""
     from udtw.data.series_files import ReadOptions
     from udtw.data.series_tables import read_series_table as read
 
-    found = read(source, options or ReadOptions(), labels=labels)
+    found = read(source, options or ReadOptions(), **labels)
     _say(source, found.notes)
     return found
 

@@ -41,16 +41,20 @@ def read_series_table(
     options: ReadOptions = ReadOptions(),  # noqa: B008
     *,
     labels: bool = False,
+    labels_optional: bool = False,
     content: bytes | None = None,
 ) -> SeriesTable:
-    """The series in a file; with ``labels`` a column that is named like one is taken as such."""
+    """The series in a file; with ``labels`` a column that is named like one is taken as such.
+
+    With ``labels_optional`` a file may lack the label column of the options, if its columns have names.
+    """
     where = "standard input" if str(source) == "-" else str(source)
     content = read_bytes(source) if content is None else content
     table = read_table(content, where, decimal=options.decimal, transpose=options.transpose, named=options.named)
     if table.array is not None:
         return _of_array(table, options)
     columns = Columns(table, options)
-    label = _label_column(columns, labels)
+    label = _label_column(columns, labels, labels_optional)
     names = None if options.id_column is None else columns.find(options.id_column, "--id-column")
     if names is not None and names == label:
         raise OptionError(f"--id-column and --label-column are the same column, {columns.title(names)!r}.")
@@ -75,8 +79,11 @@ def _of_array(table: Table, options: ReadOptions) -> SeriesTable:
     return SeriesTable(series, None, [str(number) for number in range(len(series))], "wide", [*table.notes, note])
 
 
-def _label_column(columns: Columns, guess: bool) -> int | None:
+def _label_column(columns: Columns, guess: bool, optional: bool) -> int | None:
     if columns.options.label_column is not None:
+        lower = [name.lower() for name in columns.table.names or ()]
+        if optional and lower and columns.options.label_column.lower() not in lower:
+            return None
         return columns.find(columns.options.label_column, "--label-column")
     names = [name.lower() for name in columns.table.names or ()]
     hits = [number for number, name in enumerate(names) if name in LABEL_NAMES]

@@ -142,15 +142,45 @@ def times(cells: Any) -> np.ndarray | None:
         return np.array([np.nan if cell is None else _clock(cell) for cell in listed])
     if any(hasattr(cell, "hour") and not hasattr(cell, "year") for cell in present):  # datetime.time of a spreadsheet
         return np.array([np.nan if cell is None else _clock(str(cell)) for cell in listed])
+    found = _dates(listed, present)
+    return None if found is None else ((found - found.min()) / pandas.Timedelta("1s")).to_numpy(np.float64)
+
+
+def _dates(cells: list[Any], present: list[Any]) -> Any:
+    """The cells as a pandas Series of dates in UTC, or None; ``present`` are those that are not missing."""
+    import pandas
+
     for options in _date_formats(present):
         try:
-            found = pandas.to_datetime(pandas.Series(listed, dtype=object), utc=True, **options)
+            found = pandas.to_datetime(pandas.Series(cells, dtype=object), utc=True, **options)
         except (ValueError, OverflowError, TypeError):
             continue
-        seconds = ((found - found.min()) / pandas.Timedelta("1s")).to_numpy(np.float64)
-        if "dayfirst" not in options or (np.diff(seconds[np.isfinite(seconds)]) >= 0).all():
-            return seconds
+        if "dayfirst" not in options or found.dropna().is_monotonic_increasing:
+            return found
     return None
+
+
+def next_times(cells: list[str], count: int) -> list[str] | None:
+    """The ``count`` times that follow a time axis, written as it is; None if its steps are unknown.
+
+    Dates go on at their frequency (so that a month follows a month), or by the median step; numbers by that too.
+    """
+    import pandas
+
+    if len(cells) < 3 or "" in cells:
+        return None
+    if all(is_number(cell, None) for cell in cells):
+        axis = np.array([float(cell) for cell in cells])
+        step = float(np.median(np.diff(axis)))
+        return [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
+    stamps = None if any(CLOCK.fullmatch(cell) for cell in cells) else _dates(cells, cells)
+    if stamps is None or (stamps.diff().iloc[1:] <= pandas.Timedelta(0)).any():
+        return None
+    frequency = pandas.infer_freq(pandas.DatetimeIndex(stamps)) or stamps.diff().median()
+    following = pandas.date_range(stamps.iloc[-1], periods=count + 1, freq=frequency)[1:]
+    if all(len(cell) <= 10 for cell in cells):
+        return [one.strftime("%Y-%m-%d") for one in following]
+    return [one.strftime(f"%Y-%m-%d{'T' if 'T' in cells[-1] else ' '}%H:%M:%S") for one in following]
 
 
 def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:

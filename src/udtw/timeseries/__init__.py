@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
 from udtw.timeseries.barycenter import Barycenter, barycenter, class_barycenters
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.forecaster import SequenceForecaster
+from udtw.timeseries.model_files import load_model, save_model
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.subsequence import SubsequenceMatch, SubsequenceSearch
 
@@ -24,4 +25,6 @@ __all__ = [
     "SubsequenceSearch",
     "barycenter",
     "class_barycenters",
+    "load_model",
+    "save_model",
 ]
