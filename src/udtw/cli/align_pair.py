@@ -221,8 +221,12 @@ def figure(x: "Series", y: "Series", found: "Alignment", view: str, level: float
 
     if view == "matrix":
         return plot_alignment(x.values, y.values, found)
-    times = tuple(one.time_text or (one.steps if one.steps[-1] + 1 > len(one.steps) else None) for one in (x, y))
-    return plot_matches(x.values, y.values, found, level=level, of=str(of), times=times)
+
+    def times(series: "Series") -> Any:
+        omitted = series.steps[-1] + 1 > len(series.steps)
+        return series.time_text or (series.steps if omitted else None)
+
+    return plot_matches(x.values, y.values, found, level=level, of=str(of), times=(times(x), times(y)))
 
 
 def text(title: str, result: dict[str, Any], report: Any, metric: "Metric", calibrated: bool) -> list[str]:

@@ -114,8 +114,8 @@ def _series(
             if table.labels is None:
                 raise OptionError(f"--class chooses by label, but {source} has none; name its column: --label-column.")
             if label not in table.labels:
-                known = ", ".join(sorted(set(table.labels)))
-                raise OptionError(f"{source} has no class {label!r}; its classes are {known}.")
+                classes = ", ".join(sorted(set(table.labels)))
+                raise OptionError(f"{source} has no class {label!r}; its classes are {classes}.")
             series = [row for row, own in zip(series, table.labels, strict=True) if own == label]
         series = normalized(series) if znormalize else series
         return series, {"file": source, "class": label, "series": len(series), "znormalized": bool(znormalize)}

@@ -223,7 +223,7 @@ def _estimator(
     if classifier == Classifier.knn:
         steps = options.given(sigma_iter=max_iter)
         return KNeighborsTimeSeriesClassifier(k, n_jobs=jobs, **common, **steps), {"k": k}
-    extra = {"objective": str(objective)}
+    extra: dict[str, Any] = {"objective": str(objective)}
     return NearestCentroidTimeSeriesClassifier(**common, **options.given(max_iter=max_iter), **extra), extra
 
 

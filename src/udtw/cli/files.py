@@ -39,12 +39,14 @@ def read_series(source: Path, options: "ReadOptions | None" = None) -> "Series":
     return found
 
 
-def read_series_table(source: Path, options: "ReadOptions | None" = None, **labels: bool) -> "SeriesTable":
+def read_series_table(
+    source: Path, options: "ReadOptions | None" = None, *, labels: bool = False, labels_optional: bool = False
+) -> "SeriesTable":
     """The series in a file, one per row or (long format) per id; with messages as `read_series`."""
     from udtw.data.series_files import ReadOptions
     from udtw.data.series_tables import read_series_table as read
 
-    found = read(source, options or ReadOptions(), **labels)
+    found = read(source, options or ReadOptions(), labels=labels, labels_optional=labels_optional)
     _say(source, found.notes)
     return found
 

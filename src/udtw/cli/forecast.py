@@ -121,8 +121,8 @@ def forecast(
         forecaster.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
     if fabric is not None and not fabric.is_global_zero:
         return
-    past, truth = test[:, :cut], test[:, cut:]
-    future, std = forecaster.predict(past, return_std=True)
+    observed, truth = test[:, :cut], test[:, cut:]
+    future, std = forecaster.predict(observed, return_std=True)
     deep = (future, truth) if truth.ndim == 3 else (future[..., None], truth[..., None])
     if model is not None:
         forecaster.save(model)
@@ -132,7 +132,7 @@ def forecast(
 
         some = np.linspace(0, len(test) - 1, min(SHOWN, len(test))).astype(int)
         label = get_metric(loss).label
-        save_figure(plot_forecast(past[some], truth[some], {label: future[some]}, {label: std[some]}), plot)
+        save_figure(plot_forecast(observed[some], truth[some], {label: future[some]}, {label: std[some]}), plot)
     result: dict[str, Any] = {
         "dataset": data.name,
         "train": len(train),

@@ -148,10 +148,11 @@ def make_report(
         columns["sigma_j"] = np.where(matches.index >= 0, np.sqrt(variances[1])[matches.index], np.nan)
     stretches = {} if found.paths._problem.prior.relax is None else _stretches(found, refit, level)
     steps = dict(zip("xy", (one.steps for one in pair), strict=True))
-    stretches = {
-        name: tuple(End(*(int(steps[name][at]) for at in (end.index, end.low, end.high))) for end in ends)
-        for name, ends in stretches.items()
-    }  # type: ignore[misc]
+
+    def end_in_file(name: str, end: End) -> End:
+        return End(*(int(steps[name][at]) for at in (end.index, end.low, end.high)))
+
+    stretches = {name: (end_in_file(name, a), end_in_file(name, b)) for name, (a, b) in stretches.items()}
     doubtful = [
         Stretch(*own.steps[[one.first, one.last]].tolist(), *other.steps[[one.low, one.high]].tolist())
         for one in (matches.doubtful() if soft else [])

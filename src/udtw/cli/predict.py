@@ -81,7 +81,8 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
     if len(table.series[0].names) != len(about["names"]):
         raise ShapeError(
             f"{file} has {len(table.series[0].names)} feature(s) per step ({', '.join(table.series[0].names)}), but "
-            f"the model was trained with {len(about['names'])} ({', '.join(about['names'])}). Choose them with --columns."
+            f"the model was trained with {len(about['names'])} ({', '.join(about['names'])}). Choose them with "
+            "--columns."
         )
     series: Any = znormalize(table.values) if about["znormalized"] else table.values
     # As a list, series of any length are taken, not only those of the training's.

@@ -110,8 +110,10 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         if own_times is not None and len(own_times) != len(values):
             raise OptionError(f"times has {len(own_times)} entries for {name}, which has {len(values)} steps.")
     lower, upper = (
-        replace(_curve(name, *series, place, window, sigma), times=None if own is None else [str(one) for one in own])
-        for name, series, place, own in reversed(list(zip("xy", pair, places, times, strict=True)))
+        replace(_curve(name, *series, place, window, sigma), times=None if when is None else [str(one) for one in when])
+        for (name, series, place), when in zip(
+            reversed(list(zip("xy", pair, places, strict=True))), times[::-1], strict=True
+        )
     )
     gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
     upper = replace(upper, shift=lower.limits[1] + gap - upper.limits[0])

@@ -24,7 +24,7 @@ from udtw.timeseries.prototypes import Prototypes
 from udtw.timeseries.uncertainty import LearnedPrices
 
 FORMAT, VERSION = "udtw.timeseries", 1
-ESTIMATORS: dict[str, type] = {
+ESTIMATORS: dict[str, Any] = {
     one.__name__: one for one in (KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier)
 }
 RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes)}
@@ -169,7 +169,7 @@ class _Reader:
 
 def _config(net: SigmaNet) -> dict[str, Any]:
     """The arguments that make a network of the same layers."""
-    first = net.net[0]
+    first: Any = net.net[0]
     width = first.out_channels if isinstance(first, torch.nn.Conv1d) else first.out_features
     return {
         "dim": net.dim, "hidden": int(width) if len(net.net) > 1 else 0, "context": net.context, "length": net.length,
