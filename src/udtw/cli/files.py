@@ -29,6 +29,18 @@ def read_options(columns: str | None = None, missing: str = "raise", **given: An
     return ReadOptions(columns=None if named is None else tuple(named), missing=str(missing), **given)
 
 
+def saved_reading(saved: dict[str, Any]) -> "ReadOptions":
+    """The `ReadOptions` that were saved with a model."""
+    from udtw.data.series_files import ReadOptions
+    from udtw.errors import FileFormatError
+
+    try:
+        columns = saved.get("columns")
+        return ReadOptions(**saved | {"columns": None if columns is None else tuple(columns)})
+    except (TypeError, AttributeError) as error:
+        raise FileFormatError(f"The model says in a way that is not known how its files are read: {error}.") from error
+
+
 def read_series(source: Path, options: "ReadOptions | None" = None) -> "Series":
     """The series in a file. Which columns are used, and what else was decided, is printed as a message."""
     from udtw.data.series_files import ReadOptions

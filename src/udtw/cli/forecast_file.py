@@ -101,7 +101,7 @@ class FileForecaster:
 
 def load_forecaster(folder: Path) -> FileForecaster:
     """The forecaster that `FileForecaster.save` wrote."""
-    from udtw.cli.predict import saved_reading
+    from udtw.cli.files import saved_reading
     from udtw.data.versioned_json import read_versioned
     from udtw.errors import FileFormatError
     from udtw.timeseries import SequenceForecaster

@@ -68,7 +68,7 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
     import numpy as np
 
     from udtw.cli.classify import _accuracy, prediction_rows
-    from udtw.cli.files import read_series_table, write_table
+    from udtw.cli.files import read_series_table, saved_reading, write_table
     from udtw.data import znormalize
     from udtw.errors import FileFormatError, ShapeError
     from udtw.timeseries import load_model
@@ -106,15 +106,3 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
     if as_json:
         result["predictions"] = rows
     show(f"Predictions for {file.name}", result, as_json)
-
-
-def saved_reading(saved: dict[str, Any]) -> Any:
-    """The `ReadOptions` that were saved with a model."""
-    from udtw.data.series_files import ReadOptions
-    from udtw.errors import FileFormatError
-
-    try:
-        columns = saved.get("columns")
-        return ReadOptions(**saved | {"columns": None if columns is None else tuple(columns)})
-    except (TypeError, AttributeError) as error:
-        raise FileFormatError(f"The model says in a way that is not known how its files are read: {error}.") from error

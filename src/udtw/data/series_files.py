@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from udtw.data.table import Table
 from udtw.data.table_cells import Numbers, is_missing, is_time_axis, numbers, times
-from udtw.data.table_files import Table, read_bytes, read_table
+from udtw.data.table_files import read_bytes, read_table
 from udtw.errors import DataError, LengthError, NonFiniteError, OptionError
 
 MISSING_POLICIES = ("raise", "omit", "interpolate")
@@ -189,7 +190,7 @@ class Columns:
         """The column of the time axis: the one given, or one that can be nothing else."""
         if self.options.time_column is not None:
             return self.find(self.options.time_column, "--time-column")
-        taken = {self.find(one, "--columns") for one in self.options.columns or ()}
+        taken = set(self.given_features())
         count = self.table.cells.shape[1]
         free = [number for number in range(count) if number not in taken]
         if count < 2 or len(self.table.cells) < 2:
@@ -229,14 +230,25 @@ class Columns:
                 f"{self.table.place(row)}: the time goes back. Sort the rows by time, or choose another --time-column."
             )
 
+    def given_features(self) -> list[int]:
+        """The columns that the user named, in that order; none if the user did not."""
+        wanted = self.options.columns
+        if wanted is None:
+            return []
+        width = self.table.cells.shape[1]
+        if self.table.names is None and width == len(wanted) and not any(one.isdigit() for one in wanted):
+            return list(range(width))  # a file of these columns alone, without names
+        chosen = [self.find(one, "--columns") for one in wanted]
+        if not chosen:
+            raise OptionError("--columns names no column.")
+        if len(set(chosen)) < len(chosen):
+            raise OptionError(f"--columns names a column twice: {', '.join(wanted)}.")
+        return chosen
+
     def features(self, exclude: Sequence[int] = ()) -> list[int]:
         """The columns that are features: those given, or all of numbers that have no other role."""
         if self.options.columns is not None:
-            chosen = [self.find(one, "--columns") for one in self.options.columns]
-            if not chosen:
-                raise OptionError("--columns names no column.")
-            if len(set(chosen)) < len(chosen):
-                raise OptionError(f"--columns names a column twice: {', '.join(self.options.columns)}.")
+            chosen = self.given_features()
             for number in set(chosen) & set(exclude):
                 raise OptionError(f"--columns names {self.title(number)!r}, which has another role already.")
             return chosen

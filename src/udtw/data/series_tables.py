@@ -9,8 +9,9 @@ import numpy as np
 
 from udtw.data.labelled import stack_if_equal
 from udtw.data.series_files import Columns, ReadOptions, Series, cell_text, listed, without_missing
+from udtw.data.table import Table
 from udtw.data.table_cells import TIME_NAME, is_missing, is_row_number, times
-from udtw.data.table_files import Table, read_bytes, read_table
+from udtw.data.table_files import read_bytes, read_table
 from udtw.errors import DataError, LengthError, OptionError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
@@ -81,8 +82,8 @@ def _of_array(table: Table, options: ReadOptions) -> SeriesTable:
 
 def _label_column(columns: Columns, guess: bool, optional: bool) -> int | None:
     if columns.options.label_column is not None:
-        lower = [name.lower() for name in columns.table.names or ()]
-        if optional and lower and columns.options.label_column.lower() not in lower:
+        wanted, lower = columns.options.label_column.lower(), [name.lower() for name in columns.table.names or ()]
+        if optional and wanted not in lower and (lower or not wanted.isdigit()):
             return None
         return columns.find(columns.options.label_column, "--label-column")
     names = [name.lower() for name in columns.table.names or ()]
@@ -216,7 +217,7 @@ def _long_time(columns: Columns, groups: list[np.ndarray], roles: set[int | None
     """The time axis of a long table: the one given, dates, or a column that is named so and rises in every series."""
     if columns.options.time_column is not None:
         return columns.find(columns.options.time_column, "--time-column")
-    chosen = {columns.find(one, "--columns") for one in columns.options.columns or ()}
+    chosen = set(columns.given_features())
     for number in range(columns.table.cells.shape[1]):
         if number in roles or number in chosen:
             continue
