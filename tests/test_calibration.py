@@ -151,7 +151,7 @@ WARP = np.arange(6.0)
         ((PAIRS[:2], [PATH] * 2), {}, LengthError, "at least 3 pairs.* got 2"),
         ((PAIRS, [PATH] * 3), {}, LengthError, "One true alignment per pair is needed: 4; got 3"),
         ((PAIRS, [PATH] * 4), {"warps": [WARP] * 4}, OptionError, "not both"),
-        ((PAIRS, [PATH[::-1]] * 4), {}, PathError, r"true_paths\[0\] must go from \[0, 0\] to \[5, 5\]"),
+        ((PAIRS, [PATH[1:]] * 4), {}, PathError, r"true_paths\[0\] must go from \[0, 0\] to \[5, 5\]"),
         ((PAIRS, [PATH[[0, 1, 3, 4, 5]]] * 4), {}, PathError, r"step 1 goes from \[1, 1\] to \[3, 3\]"),
         ((PAIRS, [PATH[[0, 1, 1, 2, 3, 4, 5]]] * 4), {}, PathError, r"step 1 goes from \[1, 1\] to \[1, 1\]"),
         ((PAIRS, [PATH.astype(float)] * 4), {}, PathError, "integer array"),
