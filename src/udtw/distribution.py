@@ -184,6 +184,11 @@ class PathDistribution:
         _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
         return [self._form_path(path) for path in walk_choices(choice, last)]
 
+    @property
+    def mode_coupling(self) -> Any:
+        """(B, N, M): one in the cells of the most probable path, zero elsewhere; the coupling for γ → 0."""
+        return self._form.restore(self._backend.least_path(self._for_kernels))
+
     def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
         """``k`` independent paths per pair, exactly from π.
 

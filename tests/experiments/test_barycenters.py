@@ -17,7 +17,7 @@ def data_dir(tmp_path):
 
 def test_every_metric_has_its_units_and_gammas(data_dir):
     units = barycenters.units(datasets=None, seeds=[0, 1], quick=False, data_dir=data_dir)
-    assert len(set(units)) == len(units) == 2 * (2 + 3 * 3)
+    assert len(set(units)) == len(units) == 2 * (2 + 3 * 3 + 1)
 
 
 def test_members_are_of_one_class_and_unseen_series_are_others(data_dir):
@@ -42,5 +42,6 @@ def test_units_are_computed_and_reported_with_pictures(data_dir, tmp_path, monke
     barycenters.report(results, document)
     text = document.write(tmp_path / "out").with_suffix(".md").read_text()
     assert "uDTW, γ 0.1" in text
+    assert "uDTW, free energy" in text
     assert "1.000 ± 0.000" in text  # the Euclidean mean against itself
     assert len(list((tmp_path / "out").glob("*.png"))) == 1

@@ -22,13 +22,14 @@ def objective(series, found, metric, **options):
     """The objective from public distances alone."""
     total = 0.0
     for x in series:
-        if metric == "udtw":
-            # Σ = 1 + σ²_μ is ½[2 + 2σ²_μ].
-            total += udtw.align(x, found.mean, 2.0, 2 * found.variance, weighting="precision", **options).loss / len(
-                series
-            )
+        if metric == "udtw":  # log Σ counts relative to its mean over the cells of the grid
+            variance = np.tile(found.variance, (len(x), 1))
+            total += udtw.align(x, found.mean, variance=variance, warp_penalty=2.0, **options).loss / len(series)
         else:
             total += getattr(udtw, metric)(x, found.mean, **options) / len(series)
+    if metric == "udtw":
+        ratio = 1 / (1 / found.variance).mean() / found.variance
+        total += 2 / len(series) * (ratio - np.log(ratio) - 1).sum()  # the prior
     return total
 
 
@@ -79,21 +80,53 @@ def test_uncertainty_is_learned_where_the_series_disagree():
     rng = np.random.default_rng(0)
     noisy = np.tile(3 * np.sin(np.linspace(0, 6, 40)), (12, 1))
     noisy[:, 15:22] += 2.5 * rng.standard_normal((12, 7))
-    variance = barycenter(noisy, gamma=0.1, beta=0.2).variance
-    inside = variance[15:22].mean()
-    outside = np.delete(variance, np.arange(13, 24)).mean()
-    assert inside > 5 * outside
+    for weighting in ("likelihood", "precision"):
+        options = {"gamma": 0.1, "beta": 0.2} if weighting == "precision" else {}
+        variance = barycenter(noisy, weighting=weighting, **options).variance
+        inside = variance[15:22].mean()
+        outside = np.delete(variance, np.arange(13, 24)).mean()
+        assert inside > 5 * outside
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+def test_the_noisy_stretch_is_found_whatever_the_units(scale):
+    """Warped copies with noise of 0.1, and of 0.8 in a stretch; nothing is said about either."""
+    rng = np.random.default_rng(0)
+    series = []
+    for _ in range(12):
+        time = np.linspace(0, 1, 80) ** np.exp(rng.uniform(-0.3, 0.3))
+        noise = np.where((time > 0.5) & (time < 0.7), 0.8, 0.1)
+        series.append(scale * (2 * np.sin(9 * time) + noise * rng.standard_normal(80)))
+    sigma = np.sqrt(barycenter(series).variance) / scale
+    assert sigma[44:52].mean() > 0.4
+    assert np.median(sigma[:35]) < 0.2
+    assert sigma.min() > 0.05, "no step is certain because a few series agree"
+
+
+def test_default_means_are_smooth():
+    series = np.sin(np.arange(60) / 6) + 0.5 * np.random.default_rng(0).standard_normal((10, 60))
+    rough = {metric: np.square(np.diff(barycenter(series, metric).mean, 2)).mean() for metric in ("dtw", "udtw")}
+    assert rough["udtw"] < 0.1 * rough["dtw"]
+
+
+def test_one_series_and_constant_series_have_means():
+    alone = barycenter([SERIES[0]])
+    assert np.isfinite(alone.mean).all()
+    flat = barycenter(np.ones((3, 8)))
+    np.testing.assert_allclose(flat.mean, 1)
+    assert (flat.variance > 0).all()
 
 
 def test_noise_is_a_unit_of_the_series():
     """Σ/noise is all that counts: series and noise in other units give the same mean in those units."""
     rng = np.random.default_rng(0)
     series = np.sin(np.arange(20) / 3) + 0.3 * rng.standard_normal((6, 20))
-    one = barycenter(series, noise=0.04, max_iter=20)
-    ten = barycenter(10 * series, noise=4.0, max_iter=20)
-    np.testing.assert_allclose(ten.mean, 10 * one.mean, rtol=1e-6)
-    np.testing.assert_allclose(ten.variance, 100 * one.variance, rtol=1e-6)
-    same = barycenter(series / 0.2, max_iter=20)
+    for weighting in ("likelihood", "precision"):
+        one = barycenter(series, noise=0.04, max_iter=20, weighting=weighting)
+        ten = barycenter(10 * series, noise=4.0, max_iter=20, weighting=weighting)
+        np.testing.assert_allclose(ten.mean, 10 * one.mean, rtol=1e-6)
+        np.testing.assert_allclose(ten.variance, 100 * one.variance, rtol=1e-6)
+    same = barycenter(series / 0.2, max_iter=20, weighting="precision")
     np.testing.assert_allclose(same.mean, one.mean / 0.2, rtol=1e-6)
     assert same.objective == pytest.approx(one.objective)
 
@@ -101,15 +134,19 @@ def test_noise_is_a_unit_of_the_series():
 def test_uncertainty_is_the_deviation_of_the_series_in_their_own_units():
     rng = np.random.default_rng(1)
     series = 0.5 * rng.standard_normal((200, 12))
-    found = barycenter(series, noise=0.01, beta=1.0, gamma=1.0, band=0)  # no warping: the truth is known
+    # Without warping the truth is known.
+    found = barycenter(series, noise=0.01, beta=1.0, gamma=1.0, band=0, weighting="precision")
     np.testing.assert_allclose(0.01 + found.variance, series.var(0), rtol=0.02)
-    paper = barycenter(series, gamma=1.0, band=0)
+    np.testing.assert_allclose(barycenter(series, band=0).variance, series.var(0), rtol=0.02)
+    excess = barycenter(series, band=0, noise=0.1).variance
+    np.testing.assert_allclose(0.1 + excess, series.var(0), rtol=0.02)
+    paper = barycenter(series, gamma=1.0, band=0, weighting="precision")
     assert paper.variance.max() < 0.01, "below Σ = 1 nothing is uncertain"
 
 
 def test_a_large_beta_forbids_uncertainty_and_lam_pulls_to_unit_variance():
     wide = 4 * SERIES
-    assert barycenter(wide, beta=50.0).variance.max() < 0.01
+    assert barycenter(wide, beta=50.0, weighting="precision").variance.max() < 0.01
     free, pulled = (
         barycenter(wide, get_metric("udtw", beta=0.05, lam=lam, weighting="precision")) for lam in (0.0, 5.0)
     )
@@ -120,7 +157,7 @@ def test_a_network_is_trained_with_the_mean_and_the_given_one_stays():
     torch.manual_seed(0)
     net = SigmaNet(1, context=5)
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    found = barycenter(SERIES, sigma=net, gamma=0.3, beta=0.2, max_iter=20)
+    found = barycenter(SERIES, sigma=net, gamma=0.3, beta=0.2, max_iter=20, weighting="precision")
     assert found.objective < found.trace[0]
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert found.sigma is not None

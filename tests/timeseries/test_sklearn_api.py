@@ -3,7 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
+from udtw.timeseries import (
+    KNeighborsTimeSeriesClassifier,
+    NearestCentroidTimeSeriesClassifier,
+    TimeSeriesKMeans,
+    TimeSeriesKMedoids,
+)
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
@@ -13,6 +18,10 @@ from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeS
         KNeighborsTimeSeriesClassifier(metric="euclidean"),
         NearestCentroidTimeSeriesClassifier(random_state=0, max_iter=40),
         NearestCentroidTimeSeriesClassifier("soft_dtw", objective="frechet", max_iter=3),
+        TimeSeriesKMeans(random_state=0),
+        TimeSeriesKMeans(metric="soft_dtw_divergence", random_state=0),
+        TimeSeriesKMeans(metric="euclidean", random_state=0),
+        TimeSeriesKMedoids(metric="dtw", random_state=0),
     ]
 )
 def test_estimator(estimator, check):

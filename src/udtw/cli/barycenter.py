@@ -23,9 +23,17 @@ def barycenter(
     metric: options.Metric = "udtw",
     gamma: options.Gamma = None,
     beta: options.Beta = None,
+    weighting: Annotated[
+        str, typer.Option(help="What udtw means: `likelihood`, the free energy, or `precision`, the paper's.")
+    ] = "likelihood",
+    warp_penalty: Annotated[float | None, typer.Option(help="ω, paid for each non-diagonal step.")] = None,
     noise: Annotated[
-        float, typer.Option(help="Variance of the steps of the series themselves (udtw); σ_μ is what exceeds it.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Variance of the steps of the series themselves (udtw); σ_μ is what exceeds it. By default all of the "
+            "variance is learned."
+        ),
+    ] = None,
     weights: Annotated[str | None, typer.Option(help="One number per series, as in `0.25,0.75`.")] = None,
     length: Annotated[int | None, typer.Option(help="Steps of the mean; by default the average length.")] = None,
     max_iter: Annotated[int, typer.Option(help="Maximum number of iterations.")] = 100,
@@ -53,15 +61,14 @@ def barycenter(
 
     Examples:
 
-    - `udtw barycenter cbf --class 2 --noise 0.01 --plot mean.png`
+    - `udtw barycenter cbf --class 2 --plot mean.png`
 
     - `udtw barycenter series.csv --metric soft_dtw --gamma 0.1 --out mean.csv`
 
     - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
     """
-    import inspect
-
     from udtw.cli.files import check_table_name, read_options
+    from udtw.metrics import get_metric
     from udtw.timeseries import barycenter as mean_of
 
     if out is not None:
@@ -71,15 +78,14 @@ def barycenter(
         decimal=decimal,
     )  # fmt: skip
     series, described = _series(source, label, znormalize, data_dir, seed, reading)
-    defaults = {name: inspect.signature(mean_of).parameters[name].default for name in ("gamma", "beta")}
-    used = defaults | options.given(gamma=gamma, beta=beta) | {"noise": noise}
+    used = options.given(gamma=gamma, beta=beta, noise=noise, warp_penalty=warp_penalty)
+    used |= {"weighting": weighting} if get_metric(metric).uncertain else {}
     found = mean_of(series, metric, **used, weights=_weights(weights), length=length, max_iter=max_iter)
     uncertain = bool(found.variance.any())
     sigma = found.variance**0.5 if uncertain else None
     if out is not None:
         _write_mean(out, found.mean, sigma)
     if plot is not None:
-        from udtw.metrics import get_metric
         from udtw.plots import plot_barycenter
 
         save_figure(plot_barycenter(series, {get_metric(metric).label: found}), plot)

@@ -1,10 +1,10 @@
 """Fréchet means of UCR classes by every metric: objective values, distance to unseen series, and figures.
 
 For each data set, the seed draws a class and `MEMBERS` of its series; their mean is computed by every metric and γ with
-at most `MAX_ITER` iterations of L-BFGS. uDTW regards differences below ``√NOISE`` as noise and has β = 1, so that σ_μ
-is a standard deviation in the units of the series; its γ is in units of ``D / Σ``, which are units of the noise for
-certain steps. Objective values of different metrics have different scales, so every mean is also judged by its average
-DTW to other series of the class.
+at most `MAX_ITER` iterations. uDTW stands there twice: with the paper's weighting, where it regards differences below
+``√NOISE`` as noise and has β = 1, so that σ_μ is a standard deviation in the units of the series and γ is in units of
+``D / Σ``; and as the free energy with the defaults of `barycenter`, which learns the noise too. Objective values of
+different metrics have different scales, so every mean is also judged by its average DTW to other series of the class.
 """
 
 from typing import Any
@@ -28,7 +28,9 @@ BETA, NOISE = 1.0, 0.01
 METHODS = tuple(published.UCR)
 FIGURES = 6
 """Data sets whose means are drawn."""
-SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), ("udtw", 10.0))
+FREE_ENERGY = ("udtw", 0.0)
+"""Method and γ of the free energy with its defaults; uDTW with a γ of its own has the paper's weighting."""
+SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), FREE_ENERGY)
 """Metric and γ of the means that are drawn."""
 
 
@@ -42,6 +44,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
                 gammas = [{"gamma": gamma} for gamma in GAMMAS] if "gamma" in METRICS[metric].params else [{}]
                 own = {"beta": BETA, "noise": NOISE} if METRICS[metric].uncertain else {}
                 found += [Unit(NAME, name, metric, seed, gamma | own) for gamma in gammas]
+            found.append(Unit(NAME, name, FREE_ENERGY[0], seed, {}))
     return found
 
 
@@ -66,7 +69,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     seen, unseen, label = members(unit.dataset, unit.seed, data_dir)
     options = unit.options
     metric: str | Metric = unit.method
-    if METRICS[unit.method].uncertain:  # the paper's weighting
+    if METRICS[unit.method].uncertain and options:  # the paper's weighting
         params = {name: options.pop(name) for name in ("gamma", "beta")}
         metric = get_metric(unit.method, weighting="precision", **params)
     found = barycenter(seen, metric, max_iter=MAX_ITER, **options)
@@ -93,9 +96,9 @@ def report(results: Results, document: Document) -> None:
     cases = sorted({(unit.dataset, unit.seed) for unit, _ in results})
     whole = [c for c in cases if all("dtw" in table.get((*c, *key), {}) for key in keys)]
     document.text(
-        f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations; uDTW with β = {BETA:g} and "
-        f"noise {NOISE:g}, its γ in units of that noise. Means are judged by their average DTW to other series of "
-        "the class."
+        f"{MEMBERS} series of a random class each, at most {MAX_ITER} iterations; uDTW with a γ has the paper's "
+        f"weighting, β = {BETA:g} and noise {NOISE:g}, its γ in units of that noise; the free energy has its defaults. "
+        "Means are judged by their average DTW to other series of the class."
     )
     rows = []
     for key in keys:
@@ -146,6 +149,8 @@ def _order(key: tuple[str, float]) -> tuple[int, float]:
 
 
 def _label(key: tuple[str, float]) -> str:
+    if key == FREE_ENERGY:
+        return "uDTW, free energy"
     name = "DTW (DBA)" if key[0] == "dtw" else METRICS[key[0]].label
     return name + (f", γ {key[1]:g}" if key[1] else "")
 

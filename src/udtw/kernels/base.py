@@ -68,6 +68,13 @@ class Backend(ABC):
     def dtw(self, problem: Problem) -> Tensor:
         """(B,) least path energies, differentiable: summed over the least path, which is held fixed."""
 
+    def least_path(self, problem: Problem) -> Tensor:
+        """(B, N, M): one along the path of least energy, zero elsewhere. Not differentiable."""
+        with torch.enable_grad():
+            energy = problem.energy().detach().requires_grad_()
+            plain = problem.replace(cost=energy, x=None, y=None, var_x=None, var_y=None, variance=None, beta=None)
+            return torch.autograd.grad(self.dtw(plain).sum(), [energy])[0]
+
     @abstractmethod
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
         """(B, N, 7) float64: what `udtw.matches.Matches` says of each step of x. Not differentiable.

@@ -1,4 +1,4 @@
-"""Time series: barycenters, classifiers, forecasters and search in long series (extra ``timeseries``)."""
+"""Time series: barycenters, classifiers, clusters, forecasters and search in long series (extra ``timeseries``)."""
 
 try:
     import sklearn  # noqa: F401
@@ -12,6 +12,8 @@ except ModuleNotFoundError as error:
 from udtw.timeseries.barycenter import Barycenter, barycenter, class_barycenters
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.forecaster import SequenceForecaster
+from udtw.timeseries.kmeans import TimeSeriesKMeans
+from udtw.timeseries.kmedoids import TimeSeriesKMedoids
 from udtw.timeseries.model_files import load_model, save_model
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.subsequence import SubsequenceMatch, SubsequenceSearch
@@ -23,6 +25,8 @@ __all__ = [
     "SequenceForecaster",
     "SubsequenceMatch",
     "SubsequenceSearch",
+    "TimeSeriesKMeans",
+    "TimeSeriesKMedoids",
     "barycenter",
     "class_barycenters",
     "load_model",

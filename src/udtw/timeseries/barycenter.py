@@ -1,29 +1,25 @@
 """Fréchet means: the series with the least weighted sum of distances to a set of series, and its uncertainty."""
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.func import functional_call
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from udtw import joblib_tasks, likelihood
-from udtw.align import dtw
+from udtw import joblib_tasks
+from udtw.align import AUTO_GAMMA
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
-from udtw.pair_block import Batch
 from udtw.pairwise import distances
+from udtw.timeseries.frechet_descent import descend
+from udtw.timeseries.matched_means import Means, can_match, least_variance, match, prior_energy, update
 from udtw.timeseries.resample import resample
 
-LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
-"""Of ``σ²_μ / noise``."""
 INITS = ("mean", "medoid")
+GAMMA, WARP_PENALTY = AUTO_GAMMA, 2.0
+"""Of the free energy with variances that are learned."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,10 @@ class Barycenter:
     mean: np.ndarray
     """(L, d), or (L,) if the series were given without a feature axis."""
     variance: np.ndarray
-    """(L,): σ²_μ with ``Σ_mn = noise + σ²_μ(n)``; the SigmaNet's variances of the mean; zeros if σ plays no part."""
+    """(L,): σ²_μ, the variance of the series about each step of the mean, less ``noise`` if that was given; or the
+    SigmaNet's variances of the mean; zeros if σ plays no part."""
     objective: float
-    """``Σ_i w_i d(x_i, μ)`` at the end."""
+    """``Σ_i w_i d(x_i, μ)`` at the end, for learned variances with their prior."""
     trace: list[float]
     """The objective before the first and after every iteration."""
     converged: bool
@@ -54,30 +51,34 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     X: Any,
     metric: str | Metric = "udtw",
     *,
-    gamma: float = 1.0,
-    beta: float = 1.0,
+    gamma: float | None = None,
+    beta: float | None = None,
     lam: float = 0.0,
     init: Any = "mean",
     length: int | None = None,
     weights: Any = None,
     sigma: SigmaNet | str | None = "free",
-    noise: float = 1.0,
+    noise: float | None = None,
     band: Any = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     nan_policy: str = "raise",
+    weighting: str = "likelihood",
+    warp_penalty: float | None = None,
 ) -> Barycenter:
-    """The weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``, by L-BFGS; for uDTW together with its uncertainty.
+    """The weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``; for uDTW together with its uncertainty.
 
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
-        "euclidean" is the closed form, "dtw" is DTW barycenter averaging (DBA).
-    gamma, beta, lam, band : as in `udtw.align`
-        ``d = d² + βΩ + λΩ'`` for "udtw": the name means the paper's weighting here, for which ``noise`` was chosen;
-        pass ``get_metric("udtw", …)`` for the free energy.
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set. "euclidean" is the closed form, "dtw"
+        is DTW barycenter averaging (DBA), "udtw" the free energy. Others are minimised by L-BFGS.
+    gamma, beta, band, warp_penalty : as in `udtw.align`
+        By default γ = 1 and ω = 0. Where the variances of "udtw" are learned, costs are in units of them, so that the
+        units of the series do not matter: γ = 4, ω = 2, and β is the number of features, the Gaussian likelihood.
+    lam : float
+        For ``weighting="precision"``, as in `udtw.align`.
     init : "mean", "medoid" or an array (L, d) or (L,)
         The mean of the series resampled to the target length, the series nearest to the others, or any start.
     length : int, optional
@@ -85,51 +86,105 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     weights : (n,), optional
         Non-negative; scaled to sum to one. With two series, ``weights=[1 − t, t]`` interpolates between them.
     sigma : "free", None or a SigmaNet
-        Uncertainty of "udtw". "free": one σ²_μ per step of the mean, ``Σ = noise·11ᵀ + 1σ²_μᵀ``. A `SigmaNet`: ``Σ``
-        from the network on series and mean, its weights optimised with the mean. None: Σ = 1.
-    noise : float
-        Variance that every step of the series has by itself, in the units of ``X²``, for ``sigma="free"``. γ and β act
-        in units of it: the cost is ``D / Σ``, the regulariser ``Ω = E[log(Σ / noise)] ≥ 0``. At β = 1 an uncertain
-        step ends with ``noise + σ²_μ`` equal to the mean squared difference of its matches, so σ_μ is a standard
-        deviation in the units of ``X``; differences below ``√noise`` count as none. With 1 (the paper's Σ) nothing is
-        uncertain on z-normalised series, unless β is far below 1, and then σ²_μ is too large by 1/β.
+        Uncertainty of "udtw". "free": one variance per step of the mean, ``Σ_mn = σ²_μ(n)``. A `SigmaNet`: ``Σ`` from
+        the network on series and mean, its weights optimised with the mean by L-BFGS. None: Σ = 1.
+    noise : float, optional
+        Variance that every step of the series has by itself, in the units of ``X²``, for ``sigma="free"``: then
+        ``Σ = noise + σ²_μ``, and σ²_μ is what exceeds it. By default all of Σ is learned. For "precision" γ and β act
+        in units of it, and it is 1 by default, as in the paper.
     max_iter, tol
-        Iterations at most, and the relative decrease of the objective below which it has converged.
+        Iterations at most, and the relative decrease of the objective (for learned variances: the decrease per step)
+        below which it has converged.
+    weighting : "likelihood" or "precision"
+        What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
 
     Returns
     -------
     Barycenter
         With ``mean``, ``variance``, ``objective``, ``trace``, ``converged`` and ``n_iter``.
 
+    Notes
+    -----
+    Free variances have an inverse-gamma prior about their harmonic mean with the weight of two series, so that no step
+    claims to be certain because a few series happen to agree there.
+
     Examples
     --------
     >>> from udtw.timeseries import barycenter
-    >>> found = barycenter([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="udtw", gamma=0.01, noise=0.01)
+    >>> found = barycenter([[0.0, 1.0, 0.1, 0.0], [0.1, 0.0, 1.0, 0.0]], metric="udtw")
     >>> found.mean.shape, found.variance.shape, found.objective <= found.trace[0]
     ((4,), (4,), True)
     """
-    chosen = get_metric(metric, gamma=gamma, beta=beta, lam=lam, band=band)
-    if isinstance(metric, str) and "weighting" in chosen.params:
-        chosen = chosen.with_params(weighting="precision")
-    chosen.check()
     series = load_series("X", X, nan_policy=nan_policy).astype(np.dtype(np.float64))
+    given = {"gamma": gamma, "beta": beta, "lam": lam, "band": band, "warp_penalty": warp_penalty}
+    chosen = mean_metric(metric, given | {"weighting": weighting}, series.values.shape[2], sigma)
+    if noise is not None and not 0 < noise < np.inf:
+        raise OptionError(f"noise must be a positive variance; got {noise!r}.")
     share = _weights(weights, len(series))
     start = _start(series, share, init, length, chosen)
+    learned = chosen.uncertain and sigma == "free"
     if chosen.name == "euclidean":
         found = _euclidean(series, share, len(start))
-    elif chosen.name == "dtw":
-        mean, trace, converged = dba(series, share, start, band=chosen.params["band"], max_iter=max_iter, tol=tol)
-        found = Barycenter(mean, np.zeros(len(mean)), trace[-1], trace, converged, len(trace) - 1)
+    elif chosen.name == "dtw" or (learned and can_match(chosen)):
+        found = _matched_mean(series, share, start, chosen, noise or 0.0, max_iter, tol)
     else:
-        if not 0 < noise < np.inf:
-            raise OptionError(f"noise must be a positive variance; got {noise!r}.")
-        unit = np.sqrt(noise) if chosen.uncertain and sigma == "free" else 1.0
+        unit = np.sqrt(noise or 1.0) if learned else 1.0
         scaled = replace(series, values=series.values / unit)
-        found = _gradient_descent(scaled, share, start / unit, chosen, sigma, max_iter, tol)
-        found = replace(found, mean=found.mean * unit, variance=found.variance * unit**2)
+        end = descend(scaled, share, start / unit, chosen, sigma, max_iter, tol)
+        found = Barycenter(
+            end.mean * unit,
+            end.variance * unit**2,
+            end.trace[-1],
+            end.trace,
+            end.converged,
+            len(end.trace) - 1,
+            end.sigma,
+        )
     if np.ndim(X[0]) == 1:
         found = replace(found, mean=found.mean[:, 0])
     return found
+
+
+def mean_metric(
+    metric: str | Metric, given: Mapping[str, Any], features: int, sigma: SigmaNet | str | None = None
+) -> Metric:
+    """The metric with the parameters ``given``, and for those that are None the defaults of `barycenter`."""
+    known = {name: value for name, value in given.items() if value is not None}
+    if isinstance(metric, str):
+        row = get_metric(metric)
+        if row.name != "udtw":
+            known.pop("weighting", None)
+        elif sigma == "free" and known.get("weighting", "likelihood") == "likelihood":
+            known = {"gamma": GAMMA, "beta": float(features), "warp_penalty": WARP_PENALTY} | known
+        metric = get_metric(metric, **known)
+    metric.check()
+    return metric
+
+
+def _matched_mean(
+    series: SeriesSet, share: np.ndarray, start: np.ndarray, metric: Metric, noise: float, max_iter: int, tol: float
+) -> Barycenter:
+    """The mean, and for an uncertain metric its variances, by `udtw.timeseries.matched_means`."""
+    owner, weight = np.zeros(len(series), int), share * len(series)
+    least, means = max(noise, least_variance(series)), Means(start[None])
+    if metric.uncertain:
+        same = np.stack([resample(row, len(start)) for row in series.rows()])
+        variance = np.einsum("n,ntd->", share, np.square(same - start)) / len(start) / metric.params["beta"]
+        means = Means(start[None], np.full((1, len(start)), max(variance, least)))
+    trace: list[float] = []
+    converged = False
+    # A free energy contains the logarithm of the units, so a decrease is small by the number of steps, not by its size.
+    size = metric.params["beta"] * 0.5 * (share @ series.lengths + len(start)) if metric.uncertain else None
+    for _ in range(max_iter + 1):
+        found = match(series, owner, weight, means, metric)
+        value = float(share @ found.energy) + prior_energy(means) / len(series)
+        converged = bool(trace) and value >= trace[-1] - tol * (abs(trace[-1]) if size is None else size)
+        if converged:
+            break
+        trace.append(value)
+        best, means = means, update(found, means, metric, least)
+    variance = np.zeros(len(start)) if best.variances is None else best.variances[0] - noise
+    return Barycenter(best.values[0], variance, trace[-1], trace, converged, len(trace) - 1)
 
 
 def _weights(weights: Any, count: int) -> np.ndarray:
@@ -176,141 +231,6 @@ def _euclidean(series: SeriesSet, share: np.ndarray, length: int) -> Barycenter:
     return Barycenter(mean, np.zeros(steps), objective, [objective], True, 0)
 
 
-def _gradient_descent(
-    series: SeriesSet,
-    share: np.ndarray,
-    start: np.ndarray,
-    metric: Metric,
-    sigma: SigmaNet | str | None,
-    max_iter: int,
-    tol: float,
-) -> Barycenter:
-    x, weight = Batch.of(series, torch.float64), torch.from_numpy(share)
-    net = None
-    parts = [start.ravel()]
-    bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
-    if metric.uncertain:
-        if isinstance(sigma, SigmaNet):
-            net = copy.deepcopy(sigma).double()
-            parts.append(parameters_to_vector(net.parameters()).detach().numpy())
-            bounds += [(None, None)] * parts[1].size
-        elif sigma == "free":
-            parts.append(np.log(_spread(series, share, start)).clip(*LOG_VARIANCE_BOUNDS))
-            bounds += [LOG_VARIANCE_BOUNDS] * len(start)
-        elif sigma is not None:
-            raise OptionError(f"sigma must be 'free', None or a SigmaNet; got {sigma!r}.")
-    constant = _self_terms(x, weight, metric)
-
-    def objective(theta: Tensor) -> Tensor:
-        mean, rest = theta[: start.size].reshape(1, *start.shape), theta[start.size :]
-        pairs, centre = x, Batch(mean)
-        if net is not None:
-            weights = _as_weights(net, rest)
-            noise = functional_call(net, weights, (x.values, x.lengths))
-            pairs, centre = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
-        elif rest.numel():
-            # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
-            ones = torch.ones(x.values.shape[:2], dtype=theta.dtype)
-            pairs, centre = x.with_variances(2 * ones), Batch(mean, None, 2 * rest.exp()[None])
-        plain = metric.without_bias
-        if plain is not None:
-            return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
-        return weight @ metric.between(pairs, centre)
-
-    theta, trace, converged = _minimize(objective, np.concatenate(parts), bounds, max_iter, tol)
-    rest = theta[start.size :]
-    mean = theta[: start.size].reshape(start.shape)
-    if net is not None:
-        vector_to_parameters(torch.from_numpy(rest), net.parameters())
-        with torch.no_grad():
-            variance = net(torch.from_numpy(mean)).numpy()
-    else:
-        variance = np.exp(rest) if rest.size else np.zeros(len(mean))
-    return Barycenter(mean, variance, trace[-1], trace, converged, len(trace) - 1, net)
-
-
-def _spread(series: SeriesSet, share: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """(L,): mean squared difference of the series, resampled, from ``start``: σ² where nothing is aligned yet.
-
-    So the optimisation begins with costs near one everywhere, and steps become certain as they find their matches.
-    """
-    same = np.stack([resample(row, len(start)) for row in series.rows()])
-    return np.einsum("n,ntd->t", share, np.square(same - start)) + 1e-12
-
-
-def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:
-    """The parameters of ``net`` as views of one vector, so that gradients reach the vector."""
-    named = dict(net.named_parameters())
-    parts = vector.split([parameter.numel() for parameter in named.values()])
-    return {name: part.view_as(named[name]) for name, part in zip(named, parts, strict=True)}
-
-
-def _self_terms(x: Batch, weight: Tensor, metric: Metric) -> float:
-    """``½ Σ_i w_i sdtw(x_i, x_i)`` of the divergence, which does not depend on the mean."""
-    plain = metric.without_bias
-    return 0.0 if plain is None else float(0.5 * weight @ plain.between(x, x))
-
-
-def _minimize(
-    objective: Callable[[Tensor], Tensor],
-    start: np.ndarray,
-    bounds: list[tuple[float | None, float | None]],
-    max_iter: int,
-    tol: float,
-) -> tuple[np.ndarray, list[float], bool]:
-    from scipy.optimize import minimize
-
-    def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        point = torch.from_numpy(theta.copy()).requires_grad_()
-        value = objective(point)
-        [gradient] = torch.autograd.grad(value, [point])
-        return float(value.detach()), gradient.numpy()
-
-    trace = [value_and_gradient(start)[0]]
-    found = minimize(
-        value_and_gradient,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        callback=lambda intermediate_result: trace.append(float(intermediate_result.fun)),
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-8},
-    )
-    return found.x, trace, bool(found.success)
-
-
-def dba(
-    series: SeriesSet, share: np.ndarray, start: np.ndarray, *, band: Any, max_iter: int, tol: float
-) -> tuple[np.ndarray, list[float], bool]:
-    """(mean (L, d), trace of ``Σ_i w_i DTW(x_i, μ)``, whether it stopped by itself).
-
-    Each iteration replaces μ_n by the weighted average of all x_i,m matched with it, which is the minimum over μ for
-    the paths held fixed; so the objective never rises.
-    """
-    mean = start.copy()
-    trace: list[float] = []
-    for _ in range(max_iter + 1):
-        value, total, count = _matched(series, share, mean, band)
-        if trace and value >= trace[-1] * (1 - tol):
-            return mean, trace, True
-        trace.append(value)
-        best = mean
-        mean = np.where(count[:, None] > 0, total / np.maximum(count[:, None], np.finfo(float).tiny), mean)
-    return best, trace, False
-
-
-def _matched(series: SeriesSet, share: np.ndarray, mean: np.ndarray, band: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """The objective, and for each step of the mean the weighted sum (L, d) and weight (L,) of what is matched to it."""
-    x, lengths = torch.from_numpy(series.values), torch.from_numpy(series.lengths)
-    centre = torch.from_numpy(mean).expand(len(series), -1, -1)
-    cost = likelihood.squared_distances(x, centre).requires_grad_()
-    value = torch.from_numpy(share) @ dtw(None, None, cost=cost, lengths_x=lengths, band=band)
-    # The gradient of DTW in its cost is the indicator of the least path.
-    [matched] = torch.autograd.grad(value, [cost])
-    total = torch.einsum("nml,nmd->ld", matched, x)
-    return float(value.detach()), total.numpy(), matched.sum((0, 1)).numpy()
-
-
 def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: Any) -> dict[Any, Barycenter]:
     """``{label: barycenter(series of that label, metric, **params)}``, labels sorted.
 
@@ -339,10 +259,14 @@ def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: A
 
 
 def barycenters_of(
-    groups: Sequence[Sequence[np.ndarray]], metric: str | Metric, params: Mapping[str, Any]
+    groups: Sequence[Sequence[np.ndarray]],
+    metric: str | Metric,
+    params: Mapping[str, Any],
+    inits: Sequence[np.ndarray] | None = None,
 ) -> list[Barycenter]:
-    """The mean of every group of series."""
-    tasks = [(group, metric, params) for group in groups]
+    """The mean of every group of series, from the start ``inits[group]`` if these are given."""
+    starts = [{} if inits is None else {"init": inits[number]} for number in range(len(groups))]
+    tasks = [(group, metric, {**params, **start}) for group, start in zip(groups, starts, strict=True)]
     if not joblib_tasks.chosen():
         return [_mean(*task) for task in tasks]
     found = dict(joblib_tasks.spread(_mean, tasks))

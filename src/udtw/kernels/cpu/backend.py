@@ -84,12 +84,15 @@ class NumbaBackend(Backend):
         by_penalty = penalty is not None and penalty.requires_grad and torch.is_grad_enabled()
         if not (problem.wants_gradient or by_penalty):
             return operators.path_least(*operators.arguments(problem))
-        detached = (t.detach() if isinstance(t, Tensor) else t for t in operators.arguments(problem))
-        path = operators.path_least_mask(*detached)
+        path = self.least_path(problem)
         value = (problem.energy() * path).sum((1, 2)) + problem.constant_energy()
         if penalty is None:
             return value
         return value + penalty * (2 * path.sum((1, 2)) - path.amax(1).sum(1) - path.amax(2).sum(1))
+
+    def least_path(self, problem: Problem) -> Tensor:
+        detached = (t.detach() if isinstance(t, Tensor) else t for t in operators.arguments(problem))
+        return operators.path_least_mask(*detached)
 
     def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
         if not problem.few_features:

@@ -1,0 +1,171 @@
+"""k-medoids of series: clusters about series of the set itself, from a table of all distances."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from udtw.errors import LengthError, ShapeError
+from udtw.inputs import SeriesSet
+from udtw.metrics import Metric, get_metric
+from udtw.pairwise import distances
+from udtw.timeseries.classifier import fit_series, new_series
+from udtw.timeseries.kmeans import check_counts
+
+PRECOMPUTED = "precomputed"
+
+
+class TimeSeriesKMedoids(TransformerMixin, ClusterMixin, BaseEstimator):
+    """k-medoids of time series (PAM, with the swaps of FastPAM): each cluster has a series of the set as its centre.
+
+    All distances are computed once by `udtw.pairwise`, after which starts cost little. Any metric will do, since
+    nothing is averaged.
+
+    Parameters
+    ----------
+    n_clusters : int
+    metric : str, Metric or "precomputed"
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set; or ``X`` is a table of distances:
+        (n, n) in ``fit``, (n, fitted series) in ``predict``. "udtw" is the divergence of the free energy with Σ = 1;
+        for series with variances pass the table of ``udtw.pairwise(X, var_x=…)``.
+    gamma, band, warp_penalty : as in `udtw.align`
+        None is the default of the metric.
+    n_init : int
+        Starts, by k-means++ on the table; that with the least inertia is kept.
+    max_iter : int
+        Swaps of a medoid with another series, at most, in each start.
+    nan_policy, n_jobs, random_state : as in `TimeSeriesKMeans`
+
+    Attributes
+    ----------
+    medoid_indices_ : (k,); cluster_centers_ : list of the k medoids (T_i, d), None for "precomputed"; labels_ : (n,);
+    inertia_ : float, the sum of the distances to the nearest medoid; n_iter_ : swaps of the best start.
+
+    Examples
+    --------
+    >>> from udtw.timeseries import TimeSeriesKMedoids
+    >>> X = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [5.0, 6.0], [5.0, 5.0, 6.0], [6.0, 6.0]]
+    >>> model = TimeSeriesKMedoids(2, metric="dtw", random_state=0).fit(X)
+    >>> model.labels_[0] == model.labels_[1], model.labels_[0] == model.labels_[2], model.inertia_
+    (True, False, 3.0)
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
+        self,
+        n_clusters: int = 3,
+        *,
+        metric: str | Metric = "udtw",
+        gamma: float | None = None,
+        band: Any = None,
+        warp_penalty: float | None = None,
+        n_init: int = 10,
+        max_iter: int = 300,
+        nan_policy: str = "raise",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.gamma = gamma
+        self.band = band
+        self.warp_penalty = warp_penalty
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.nan_policy = nan_policy
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == PRECOMPUTED
+        tags.input_tags.three_d_array = self.metric != PRECOMPUTED
+        tags.input_tags.allow_nan = self.nan_policy == "omit"
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the medoids; ``y`` is ignored."""
+        check_counts(self, ("n_clusters", "n_init", "max_iter"))
+        if self.metric == PRECOMPUTED:
+            costs = validate_data(self, X, dtype=np.float64)
+            if costs.shape[0] != costs.shape[1]:
+                raise ShapeError(f"A precomputed table of distances must be square; got shape {costs.shape}.")
+        else:
+            self.metric_ = self._metric()
+            series = fit_series(self, X, self.nan_policy)
+            costs = distances(series, None, self.metric_, self.n_jobs).astype(np.float64)
+        if self.n_clusters > len(costs):
+            raise LengthError(
+                f"n_samples={len(costs)} should be >= n_clusters={self.n_clusters}: every cluster needs a series."
+            )
+        random = check_random_state(self.random_state)
+        starts = (swapped(costs, spread_out(costs, self.n_clusters, random), self.max_iter) for _ in range(self.n_init))
+        medoids, self.n_iter_ = min(starts, key=lambda found: costs[:, found[0]].min(1).sum())
+        near = costs[:, medoids]
+        self.medoid_indices_, self.labels_, self.inertia_ = medoids, near.argmin(1), float(near.min(1).sum())
+        self._medoids: SeriesSet | None = None if self.metric == PRECOMPUTED else series[medoids]
+        self.cluster_centers_ = None if self._medoids is None else self._medoids.rows()
+        return self
+
+    def _metric(self) -> Metric:
+        given = {"gamma": self.gamma, "band": self.band, "warp_penalty": self.warp_penalty, "debias": True}
+        chosen = get_metric(self.metric, **{name: value for name, value in given.items() if value is not None})
+        chosen.check()
+        return chosen
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(n, k): the distance of each series to each medoid."""
+        check_is_fitted(self)
+        if self._medoids is None:
+            return validate_data(self, X, dtype=np.float64, reset=False)[:, self.medoid_indices_]
+        series = new_series(self, X, self.nan_policy, elastic=self.metric_.elastic)
+        return distances(series, self._medoids, self.metric_, self.n_jobs).astype(np.float64)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,): the cluster of the nearest medoid."""
+        return self.transform(X).argmin(1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the sum of the distances to the nearest medoid; ``y`` is ignored."""
+        return -float(self.transform(X).min(1).sum())
+
+
+def spread_out(costs: np.ndarray, count: int, random: np.random.RandomState) -> np.ndarray:
+    """``count`` different indices, each drawn with a probability proportional to the distance from those before."""
+    chosen = [int(random.randint(len(costs)))]
+    nearest = costs[:, chosen[0]]
+    while len(chosen) < count:
+        share = nearest - nearest.min()
+        share[chosen] = 0
+        if not share.sum() > 0:
+            share = np.ones(len(costs))
+            share[chosen] = 0
+        chosen.append(int(random.choice(len(costs), p=share / share.sum())))
+        nearest = np.minimum(nearest, costs[:, chosen[-1]])
+    return np.array(chosen)
+
+
+def swapped(costs: np.ndarray, medoids: np.ndarray, max_iter: int) -> tuple[np.ndarray, int]:
+    """The medoids after swaps that each lower the inertia most, and the number of swaps.
+
+    The change of the inertia by every swap follows from the two nearest medoids of each series in O(n²) (FastPAM1).
+    """
+    medoids, every = medoids.copy(), np.arange(len(costs))
+    for number in range(max_iter):
+        near = costs[:, medoids]
+        order = np.argsort(near, axis=1, kind="stable")
+        owner, first = order[:, 0], near[every, order[:, 0]]
+        second = near[every, order[:, 1]] if len(medoids) > 1 else np.full(len(costs), np.inf)
+        closer = np.minimum(costs - first[:, None], 0)  # what a candidate gains where it is nearer than all medoids
+        # Series of a medoid that goes away: to the candidate or to their second medoid.
+        change = np.zeros((len(medoids), len(costs)))
+        lost = np.minimum(costs, second[:, None]) - first[:, None] - closer
+        np.add.at(change, owner, lost)
+        change += closer.sum(0)
+        change[:, medoids] = 0
+        out, candidate = np.unravel_index(change.argmin(), change.shape)
+        if change[out, candidate] >= -1e-9 * max(float(np.abs(first).sum()), 1e-300):
+            return medoids, number
+        medoids[out] = candidate
+    return medoids, max_iter
