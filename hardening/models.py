@@ -136,18 +136,18 @@ def _forecaster_training(folder: Path) -> tuple[list[Seed], Read]:
     import torch
 
     from udtw.checkpoint import Checkpoint
-    from udtw.timeseries.forecaster_model import ForecastTask
+    from udtw.metrics import get_metric
+    from udtw.timeseries.forecaster_model import Forecaster, ForecastLoss, ForecastTask
     from udtw.training import Training
 
     path, settings = folder / "training.safetensors", {"gamma": 0.1, "data": "00"}
     generator = torch.Generator().manual_seed(0)
-    series = torch.randn(6, 4, generator=generator)
+    series = torch.randn(6, 4, 1, generator=generator)
 
     def resumed() -> Training:
         data = (series, series[:, :2])
-        task = ForecastTask(
-            torch.nn.Linear(4, 2), torch.nn.MSELoss(), data, None, generator, rates=(0.1, 0.0), batch_size=3
-        )
+        model, loss = Forecaster((4, 1), (2, 1), []), ForecastLoss(get_metric("euclidean"))
+        task = ForecastTask(model, loss, data, None, generator, rates=(0.1, 0.0), batch_size=3)
         return Training(task, 1, keep_best=True, checkpoint=Checkpoint(path, settings), phase="udtw")
 
     resumed().run()

@@ -98,6 +98,12 @@ def test_forecast(archive, tmp_path):
     assert SequenceForecaster.load(folder).predict(np.zeros((1, 18))).shape == (1, 6)
 
 
-@pytest.mark.parametrize("horizon", ["0", "1", "-1", "nan"])
-def test_a_horizon_lies_between_zero_and_one(archive, horizon):
+def test_a_horizon_in_steps(archive):
+    words = ["forecast", "Waves", "--data-dir", archive, "--max-epochs", 1, "--loss", "euclidean", "--horizon"]
+    assert run_json(*words, 7)["forecast_steps"] == 7
+    assert run_json(*words, 1)["forecast_steps"] == 1
+
+
+@pytest.mark.parametrize("horizon", ["0", "24", "1.5", "-1", "nan"])
+def test_a_horizon_is_a_number_of_steps_or_a_share(archive, horizon):
     assert "--horizon" in fails(2, "forecast", "Waves", "--data-dir", archive, "--horizon", horizon)

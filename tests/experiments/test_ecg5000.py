@@ -14,6 +14,7 @@ import udtw
 from udtw.experiments import Document, ecg5000
 from udtw.experiments.ecg5000 import report, significance
 from udtw.experiments.units import Unit
+from udtw.timeseries import SequenceForecaster
 
 SMALL = {"hidden": 8, "max_epochs": 2}
 
@@ -39,10 +40,10 @@ def results(folder):
 def test_every_loss_is_trained_with_every_seed():
     everything = ecg5000.units(range(3))
     units = [unit for unit in everything if unit.experiment == ecg5000.NAME]
-    assert len(set(units)) == len(units) == 4 * 3
+    assert len(set(units)) == len(units) == 5 * 3
     assert set(everything) - set(units) == set(ecg5000.tuning_units()), "one command tunes and judges"
-    assert len(ecg5000.units(range(3), quick=True)) == 4 * 3
-    assert {unit.method for unit in units} == {"euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"}
+    assert len(ecg5000.units(range(3), quick=True)) == 5 * 3
+    assert {unit.method for unit in units} == {"euclidean", "soft_dtw", "soft_dtw_divergence", "udtw", "udtw_paper"}
 
 
 def test_all_losses_are_tuned_with_the_same_budget():
@@ -61,7 +62,7 @@ def test_results_are_json_and_reproducible(folder, results):
     again = ecg5000.work(unit, folder)
     assert json.loads(json.dumps(result))["test"] == again["test"]
     assert np.shape(result["examples"]["past"]) == (6, 12)
-    assert np.shape(result["examples"]["forecast"]) == np.shape(result["examples"]["std"]) == (6, 8)
+    assert np.shape(result["examples"]["forecast"]) == np.shape(result["examples"]["low"]) == (6, 8)
 
 
 def test_tuning_never_reads_the_test_series(folder, tmp_path):
@@ -91,6 +92,26 @@ def test_gaussian_errors_of_known_deviation_are_covered():
     scores = ecg5000.judge_std(np.zeros_like(errors), np.full_like(errors, 2.0), 2 * errors)
     assert scores["coverage"] == pytest.approx(0.95, abs=0.01)
     assert scores["nll"] == pytest.approx(0.5 + np.log(2) + 0.5 * np.log(2 * np.pi), abs=0.02)
+
+
+def test_the_share_within_intervals_and_their_width():
+    truth = np.array([[0.0, 1.0, 2.0, 3.0]])
+    scores = ecg5000.judge_interval(truth - 1, truth + np.array([1.0, 2.0, -0.5, 3.0]), truth)
+    assert scores == {"covered": 0.75, "width": 2.375, "median_width": 2.5}
+
+
+def test_folds_of_the_tuning_judge_every_series_once(folder, monkeypatch):
+    seen = []
+
+    class Recorder(SequenceForecaster):
+        def fit(self, X, y, X_val, y_val):
+            seen.append(X_val)
+            return super().fit(X, y, X_val, y_val)
+
+    monkeypatch.setattr(ecg5000, "SequenceForecaster", Recorder)
+    for unit in (Unit(ecg5000.TUNING, ecg5000.DATASET, "euclidean", fold, SMALL) for fold in range(ecg5000.FOLDS)):
+        ecg5000.work(unit, folder)
+    assert len(np.unique(np.concatenate(seen), axis=0)) == 20
 
 
 def test_the_choice_is_the_least_mean_validation_measure():
@@ -131,7 +152,14 @@ def test_the_report_has_the_tables_the_paper_and_a_figure(results, tmp_path):
     report(results, document)
     document.write(tmp_path)
     text = (tmp_path / "report.md").read_text()
-    for expected in ("Trained with", "8.27", "Trained with uDTW, the test DTW is", "figure-01.png", "1.96 std"):
+    for expected in (
+        "Trained with",
+        "8.27",
+        "Trained with uDTW, the test DTW is",
+        "figure-01.png",
+        "within 90 % intervals",
+        "uDTW, paper's weighting",
+    ):
         assert expected in text
     mean = np.mean([result["test"]["dtw"] for unit, result in results if unit.method == "euclidean"])
     assert f"{mean:.3f}" in text
@@ -147,7 +175,7 @@ def test_the_report_shows_every_candidate_and_whether_the_choice_was_used(result
     report([*results, *tuning], document)
     text = document.write(tmp_path).with_suffix(".md").read_text()
     assert text.count("| 0.123 | 1.500 |") + text.count("| 0.123 | 2.500 |") == len(tuning)
-    assert text.count("| yes |") == 4
+    assert text.count("| yes |") == 5
     assert ("trained with this choice" in text) == agrees
     assert ("NOT the choice" in text) != agrees
 

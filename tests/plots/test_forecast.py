@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from udtw.errors import LengthError, ShapeError
+from udtw.errors import LengthError, OptionError, ShapeError
 
 pytest.importorskip("matplotlib")
 
@@ -39,6 +39,19 @@ def test_the_band_has_the_requested_width():
     assert vertices[:, 1].max() == pytest.approx(FUTURE[0].max() + 1.5)
     assert vertices[:, 1].min() == pytest.approx(FUTURE[0].min() - 1.5)
     assert "± 3 std" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_intervals_are_drawn_between_their_bounds():
+    figure = plot_forecast(PAST[0], FUTURE[0], FUTURE[0], interval=(FUTURE[0] - 1, FUTURE[0] + 4), level=0.9)
+    [band] = figure.axes[0].collections
+    vertices = band.get_paths()[0].vertices
+    assert vertices[:, 1].max() == pytest.approx(FUTURE[0].max() + 4)
+    assert vertices[:, 1].min() == pytest.approx(FUTURE[0].min() - 1)
+    assert "90 % interval" in [text.get_text() for text in figure.legends[0].get_texts()]
+    with pytest.raises(OptionError, match="interval"):
+        plot_forecast(PAST[0], None, FUTURE[0], FUTURE[0], interval=(FUTURE[0], FUTURE[0]))
+    with pytest.raises(ShapeError, match="pair"):
+        plot_forecast(PAST[0], None, FUTURE[0], interval=(FUTURE[0],))
 
 
 def test_several_forecasts_look_different():

@@ -57,7 +57,7 @@ def test_stopped_and_continued_is_bit_equal(epochs, tmp_path, monkeypatch):
     whole, again = forecaster().fit(*series()), forecaster().fit(*series(), checkpoint_path=path)
     assert again.history_ == whole.history_
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(weights(again), weights(whole), strict=True))
-    assert np.array_equal(again.std_scale_, whole.std_scale_)
+    assert np.array_equal(again.bands_.scale, whole.bands_.scale)
 
 
 def test_a_finished_training_is_not_repeated(tmp_path, monkeypatch):

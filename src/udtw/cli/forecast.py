@@ -27,7 +27,7 @@ def forecast(
     horizon: Annotated[
         float | None,
         typer.Option(
-            help="Steps to forecast (files), or the share of each series between 0 and 1 (data sets).",
+            help="Steps to forecast; of data sets also a share of each series (below 1).",
             show_default="0.4 for data sets",
         ),
     ] = None,
@@ -35,7 +35,7 @@ def forecast(
         int | None,
         typer.Option(min=1, help="Steps that a forecast is made from (files).", show_default="twice the horizon"),
     ] = None,
-    level: Annotated[float, typer.Option(help="Probability of the interval from low to high (files).")] = 0.9,
+    level: Annotated[float, typer.Option(help="Probability of the intervals from low to high.")] = 0.9,
     gamma: options.Gamma = None,
     beta: options.Beta = None,
     max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of passes over the training series.")] = 100,
@@ -71,7 +71,7 @@ def forecast(
     standard deviation, and the interval from low to high that holds the true value with probability `--level`.
 
     For data sets MSE is the squared error per step; DTW tolerates errors in time; the coverage is the share of true
-    values within two standard deviations of the forecast (0.95 for Gaussian errors of that standard deviation).
+    values within intervals of `--level`, which are calibrated on series that were set aside in training.
 
     Examples:
 
@@ -81,7 +81,7 @@ def forecast(
 
     - `udtw forecast synthetic-control --plot forecast.png`
 
-    - `udtw forecast ECG5000 --data-dir ~/ucr --loss euclidean --horizon 0.4 --json`
+    - `udtw forecast ECG5000 --data-dir ~/ucr --loss euclidean --horizon 56 --json`
 
     - `torchrun --nproc-per-node 2 --no-python udtw forecast ECG5000 --data-dir ~/ucr --checkpoint training`
 
@@ -93,9 +93,13 @@ def forecast(
     from udtw.cli.files import load_dataset, read_options
     from udtw.data.table_files import is_file_name
     from udtw.errors import OptionError
+    from udtw.matches import tail_of
     from udtw.metrics import get_metric
     from udtw.timeseries import SequenceForecaster
+    from udtw.timeseries.forecaster_options import loss_options
 
+    with options.named_as_flags():
+        tail_of(level)
     given = options.given(gamma=gamma, beta=beta)
     if is_file_name(name):
         for flag, used in (("--checkpoint", checkpoint is not None), ("--devices", devices != 1)):
@@ -122,7 +126,7 @@ def forecast(
     if fabric is not None and not fabric.is_global_zero:
         return
     observed, truth = test[:, :cut], test[:, cut:]
-    future, std = forecaster.predict(observed, return_std=True)
+    future, (low, high) = forecaster.predict(observed), forecaster.predict_interval(observed, level)
     deep = (future, truth) if truth.ndim == 3 else (future[..., None], truth[..., None])
     if model is not None:
         forecaster.save(model)
@@ -132,7 +136,11 @@ def forecast(
 
         some = np.linspace(0, len(test) - 1, min(SHOWN, len(test))).astype(int)
         label = get_metric(loss).label
-        save_figure(plot_forecast(observed[some], truth[some], {label: future[some]}, {label: std[some]}), plot)
+        figure = plot_forecast(
+            observed[some], truth[some], {label: future[some]}, interval=(low[some], high[some]), level=level
+        )
+        save_figure(figure, plot)
+    used = loss_options(forecaster)
     result: dict[str, Any] = {
         "dataset": data.name,
         "train": len(train),
@@ -141,13 +149,13 @@ def forecast(
         "observed_steps": cut,
         "forecast_steps": truth.shape[1],
         "loss": loss,
-        "gamma": forecaster.gamma,
-        "beta": forecaster.beta,
+        **{name: used[name] for name in ("gamma", "beta", "warp_penalty")},
         "epochs": forecaster.n_iter_,
         "seed": seed,
         "mse": float(np.square(future - truth).mean()),
         "dtw": float(dtw(*deep).mean()),
-        "coverage": float((np.abs(future - truth) < 2 * std).mean()),
+        "coverage": float(((low <= truth) & (truth <= high)).mean()),
+        "interval_width": float((high - low).mean()),
     }
     show(f"Forecast of {data.name}", result, json)
 
@@ -160,13 +168,10 @@ def _own_file(
     from udtw.cli import forecast_file
     from udtw.cli.files import check_table_name
     from udtw.errors import OptionError
-    from udtw.matches import tail_of
 
     if horizon is None or horizon < 1 or horizon != int(horizon):
         shown = "nothing" if horizon is None else f"{horizon:g}"
         raise OptionError(f"--horizon must be the number of steps to forecast, such as 24; got {shown}.")
-    with options.named_as_flags():
-        tail_of(level)
     if out is not None:
         check_table_name(out)
     if plot is not None:
@@ -196,6 +201,10 @@ def _cut(steps: int, horizon: float) -> int:
     """The step at which the future begins; past and future have at least one step."""
     from udtw.errors import OptionError
 
+    if 1 <= horizon < steps and horizon == int(horizon):
+        return steps - int(horizon)
     if not 0 < horizon < 1:
-        raise OptionError(f"--horizon must lie between 0 and 1; got {horizon:g}.")
+        raise OptionError(
+            f"--horizon must be a whole number of steps below {steps}, or a share between 0 and 1; got {horizon:g}."
+        )
     return min(max(steps - round(horizon * steps), 1), steps - 1)

@@ -63,7 +63,7 @@ class FileForecaster:
         if out is not None:
             write_table(out, rows)
         if plot is not None:
-            save_figure(self._figure(values, mean, std), plot)
+            save_figure(self._figure(values, mean, (low, high)), plot)
         result = {"file": str(file), **result, "horizon": self.horizon, "columns": self.names, "level": self.level}
         if as_json:
             show("", result | {"forecast": rows}, True)
@@ -90,13 +90,14 @@ class FileForecaster:
                     )
         return rows
 
-    def _figure(self, values: list[np.ndarray], mean: np.ndarray, std: np.ndarray) -> Any:
+    def _figure(self, values: list[np.ndarray], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> Any:
         from udtw.plots import plot_forecast
 
         panels = max(1, SHOWN // len(self.names))
         shown = min(len(one) for one in values[:panels])
         past = np.stack([one[-min(shown, 4 * self.horizon) :] for one in values[:panels]])
-        return plot_forecast(past, None, mean[:panels], std[:panels])
+        low, high = (one[:panels] for one in interval)
+        return plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level)
 
 
 def load_forecaster(folder: Path) -> FileForecaster:

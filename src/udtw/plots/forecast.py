@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from udtw.errors import LengthError, ShapeError
+from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure
 
 # The Okabe-Ito palette, which people with any common kind of colour vision can tell apart; dashes help in black and
@@ -15,6 +15,8 @@ from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))
 OBSERVED_COLOR, TRUTH_COLOR = "#777777", "black"
+
+Bounds = tuple[Floats, Floats]
 
 PANEL_INCHES = (3.6, 1.9)
 MAX_COLUMNS = 3
@@ -27,10 +29,12 @@ def plot_forecast(
     std: Any = None,
     *,
     width: float = 2.0,
+    interval: Any = None,
+    level: float | None = None,
     titles: Any = None,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of forecasts beside the true future, one panel per series and feature, with bands of ``± width·std``.
+    """A figure of forecasts beside the true future, one panel per series and feature, with bands.
 
     Parameters
     ----------
@@ -44,6 +48,10 @@ def plot_forecast(
         Standard deviations. Of several forecasts, only those named in the dict have a band.
     width : float
         Half the width of the band in standard deviations: ± 2 holds 95 % of a Gaussian.
+    interval : (low, high) of arrays like ``forecast``, or dict of name to such pairs, optional
+        Bounds of the band, as of `SequenceForecaster.predict_interval`, instead of ``std``.
+    level : float, optional
+        Coverage of the intervals, for the legend.
     titles : sequence of str, optional
         One per panel, ordered by series and then by feature.
     **figure_options
@@ -70,15 +78,10 @@ def plot_forecast(
     futures = {name: _series(f"forecast {name!r}", value) for name, value in named.items()}
     first = next(iter(futures.values()))
     shape = (len(past), first.shape[1], past.shape[2])
-    given = std if isinstance(std, Mapping) else {} if std is None else {next(iter(futures)): std}
-    if unknown := set(given) - set(futures):
-        raise ShapeError(f"std names forecasts that are not there: {sorted(unknown)}; there are {sorted(futures)}.")
-    bands = {name: _series(f"std {name!r}", value) for name, value in given.items()}
     future = None if truth is None else _series("truth", truth)
     for name, array in {**{f"forecast {n!r}": f for n, f in futures.items()}, "truth": future}.items():
         _check(name, array, shape)
-    for name, array in bands.items():
-        _check(f"std of {name!r}", array, shape)
+    bands, band_label = _bands(futures, std, interval, width, level)
 
     count, _, features = shape
     panels = count * features
@@ -88,8 +91,8 @@ def plot_forecast(
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     for panel, (i, j) in enumerate((i, j) for i in range(count) for j in range(features)):
         pick = {name: f[i, :, j] for name, f in futures.items()}
-        spread = {name: width * b[i, :, j] for name, b in bands.items()}
-        _draw(axes[panel], past[i, :, j], None if future is None else future[i, :, j], pick, spread, f"± {width:g} std")
+        bounds = {name: (low[i, :, j], high[i, :, j]) for name, (low, high) in bands.items()}
+        _draw(axes[panel], past[i, :, j], None if future is None else future[i, :, j], pick, bounds, band_label)
         axes[panel].set_title(_title(titles, panel, i, j, count, features), fontsize=FONT)
     for empty in axes[panels:]:
         empty.set_axis_off()
@@ -101,12 +104,40 @@ def plot_forecast(
     return figure
 
 
+def _bands(
+    futures: dict[str, Floats], std: Any, interval: Any, width: float, level: float | None
+) -> tuple[dict[str, Bounds], str]:
+    """Lower and upper bounds (n, T, d) by the name of the forecast, and what the legend says of them."""
+    if std is not None and interval is not None:
+        raise OptionError("Give std or interval, not both: a forecast has one band.")
+    kind, given = ("std", std) if interval is None else ("interval", interval)
+    named = given if isinstance(given, Mapping) else {} if given is None else {next(iter(futures)): given}
+    if unknown := set(named) - set(futures):
+        raise ShapeError(f"{kind} names forecasts that are not there: {sorted(unknown)}; there are {sorted(futures)}.")
+    bands = {}
+    for name, value in named.items():
+        parts = [_series(f"{kind} {name!r}", part) for part in ([value] if interval is None else value)]
+        for part in parts:
+            _check(f"{kind} of {name!r}", part, futures[name].shape)
+        if len(parts) != (1 if interval is None else 2):
+            raise ShapeError(f"interval of {name!r} must be a pair (low, high); got {len(parts)} arrays.")
+        bands[name] = (
+            (futures[name] - width * parts[0], futures[name] + width * parts[0])
+            if interval is None
+            else (parts[0], parts[1])
+        )
+    return (
+        bands,
+        f"± {width:g} std" if interval is None else f"{'' if level is None else f'{100 * level:g} % '}interval",
+    )
+
+
 def _draw(
     axes: Axes,
     past: Floats,
     truth: Floats | None,
     forecasts: dict[str, Floats],
-    spread: dict[str, Floats],
+    bounds: dict[str, Bounds],
     band_label: str,
 ) -> None:
     """One panel; lines of the future start at the last observed value, so that there is no gap between them."""
@@ -116,10 +147,10 @@ def _draw(
         axes.plot(*_joined(past, truth), color=TRUTH_COLOR, linewidth=1.3, label="truth")
     for i, (name, values) in enumerate(forecasts.items()):
         color = COLORS[i % len(COLORS)]
-        if name in spread:
+        if name in bounds:
             steps = np.arange(start, start + len(values))
             axes.fill_between(
-                steps, values - spread[name], values + spread[name], color=color, alpha=0.18, linewidth=0,
+                steps, *bounds[name], color=color, alpha=0.18, linewidth=0,
                 label=band_label if len(forecasts) == 1 else f"{name} {band_label}",
             )  # fmt: skip
         axes.plot(*_joined(past, values), color=color, linestyle=DASHES[i % len(DASHES)], linewidth=1.3, label=name)

@@ -7,33 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor, nn
+from sklearn.utils.validation import check_is_fitted
 
-from udtw.checkpoint import Checkpoint, History
 from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
-from udtw.metrics import metric_names
-from udtw.progress import progress_bar
 from udtw.timeseries import forecaster_files
-from udtw.timeseries.forecaster_model import (
-    Floats,
-    Forecaster,
-    ForecastTask,
-    Pair,
-    Scale,
-    calibrate,
-    initialise,
-    make_loss,
-    sigma_of,
-)
-from udtw.training import Training
+from udtw.timeseries.forecaster_base import ForecasterBase
+from udtw.timeseries.forecaster_model import Floats
+from udtw.timeseries.forecaster_options import check_options
 
 
-class SequenceForecaster(RegressorMixin, BaseEstimator):
+class SequenceForecaster(ForecasterBase):
     """A multilayer perceptron from the past of a series to its future, trained by an alignment loss.
 
     Past and future are standardised, each by one mean and standard deviation per feature (of the training data, over
@@ -43,23 +29,33 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     loss : str
-        Distance between forecast and true future, a metric of `udtw.metrics.METRICS`. "udtw" is
-        ``E[D/Σ] + β·E[log Σ]``, with Σ from a SigmaNet that is trained with the forecaster.
-    gamma : float
-        Temperature of the paths, in units of a standardised squared difference.
-    beta : float
-        Weight of the uncertainty regulariser ("udtw" only).
-    sigma : "series", "context", "step" or None
-        Input of the SigmaNet: the whole future, 9 steps, or one. None: Σ = 1, the sharp soft-DTW ("udtw" only).
-    sigma_range : (low, high)
-        Bounds of σ, in standardised units ("udtw" only). Below σ = 1 the regulariser is negative and rewards every
-        further step of a path, and forecasts out of phase have longer paths. From 1 up, long paths cost.
+        Distance between forecast and true future, a metric of `udtw.metrics.METRICS`. "udtw" aligns them by the
+        posterior over paths, with a variance for every step of the future that is learned with the forecaster.
+    weighting : "likelihood" or "precision"
+        Of "udtw". "likelihood": paths pay for uncertainty, and forecast and variances learn by the "faithful"
+        objective of `udtw.nn.UDTWLoss`. "precision": the paper's ``E[D/Σ] + β·E[log Σ]``.
+    gamma : float or "auto"
+        Temperature of the paths, in units of a standardised squared difference, divided by Σ for "udtw".
+    beta : float or "auto"
+        Price of log Σ ("udtw" only).
+    warp_penalty : float or "auto"
+        Price ω of every step of a path that is not diagonal, for losses that have it. The greater, the closer to a
+        loss step by step.
+    sigma : "past", "series", "context", "step", "auto" or None
+        What the variances of "udtw" are learned from: the past, or by a SigmaNet from the future that is aligned, all
+        of it, 9 steps, or one. None: Σ = 1.
+    sigma_range : (low, high) or "auto"
+        Bounds of σ, in standardised units ("udtw" only). With the paper's weighting, σ < 1 makes the regulariser
+        negative and rewards every further step of a path, and forecasts out of phase have longer paths.
     normalize, band
         As in `udtw.align`; not used by "euclidean".
     hidden : int or sequence of int
         Width of the hidden layer(s), ReLU after each; () for a linear forecaster.
     dropout : float in [0, 1)
         Share of hidden units dropped at random in training.
+    relative : bool or None
+        Forecast the difference from the last observed value, for series whose level drifts. None: if `fit` is given
+        a ``horizon``.
     warm_start_euclidean : bool
         Train with the Euclidean loss first, with the same options, and continue from its best weights. It costs one
         short training and keeps the forecast in phase: an alignment loss alone accepts a future that is right but too
@@ -84,10 +80,10 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     ----------
     model_ : torch.nn.Module
         The network, on standardised series.
-    sigma_ : SigmaNet or None
+    sigma_ : torch.nn.Module or None
         Predicts variances of standardised futures.
-    std_scale_ : (T_out, d), std_power_ : float
-        Calibration of the uncertainty: see `predict`.
+    bands_ : Bands
+        Calibration of the uncertainty: see `predict` and `predict_interval`.
     history_ : dict of str to History
         Losses by epoch of each phase, "euclidean" (the warm start) and that of ``loss``.
     n_iter_ : int
@@ -109,22 +105,32 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
     >>> forecast, std = forecaster.fit(past, future).predict(past, return_std=True)
     >>> forecast.shape, std.shape
     ((60, 10), (60, 10))
-    >>> forecaster.score(past, future) > 0.9
+    >>> low, high = forecaster.predict_interval(past, level=0.8)
+    >>> bool(0.6 < ((low <= future) & (future <= high)).mean() < 1)
     True
+
+    One long series: the forecaster learns from windows of it, and forecasts beyond its end.
+
+    >>> forecaster = SequenceForecaster("udtw", hidden=32, learning_rate=0.01, max_epochs=20, random_state=0)
+    >>> forecaster.fit(np.sin(np.arange(200) / 3), horizon=10, window=20).predict().shape
+    (10,)
     """
 
     def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         loss: str = "udtw",
         *,
-        gamma: float = 0.1,
-        beta: float = 0.1,
-        sigma: str | None = "context",
-        sigma_range: tuple[float, float] = (1.0, 1.5),
+        weighting: str = "likelihood",
+        gamma: float | str = "auto",
+        beta: float | str = "auto",
+        warp_penalty: float | str = "auto",
+        sigma: str | None = "auto",
+        sigma_range: tuple[float, float] | str = "auto",
         normalize: str | None = "length",
         band: Any = None,
         hidden: int | Sequence[int] = 256,
         dropout: float = 0.2,
+        relative: bool | None = None,
         warm_start_euclidean: bool = True,
         learning_rate: float = 1e-3,
         weight_decay: float = 0.0,
@@ -137,14 +143,17 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         verbose: bool = False,
     ) -> None:
         self.loss = loss
+        self.weighting = weighting
         self.gamma = gamma
         self.beta = beta
+        self.warp_penalty = warp_penalty
         self.sigma = sigma
         self.sigma_range = sigma_range
         self.normalize = normalize
         self.band = band
         self.hidden = hidden
         self.dropout = dropout
+        self.relative = relative
         self.warm_start_euclidean = warm_start_euclidean
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
@@ -157,75 +166,72 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, *, checkpoint_path: str | Path | None = None,
-        fabric: Any = None,
+        self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None, *, horizon: int | None = None,
+        window: int | None = None, checkpoint_path: str | Path | None = None, fabric: Any = None,
     ) -> "SequenceForecaster":  # fmt: skip
-        """Learn to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]); a 1-D ``y`` is one step each.
+        """Learn to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]), or long series ``X`` from their own past.
 
-        ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
-        ``validation_fraction`` of the training series does. With ``checkpoint_path`` the state of the training is
-        written there after every epoch, and an interrupted training continues from it with the same result.
-        ``fabric``: a launched lightning-fabric object, whose processes share the series of every batch.
+        - With ``y``, each row of ``X`` is a past and each row of ``y`` its future; a 1-D ``y`` is one step each.
+          ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
+          ``validation_fraction`` of the training series does.
+        - With ``horizon``, in steps, ``X`` is one series (T,) or (T, d), or a list of such. The forecaster learns to
+          forecast ``horizon`` steps from the ``window`` steps before them (twice the horizon, if not given) at every
+          place; the last ``validation_fraction`` of each series is for validation.
+
+        With ``checkpoint_path`` the state of the training is written there after every epoch, and an interrupted
+        training continues from it with the same result. ``fabric``: a launched lightning-fabric object, whose
+        processes share the series of every batch.
         """
-        self._check_options()
+        check_options(self)
         if (checkpoint_path is not None or fabric is not None) and not isinstance(self.random_state, Integral):
             raise OptionError(
                 "A training with a checkpoint or with several processes needs the same random numbers each time: "
                 f"give random_state as an integer; got {self.random_state!r}."
             )
         self._device = self.device if fabric is None else str(fabric.device)
-        x, future, self._y_ndim = self._validated(X, y, reset=True)
-        self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
-        if (X_val is None) != (y_val is None):
-            raise OptionError("Give X_val and y_val together, or neither.")
-        valid: tuple[Floats, Floats] | None
-        if X_val is not None:
-            valid = self._validated(X_val, y_val, reset=False)[:2]
-            self._check_shapes(*valid)
+        if horizon is None:
+            if window is not None:
+                raise OptionError("window belongs to horizon; give both, or y.")
+            train, valid = self._given_pairs(X, y, X_val, y_val, generator)
+        elif any(one is not None for one in (y, X_val, y_val)):
+            raise OptionError("With horizon, the futures are cut from X itself: leave out y, X_val and y_val.")
         else:
-            x, future, valid = self._split(x, future, generator)
-        self._x_scale, self._y_scale = Scale.of(x), Scale.of(future)
-        data = self._standardised(x, future)
-        valid_data = None if valid is None else self._standardised(*valid)
-        self.model_, loss = self._networks(generator)
-        self.sigma_ = sigma_of(loss)
-        self.history_: dict[str, History] = {}
-        processes, checkpoint = Processes(fabric), None
-        if checkpoint_path is not None:
-            settings = forecaster_files.settings_of(self, x, future, *(valid or ()))
-            checkpoint = Checkpoint(checkpoint_path, settings, writes=processes.writes)
-        try:
-            for phase, one in self._phases(loss).items():
-                self._train(phase, one, (data, valid_data), generator, processes, checkpoint)
-        finally:  # an interrupt finds the best weights in place
-            self.model_.generator = None
-            for module in (self.model_, self.sigma_):
-                if module is not None:
-                    module.to("cpu", torch.float64).eval().requires_grad_(False)
-            past, truth = valid or (x, future)
-            mean, sigma = self._forecast(past)
-            self.std_power_, self.std_scale_ = calibrate(truth - mean, None if self.sigma_ is None else sigma)
-            self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
-        return self
+            train, valid = self._window_pairs(X, horizon, window)
+        self._relative = horizon is not None if self.relative is None else bool(self.relative)
+        if self._relative and self._past_shape[1] != self._future_shape[1]:
+            raise OptionError(
+                f"relative=True needs as many features in the future as in the past; got {self._future_shape[1]} and "
+                f"{self._past_shape[1]}."
+            )
+        return self._fit(train, valid, generator, checkpoint_path, Processes(fabric))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any = None, return_std: bool = False) -> Any:
         """The forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` given to `fit`.
 
-        With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of the SigmaNet on
-        the forecast itself (1 for other losses), one number per series and step, and both ``s`` and p are fitted to the
-        errors on the validation series: ``s`` (``std_scale_``), for every step and feature, is the root of the mean of
-        ``(error/σᵖ)²``; p (``std_power_``), one of a few, has the greatest Gaussian likelihood. It widens a σ that was
-        trained in narrow bounds, and is 0 if σ is unrelated to the errors. The result estimates the deviation of the
-        true future from the forecast at the same step, errors in time included, for series like those of validation.
+        After ``fit(X, horizon=)``, ``X`` is one or several series as given there, of which the last window is read, and
+        the forecast (horizon[, d]), or (n, horizon[, d]), is what follows their end. Without ``X``, it is what follows
+        the end of the series given to `fit`.
+
+        With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of ``sigma_``, or 1
+        for losses without variances, and both ``s`` and p are fitted to the errors on the validation series: ``s`` is
+        the root of the mean of ``(error/σᵖ)²``, for every step and feature; p, one of a few, has the greatest Gaussian
+        likelihood, and is 0 if σ is unrelated to the errors. The result estimates the deviation of the true future from
+        the forecast at the same step, errors in time included, for series like those of validation.
         """
-        check_is_fitted(self, "std_scale_")
-        X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
-        mean, sigma = self._forecast(_with_features("X", X))
-        shape = (len(mean), *self._future_shape[: self._y_ndim - 1]) if self._y_ndim > 1 else (len(mean),)
-        if not return_std:
-            return mean.reshape(shape)
-        return mean.reshape(shape), (sigma**self.std_power_ * self.std_scale_).reshape(shape)
+        mean, std, shape = self._predicted(X)
+        return (mean.reshape(shape), std.reshape(shape)) if return_std else mean.reshape(shape)
+
+    def predict_interval(self, X: Any = None, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Lower and upper bounds, each in the form of `predict`, between which a share ``level`` of true values lies.
+
+        Split conformal prediction: the forecast plus and minus a multiple of its standard deviation. The multiple is
+        the quantile of ``|error| / std`` on the validation series, all steps together. The share holds on average over
+        steps and series, for series like those of validation; it does not assume Gaussian errors.
+        """
+        mean, std, shape = self._predicted(X)
+        half = self.bands_.half_width(level) * std
+        return (mean - half).reshape(shape), (mean + half).reshape(shape)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R², the mean over all steps and features of the future."""
@@ -237,7 +243,7 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write ``config.json`` and the weights (safetensors) to the folder ``path``; an earlier one is replaced."""
-        check_is_fitted(self, "std_scale_")
+        check_is_fitted(self, "bands_")
         forecaster_files.save(self, Path(path))
 
     @classmethod
@@ -250,121 +256,3 @@ class SequenceForecaster(RegressorMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.input_tags.three_d_array = True
         return tags
-
-    def _check_options(self) -> None:
-        """Raise for options that no other part checks where it uses them."""
-        if self.loss not in metric_names():
-            raise OptionError(f"loss must be one of {metric_names()}; got {self.loss!r}.")
-        for name in ("batch_size", "max_epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise OptionError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        if not self.learning_rate > 0 or not self.weight_decay >= 0:
-            raise OptionError(
-                "learning_rate must be positive and weight_decay not negative; got "
-                f"{self.learning_rate!r} and {self.weight_decay!r}."
-            )
-        for name in ("validation_fraction", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise OptionError(f"{name} must lie in [0, 1); got {getattr(self, name)!r}.")
-
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
-        """X (n, T_in, d), y (n, T_out, d) and the number of axes of the given y."""
-        if y is not None and not hasattr(y, "shape"):
-            y = np.asarray(y)
-        shape = () if y is None else tuple(y.shape)
-        if len(shape) > 3:
-            raise ShapeError(f"y must have shape (n,), (n, T_out) or (n, T_out, d); got {shape}.")
-        flat = np.reshape(y, (shape[0], -1)) if len(shape) == 3 else y
-        X, checked = validate_data(
-            self, X, flat, reset=reset, allow_nd=True, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32)
-        )
-        full = (len(checked), *shape[1:], *[1] * (3 - len(shape)))
-        return _with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
-
-    def _check_shapes(self, x: Floats, future: Floats | None = None) -> None:
-        for name, array, shape in (("X", x, self._past_shape), ("y", future, self._future_shape)):
-            if array is not None and array.shape[1:] != shape:
-                raise ShapeError(f"{name} must have (steps, features) = {shape} as in fit; got {array.shape[1:]}.")
-
-    def _split(
-        self, x: Floats, future: Floats, generator: torch.Generator
-    ) -> tuple[Floats, Floats, tuple[Floats, Floats] | None]:
-        count = int(self.validation_fraction * len(x))
-        if count == 0:
-            return x, future, None
-        order = torch.randperm(len(x), generator=generator).numpy()
-        held, rest = order[:count], order[count:]
-        return x[rest], future[rest], (x[held], future[held])
-
-    def _standardised(self, x: Floats, future: Floats) -> tuple[Tensor, Tensor]:
-        return tuple(  # type: ignore[return-value]
-            torch.tensor(scale.apply(array), dtype=torch.float32, device=self._device)
-            for scale, array in ((self._x_scale, x), (self._y_scale, future))
-        )
-
-    def _networks(self, generator: torch.Generator | None = None) -> tuple[Forecaster, nn.Module]:
-        """The forecaster and its loss; on the meta device, without weights, if there is no generator."""
-        hidden = _hidden_widths(self.hidden)
-        # fork_rng restores the global generator, from which torch initialises new layers.
-        with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
-            model = Forecaster(self._past_shape, self._future_shape, hidden, self.dropout)
-            loss = make_loss(
-                self.loss, self._future_shape, sigma=self.sigma, sigma_range=self.sigma_range, gamma=self.gamma,
-                beta=self.beta, normalize=self.normalize, band=self.band,
-            )  # fmt: skip
-        if generator is not None:
-            model.generator = generator
-            for module in (model, loss):
-                initialise(module, generator)
-                module.to(self._device)
-        return model, loss
-
-    def _phases(self, loss: nn.Module) -> dict[str, nn.Module]:
-        """The losses to train with, in order."""
-        if not self.warm_start_euclidean or self.loss == "euclidean":
-            return {self.loss: loss}
-        first = make_loss("euclidean", self._future_shape, sigma=None, sigma_range=None, beta=0.0)
-        return {"euclidean": first, self.loss: loss}
-
-    def _train(
-        self, phase: str, loss: nn.Module, data: tuple[Pair, Pair | None], generator: torch.Generator,
-        processes: Processes, checkpoint: Checkpoint | None,
-    ) -> None:  # fmt: skip
-        """Train ``model_`` with the loss of one phase; continue or skip it if the checkpoint says so."""
-        if checkpoint is not None and checkpoint.is_past(phase):
-            self.history_[phase] = checkpoint.history[phase]
-            return
-        task = ForecastTask(
-            self.model_, loss, *data, generator, rates=(self.learning_rate, self.weight_decay),
-            batch_size=self.batch_size, processes=processes,
-        )  # fmt: skip
-        training = Training(
-            task, self.max_epochs, keep_best=True, patience=self.patience, checkpoint=checkpoint, phase=phase
-        )
-        self.history_[phase] = training.history
-        with progress_bar(f"{phase} loss", self.max_epochs, self.verbose) as advance:
-            training.run(lambda number, value: advance(note=f"loss {value:.4g}"))
-
-    @torch.no_grad()
-    def _forecast(self, x: Floats) -> tuple[Floats, Floats]:
-        """Forecast (n, T_out, d) in the units of y and σ (n, T_out, 1), which is 1 without a SigmaNet."""
-        self._check_shapes(x)
-        mean = self.model_(torch.tensor(self._x_scale.apply(x), dtype=torch.float64))
-        sigma = torch.ones_like(mean[..., :1]) if self.sigma_ is None else self.sigma_(mean).sqrt()[..., None]
-        return self._y_scale.undo(mean.numpy()), sigma.numpy()
-
-
-def _hidden_widths(hidden: Any) -> tuple[int, ...]:
-    """The widths of the hidden layers, from one number or several."""
-    widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
-    if not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
-        raise OptionError(f"hidden must be one or several positive whole numbers; got {hidden!r}.")
-    return tuple(int(width) for width in widths)
-
-
-def _with_features(name: str, array: Floats) -> Floats:
-    """(n, T, d) from (n, T) or (n, T, d)."""
-    if array.ndim not in (2, 3):
-        raise ShapeError(f"{name} must have shape (n, T) or (n, T, d); got {array.shape}.")
-    return array[..., None] if array.ndim == 2 else array

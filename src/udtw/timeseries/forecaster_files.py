@@ -18,7 +18,9 @@ from udtw.checkpoint import History
 from udtw.data.atomic import write_atomically
 from udtw.data.versioned_json import read_versioned
 from udtw.errors import FileFormatError, OptionError
-from udtw.timeseries.forecaster_model import Scale, sigma_of
+from udtw.timeseries.forecaster_bands import RESOLUTION, Bands
+from udtw.timeseries.forecaster_model import Scale
+from udtw.timeseries.forecaster_options import check_options
 
 if TYPE_CHECKING:
     from udtw.timeseries.forecaster import SequenceForecaster
@@ -36,8 +38,11 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
 
     arrays = {
         "x_mean": forecaster._x_scale.mean, "x_std": forecaster._x_scale.std, "y_mean": forecaster._y_scale.mean,
-        "y_std": forecaster._y_scale.std, "std_scale": forecaster.std_scale_,
+        "y_std": forecaster._y_scale.std, "std_scale": forecaster.bands_.scale,
+        "quantiles": forecaster.bands_.quantiles,
     }  # fmt: skip
+    if forecaster._tail is not None:
+        arrays["tail"] = forecaster._tail
     tensors = {name: torch.tensor(array, dtype=torch.float64) for name, array in arrays.items()}
     for prefix, module in _modules(forecaster.model_, forecaster.sigma_).items():
         tensors |= {f"{prefix}.{name}": tensor.contiguous() for name, tensor in module.state_dict().items()}
@@ -51,7 +56,10 @@ def save(forecaster: "SequenceForecaster", folder: Path) -> None:
         "past": list(forecaster._past_shape),
         "future": list(forecaster._future_shape),
         "y_ndim": forecaster._y_ndim,
-        "std_power": forecaster.std_power_,
+        "relative": forecaster._relative,
+        "single": forecaster._tail is not None and forecaster._single,
+        "std_power": forecaster.bands_.power,
+        "calibration_series": forecaster.bands_.count,
         "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
         "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
     }
@@ -89,7 +97,10 @@ def load(cls: type[Estimator], folder: Path) -> Estimator:
 
 def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Estimator:
     params: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in config["params"].items()}
-    forecaster = cls(**params)
+    # Files of version 0.2.0 have neither a weighting, which was the paper's, nor quantiles of errors.
+    forecaster = cls(**{"weighting": "precision"} | params)
+    check_options(forecaster)
+    forecaster._relative, forecaster._single = bool(config.get("relative")), bool(config.get("single"))
     forecaster._past_shape, forecaster._future_shape = tuple(config["past"]), tuple(config["future"])
     forecaster._y_ndim = config["y_ndim"]
     sizes = [*config["past"], *config["future"]]
@@ -97,8 +108,8 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
         raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
-    forecaster.std_power_ = float(config["std_power"])
-    numbers = {"std_power": torch.tensor(forecaster.std_power_), **tensors}
+    power, count = float(config["std_power"]), int(config.get("calibration_series", 1))
+    numbers = {"std_power": torch.tensor(power), **tensors}
     bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
     if bad:
         raise FileFormatError(f"{bad[0]} holds NaN or infinity, so that no forecast is possible.")
@@ -115,9 +126,14 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
 
     forecaster._x_scale = Scale(array("x_mean", sizes[1]), array("x_std", sizes[1]))
     forecaster._y_scale = Scale(array("y_mean", sizes[3]), array("y_std", sizes[3]))
-    forecaster.std_scale_ = array("std_scale", *sizes[2:])
+    scale = array("std_scale", *sizes[2:])
+    if "quantiles" in tensors and count > 0:
+        forecaster.bands_ = Bands(power, scale, array("quantiles", RESOLUTION + 1), count)
+    else:
+        forecaster.bands_ = Bands.gaussian(power, scale)
+    forecaster._tail = array("tail", len(tensors["tail"]), *sizes[:2]) if "tail" in tensors else None
     forecaster.model_, loss = forecaster._networks()
-    forecaster.sigma_ = sigma_of(loss)
+    forecaster.sigma_ = loss.sigma
     for prefix, module in _modules(forecaster.model_, forecaster.sigma_).items():
         own = {k.removeprefix(f"{prefix}."): t for k, t in tensors.items() if k.startswith(f"{prefix}.")}
         module.load_state_dict(own, strict=True, assign=True)

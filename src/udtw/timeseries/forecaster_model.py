@@ -1,4 +1,4 @@
-"""The parts of a forecaster: standardisation, network, loss, training by epochs, and calibration of its band."""
+"""The parts of a forecaster: standardisation, networks, loss, and training by epochs."""
 
 import itertools
 import math
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from udtw.distributed import Processes
+from udtw.likelihood import squared_distances
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet, UDTWLoss
 from udtw.pair_block import Batch
-from udtw.timeseries.uncertainty import make_sigma
+from udtw.timeseries.uncertainty import make_sigma, sigma_bounds, starting_sigma
 from udtw.training import Task
 
 Floats = NDArray[np.floating]
@@ -23,8 +24,6 @@ Pair = tuple[Tensor, Tensor]
 
 VALIDATION_BATCH = 1024
 """Series per validation batch: bounds the memory of the alignment, not the result."""
-POWERS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Of σ in the calibrated standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -73,46 +72,98 @@ class Forecaster(nn.Module):
         return self.layers[-1](h).unflatten(1, self.future)
 
 
-class MetricLoss(nn.Module):
-    """Mean over the batch of a metric; it has no parameters to train."""
+class PastSigma(Forecaster):
+    """Variances (B, T_out, d) of the future, from the past (B, T_in, d_in) alone; one hidden layer, as a `Forecaster`.
 
-    def __init__(self, metric: Metric) -> None:
+    ``log σ`` is bounded by ``sigma_range`` and starts near that of `starting_sigma`. A network of its own, so that
+    learning the variances does not change what the forecaster has learned.
+    """
+
+    def __init__(
+        self, past: tuple[int, int], future: tuple[int, int], sigma_range: Any, hidden: int = 64, dropout: float = 0.0
+    ) -> None:
+        super().__init__(past, future, [hidden], dropout)
+        bounds = sigma_bounds(sigma_range)
+        self.low, self.high = (math.log(limit) for limit in bounds)
+        share = (math.log(starting_sigma(*bounds)) - self.low) / (self.high - self.low)
+        for layer, bias in zip(self.layers, (0.0, math.log(share / (1 - share))), strict=True):
+            nn.init.constant_(layer.bias, bias)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor) -> Tensor:
+        share = torch.sigmoid(super().forward(x))
+        return (2 * (self.low + (self.high - self.low) * share)).exp()
+
+
+class ForecastLoss(nn.Module):
+    """``loss(forecast, future, past)``: mean over the batch of a metric.
+
+    A metric with variances has those of ``sigma``: a `PastSigma`, whose variances belong to the steps of the future and
+    are the same for forecast and truth, or a SigmaNet, which reads either of them; None is Σ = 1.
+    """
+
+    def __init__(self, metric: Metric, sigma: SigmaNet | PastSigma | None = None, objective: str | None = None) -> None:
         super().__init__()
         self.metric = metric
+        self.past_sigma = sigma if isinstance(sigma, PastSigma) else None
+        net = sigma if isinstance(sigma, SigmaNet) else None
+        self.aligned = UDTWLoss(net, objective=objective, **metric.params) if metric.uncertain else None
 
-    def forward(self, pred: Tensor, target: Tensor) -> Tensor:
-        return self.metric.between(Batch(pred), Batch(target)).mean()
+    @property
+    def sigma(self) -> SigmaNet | PastSigma | None:
+        """The network of the variances, trained with the forecaster."""
+        return self.past_sigma or (None if self.aligned is None else self.aligned.sigma)  # type: ignore[return-value]
+
+    def forward(self, forecast: Tensor, future: Tensor, past: Tensor) -> Tensor:
+        if self.aligned is None:
+            return self.metric.between(Batch(forecast), Batch(future)).mean()
+        return self.aligned(forecast, future, *self._variances(past))
+
+    def judge(self, forecast: Tensor, future: Tensor, past: Tensor) -> Tensor:
+        """What decides when to stop: the loss, or of the "faithful" objective ``E[D]`` per step.
+
+        The likelihood of the variances reacts to a few series with large errors and says little about the forecasts.
+        """
+        if self.aligned is None or self.aligned.objective != "faithful":
+            return self(forecast, future, past)
+        coupling = self.aligned.align(forecast, future, *self._variances(past)).coupling
+        return (coupling * squared_distances(forecast, future)).sum((1, 2)).mean() / future.shape[1]
+
+    def _variances(self, past: Tensor) -> tuple[Tensor, ...]:
+        """Variances of forecast and future, if they follow from the past."""
+        if self.past_sigma is None:
+            return ()
+        variance = self.past_sigma(past)
+        variance = variance[..., 0] if variance.shape[-1] == 1 else variance
+        return variance, variance
 
 
 def make_loss(
-    metric: str | Metric, future: tuple[int, int], *, sigma: str | None, sigma_range: Any, **options: Any
-) -> nn.Module:
-    """The metric as a loss for futures (T_out, d); ``options`` are gamma, beta, normalize and band of `udtw.align`.
+    metric: str | Metric, past: tuple[int, int], future: tuple[int, int], *, sigma: str | None, sigma_range: Any,
+    dropout: float = 0.0, **options: Any,
+) -> ForecastLoss:  # fmt: skip
+    """The metric as a loss for futures (T_out, d); ``options`` are parameters of `udtw.align`.
 
-    "euclidean" is divided by the length, whatever ``normalize`` says. The name "udtw" means the paper's weighting:
-    trained by the free energy, forecasts have a larger squared error (``python -m benchmarks.objectives``).
+    "euclidean" is divided by the length, whatever ``normalize`` says.
     """
     normalize = options.pop("normalize", None)
     chosen = get_metric(metric, **options)
     if isinstance(metric, str) and "normalize" in chosen.params:
         chosen = chosen.with_params(normalize=normalize if chosen.elastic else "length")
-    if isinstance(metric, str) and "weighting" in chosen.params:
-        chosen = chosen.with_params(weighting="precision")
     chosen.check()
-    if chosen.uncertain:
-        return UDTWLoss(None if sigma is None else make_sigma(sigma, *future, sigma_range), **chosen.params)
-    return MetricLoss(chosen)
-
-
-def sigma_of(loss: nn.Module) -> SigmaNet | None:
-    """The SigmaNet that is trained with ``loss``, if there is one."""
-    sigma = getattr(loss, "sigma", None)
-    return sigma if isinstance(sigma, SigmaNet) else None
+    if not chosen.uncertain or sigma is None:
+        return ForecastLoss(chosen)
+    if sigma == "past":
+        net: SigmaNet | PastSigma = PastSigma(past, future, sigma_range, dropout=dropout)
+    else:
+        net = make_sigma(sigma, *future, sigma_range)
+    return ForecastLoss(chosen, net, "faithful" if chosen.params["weighting"] == "likelihood" else None)
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
     """Draw all weights again from ``generator``, so that the result does not depend on global random state."""
-    in_sigma = {id(layer) for part in module.modules() if isinstance(part, SigmaNet) for layer in part.modules()}
+    in_sigma = {
+        id(layer) for part in module.modules() if isinstance(part, SigmaNet | PastSigma) for layer in part.modules()
+    }
     for layer in module.modules():
         if not isinstance(layer, nn.Linear | nn.Conv1d):
             continue
@@ -125,7 +176,7 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 
 
 class ForecastTask(Task):
-    """Epochs of AdamW on ``loss(model(past), future)``, over the parameters of both; one epoch is one `step`.
+    """Epochs of AdamW on ``loss(model(past), future, past)``, over the parameters of both; one epoch is one `step`.
 
     Weight decay applies to the model, not to the parameters of the loss. Several ``processes`` share the series of
     every batch.
@@ -142,7 +193,7 @@ class ForecastTask(Task):
     """
 
     def __init__(
-        self, model: nn.Module, loss: nn.Module, train: Pair, valid: Pair | None, generator: torch.Generator, *,
+        self, model: nn.Module, loss: ForecastLoss, train: Pair, valid: Pair | None, generator: torch.Generator, *,
         rates: tuple[float, float], batch_size: int, processes: Processes | None = None,
     ) -> None:  # fmt: skip
         self.model, self.loss, self.train, self.valid, self.generator = model, loss, train, valid, generator
@@ -158,7 +209,8 @@ class ForecastTask(Task):
     def step(self, number: int) -> float:
         """Make one pass over the shuffled series and return its mean loss."""
         x, y = self.train
-        self.model.train()
+        for module in self.modules.values():
+            module.train()
         order = torch.randperm(len(x), generator=self.generator).to(x.device)
         total = x.new_zeros(())
         for batch in order.split(self.batch_size):
@@ -175,39 +227,24 @@ class ForecastTask(Task):
         """
         forecast = self.model(x)
         if self.processes.world == 1:
-            value = self.loss(forecast, y)
+            value = self.loss(forecast, y, x)
             value.backward()
             return value.detach()
         rows = self.processes.share(len(x)).to(x.device)
-        value = (self.loss(forecast[rows], y[rows]) if len(rows) else forecast.sum() * 0) * (len(rows) / len(x))
+        mine = self.loss(forecast[rows], y[rows], x[rows]) if len(rows) else forecast.sum() * 0
+        value = mine * (len(rows) / len(x))
         value.backward()
         self.processes.sum_gradients([*self.model.parameters(), *self.loss.parameters()])
         return self.processes.sum(value.detach())
 
     @torch.no_grad()
     def validate(self) -> float | None:
-        """The mean loss over the validation series."""
+        """The mean over the validation series of what `ForecastLoss.judge` returns."""
         if self.valid is None:
             return None
-        self.model.eval()
+        for module in self.modules.values():
+            module.eval()
         total = 0.0
         for x, y in zip(*(part.split(VALIDATION_BATCH) for part in self.valid), strict=True):
-            total += len(x) * float(self.loss(self.model(x), y))
+            total += len(x) * float(self.loss.judge(self.model(x), y, x))
         return total / len(self.valid[0])
-
-
-def calibrate(errors: Floats, sigma: Floats | None) -> tuple[float, Floats]:
-    """Power p and scale s (T, d) with the greatest Gaussian likelihood of ``errors`` (n, T, d) under std ``s·σᵖ``.
-
-    ``sigma``: (n, T, 1), or None for σ = 1 (then p = 0). For each p of `POWERS`, s is the root of the mean of
-    ``(error/σᵖ)²`` over the series.
-    """
-    fits = []
-    for power in (0.0,) if sigma is None else POWERS:
-        shape = np.ones(()) if sigma is None else sigma**power
-        scale = np.sqrt(np.square(errors / shape).mean(0))
-        # With this scale the squared ratios average to 1 for any power: only the logarithms are left to compare.
-        with np.errstate(divide="ignore"):
-            fits.append((float(np.log(shape * scale).mean()), power, scale))
-    _, power, scale = min(fits, key=lambda fit: fit[0])
-    return power, scale
