@@ -19,6 +19,7 @@ from udtw.cli import (
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
+from udtw.cli.cluster_series import cluster_series
 from udtw.cli.demo import demo
 from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
@@ -103,8 +104,8 @@ def _common(
 
     Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
-    With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `forecast`, `predict`; CSV, Excel, Parquet,
-    JSON or NumPy. Which columns are used, and what is the time, is said on standard error.
+    With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `cluster`, `forecast`, `predict`; CSV, Excel,
+    Parquet, JSON or NumPy. Which columns are used, and what is the time, is said on standard error.
 
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
@@ -146,6 +147,7 @@ images.command("embed")(images_embed.embed)
 images.command("train")(images_train.train)
 images.command("eval")(images_eval.evaluate)
 images.command("show")(images_show.show)
+app.command("cluster")(cluster_series)
 app.add_typer(skeleton)
 app.add_typer(images)
 

@@ -19,15 +19,21 @@ from udtw.inputs import SeriesSet
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.kmeans import TimeSeriesKMeans
+from udtw.timeseries.kmedoids import TimeSeriesKMedoids
+from udtw.timeseries.matched_means import Means
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.prototypes import Prototypes
 from udtw.timeseries.uncertainty import LearnedPrices
 
 FORMAT, VERSION = "udtw.timeseries", 1
 ESTIMATORS: dict[str, Any] = {
-    one.__name__: one for one in (KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier)
-}
-RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes)}
+    one.__name__: one
+    for one in (
+        KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier, TimeSeriesKMeans, TimeSeriesKMedoids,
+    )
+}  # fmt: skip
+RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes, Means)}
 """Data classes that fitted estimators hold."""
 
 
