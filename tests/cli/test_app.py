@@ -11,7 +11,8 @@ import udtw
 from tests.cli.helpers import fails, run, run_ok
 
 COMMANDS = (
-    "demo", "align", "search", "explore", "barycenter", "classify", "cluster", "forecast", "predict", "reproduce", "report",
+    "demo", "align", "search", "explore", "barycenter", "classify", "cluster", "forecast", "predict", "reproduce",
+    "report",
 )  # fmt: skip
 
 

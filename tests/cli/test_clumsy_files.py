@@ -9,10 +9,20 @@ import pytest
 
 pytest.importorskip("typer")
 
+import udtw
 from tests.cli.helpers import fails, run_json
 from udtw.data.series_files import ReadOptions, read_series
+from udtw.metrics import METRICS
 
 CLEAN = "1200.5\n3\n-2.25\n7\n"
+
+
+@pytest.fixture(autouse=True)
+def largest_gap():
+    """A metric without paths, so that a command is reading and a subtraction."""
+    udtw.register_metric("largest_gap", lambda x, y, *, scale=1.0: scale * (x - y).abs().amax((1, 2)))
+    yield
+    del METRICS["largest_gap"]
 
 
 def binary(write):
@@ -74,7 +84,7 @@ def test_the_right_numbers(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     clean = FRAME.to_numpy().T if "--transpose" in words else FRAME.to_numpy()
     np.save(tmp_path / "clean.npy", np.column_stack([clean, clean]) if "2" in words else clean)
-    said = run_json("align", tmp_path / name, tmp_path / "clean.npy", "--metric", "euclidean", *words)
+    said = run_json("align", tmp_path / name, tmp_path / "clean.npy", "--metric", "largest_gap", *words)
     assert said["steps"] == [4, 4]
     assert said["features"] == 1
     assert said["distance"] == 0
@@ -164,7 +174,7 @@ def test_standard_input(tmp_path):
     from udtw.cli import app
 
     (tmp_path / "clean.csv").write_text(CLEAN)
-    words = ["align", "-", str(tmp_path / "clean.csv"), "--metric", "euclidean", "--json"]
+    words = ["align", "-", str(tmp_path / "clean.csv"), "--metric", "largest_gap", "--json"]
     done = CliRunner().invoke(app, words, input=b"time,v\n1,1200.5\n2,3\n3,-2.25\n4,7\n")
     assert done.exit_code == 0, done.output
     assert '"distance": 0.0' in done.stdout
@@ -174,7 +184,7 @@ def test_standard_input(tmp_path):
 def test_columns_are_matched_by_name(tmp_path):
     (tmp_path / "a.csv").write_text("temp,hum\n1,9\n2,8\n3,9\n")
     (tmp_path / "b.csv").write_text("hum,temp\n9,1\n8,2\n9,3\n")
-    said = run_json("align", tmp_path / "a.csv", tmp_path / "b.csv", "--metric", "euclidean")
+    said = run_json("align", tmp_path / "a.csv", tmp_path / "b.csv", "--metric", "largest_gap")
     assert said["distance"] == 0
     assert said["columns"] == ["temp", "hum"]
 
