@@ -106,6 +106,7 @@ REFUSED = [
     ("long_row.csv", "a,b\n1,2\n3,4,5\n", [], "line 2: 2 value(s), but line 3 has 3"),
     ("word.csv", "1,two\n3,4\n", [], "word.csv, line 1: value 2 is 'two'"),
     ("dollar.csv", "v,w\n1,$5\n2,$6\n3,7\n", [], "column 'w' is '$5'"),
+    ("all_dollars.csv", "v,w\n1,$5\n2,$6\n3,$7\n", [], "column 'w' is '$5'"),
     ("percent.csv", "v,w\n1,5%\n2,6\n", [], "column 'w' is '5%'"),
     ("comma.csv", "v;w\n1,5;2\n3,25;4\n", [], "use --decimal ','"),
     ("comma_one.csv", "v\n1,5\n2,7\n", [], "Decimal commas need --decimal ','"),

@@ -4,6 +4,7 @@ Everything that a user did not say and that is decided here is told in ``notes``
 the time, what was left out.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from udtw.errors import DataError, LengthError, NonFiniteError, OptionError
 MISSING_POLICIES = ("raise", "omit", "interpolate")
 MANY = 100
 """Columns from which on all are parsed together, which is faster."""
+NUMBER_LIKE = re.compile(r"\W*\d")
+"""Begins as `$5`, `5 kg` or `1,5` do."""
 LISTED = 12
 """Names of columns that a message lists."""
 
@@ -259,13 +262,20 @@ class Columns:
             found = self.numbers(number)
             if found.missing.all():
                 self.left_out.append(f"{self.title(number)} (empty)")
-            elif found.textual and self.table.names and self.table.names[number]:
+            elif found.textual and self.table.names and self.table.names[number] and self._is_text(number):
                 self.left_out.append(f"{self.title(number)} (no numbers)")
             elif exclude and self.is_axis(number):
                 self.left_out.append(f"{self.title(number)} (an index)")
             else:
                 chosen.append(number)
         return chosen
+
+    def _is_text(self, number: int) -> bool:
+        """Whether the cells of a column are words or dates, rather than numbers in a form that is not understood."""
+        cells = self.table.cells[number]
+        if times(cells) is not None:
+            return True
+        return not any(NUMBER_LIKE.match(cell_text(cell)) for cell in cells)
 
     def refuse_short_rows(self) -> None:
         """Raise for rows with fewer cells than the others: which of them are missing is not known."""

@@ -217,7 +217,8 @@ def is_time_axis(values: np.ndarray, name: str | None, first: bool) -> bool:
         return True
     if not first:
         return False
-    if is_row_number(values) or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
+    counts = is_row_number(values) and (name is None or len(values) >= 5)  # three values of `temp` can be 1, 2, 3
+    if counts or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
         return True
     steps = np.diff(values)
     return name is None and len(values) >= 8 and bool(np.allclose(steps, steps.mean(), rtol=1e-3))
