@@ -250,3 +250,13 @@ def test_a_single_cell_without_cost_is_visited_for_certain(backend):
     assert paths.coupling.item() == 1
     assert paths.soft_min.item() == 0
     assert paths.expect(torch.full((1, 1), 3.0)).item() == 3
+
+
+@pytest.mark.parametrize("backend", ["numba", "portable"])
+def test_mode_coupling_marks_the_cells_of_the_mode(backend):
+    cost = torch.rand(3, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    paths = udtw.PathDistribution(cost, backend=backend, warp_penalty=0.1)
+    expected = torch.zeros_like(cost)
+    for b, path in enumerate(paths.mode()):
+        expected[b, path[:, 0], path[:, 1]] = 1
+    assert torch.equal(paths.mode_coupling, expected)

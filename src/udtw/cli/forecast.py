@@ -102,8 +102,8 @@ def forecast(
         tail_of(level)
     given = options.given(gamma=gamma, beta=beta)
     if is_file_name(name):
-        for flag, used in (("--checkpoint", checkpoint is not None), ("--devices", devices != 1)):
-            if used:
+        for flag, wanted in (("--checkpoint", checkpoint is not None), ("--devices", devices != 1)):
+            if wanted:
                 raise OptionError(f"{flag} belongs to data sets, and {name} is a file.")
         _own_file(
             Path(name), read_options(

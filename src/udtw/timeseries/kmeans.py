@@ -183,12 +183,12 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         if can_match(metric):
             least = least_variance(series)
             for _ in range(self.max_iter_barycenter):
-                found = match(series, labels, ones, means, metric, joblib_tasks.threads_of(self.n_jobs))
-                means = update(found, means, metric, least)
+                matched = match(series, labels, ones, means, metric, joblib_tasks.threads_of(self.n_jobs))
+                means = update(matched, means, metric, least)
             return means
         groups = [series[np.flatnonzero(labels == c)].rows() for c in range(len(means))]
         params = {"sigma": self.sigma, "length": means.values.shape[1], "max_iter": self.max_iter_barycenter}
-        found = barycenters_of(groups, metric, params, inits=means.values)
+        found = barycenters_of(groups, metric, params, inits=list(means.values))
         return replace(means, values=np.stack([one.mean for one in found]).astype(means.values.dtype))
 
     def _first_means(self, series: SeriesSet, random: np.random.RandomState) -> Means:

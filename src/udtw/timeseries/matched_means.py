@@ -108,8 +108,8 @@ def match(
             cells = matched[:, :, 0].sum(1).numpy()
             np.add.at(warps, mine, weight[part] * (2 * cells - series.lengths[part] - length))
     whole = np.bincount(owner, weight, centres)
-    count, total, square = sums[:, :, 0].numpy(), sums[:, :, 1:-1].numpy(), sums[:, :, -1].numpy()
-    return Matched(energy, count, total, square, warps, whole)
+    found = sums.numpy()
+    return Matched(energy, found[:, :, 0], found[:, :, 1:-1], found[:, :, -1], warps, whole)
 
 
 def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:

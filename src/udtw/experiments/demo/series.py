@@ -62,8 +62,9 @@ def average(sizes: Sizes, tick: Tick) -> Part:
             tick(f"average: {name}")
             series, unseen = (np.asarray(data.X)[data.y == label] for data in (train, clean))
             for metric in AVERAGED:
-                options = {"gamma": GAMMA, "beta": BETA, "weighting": "precision"}  # the last matters to "udtw" only
-                mean = barycenter(series, metric, max_iter=sizes.mean_iterations, **options)
+                mean = barycenter(
+                    series, metric, gamma=GAMMA, beta=BETA, max_iter=sizes.mean_iterations, weighting="precision"
+                )
                 found[metric].append(mean)
                 distance[metric].append(_distance(mean, unseen))
             if seed == 0:
