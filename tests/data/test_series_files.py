@@ -161,6 +161,7 @@ def test_arrays():
         (",0,1,2\n0,5,6,7\n1,5,6,7\n2,5,6,8\n", "wide", [3, 3, 3], None),
         ("1,2,3\n4,5\n", "wide", [3, 2], None),
         ("[[1, 2, 3], [4, 5]]", "wide", [3, 2], None),
+        ('[["y", 0, 1, 2], ["cat", 1, 2, 3], ["dog", 2, 3, 4]]', "wide", [3, 3], ["cat", "dog"]),
     ],
 )
 def test_wide_tables(text, layout, lengths, labels):
@@ -168,6 +169,14 @@ def test_wide_tables(text, layout, lengths, labels):
     assert found.layout == layout
     assert [len(one.values) for one in found.series] == lengths
     assert found.labels == labels
+
+
+def test_a_row_of_values_is_no_header_in_a_spreadsheet_either():
+    content = written(
+        lambda file: pandas.DataFrame([["cat", 1.5], ["dog", 2.5]]).to_excel(file, index=False, header=False)
+    )
+    with pytest.raises(DataError, match="line 1: value 1 is 'cat'"):
+        series(content, "a.xlsx")
 
 
 def test_long_tables():

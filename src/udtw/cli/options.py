@@ -164,7 +164,7 @@ def as_flags(text: str) -> str:
     """``text`` with the flags of the command line instead of parameters in Python.
 
     >>> as_flags("gamma must be positive; pass nan_policy='omit'.")
-    "--gamma must be positive; pass --missing omit."
+    '--gamma must be positive; pass --missing omit.'
     """
     names = "|".join(PARAMETERS)
     text = re.sub(rf"\b({names})='?([\w.]+)'?", lambda found: f"{PARAMETERS[found[1]]} {found[2]}", text)

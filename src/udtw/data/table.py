@@ -79,7 +79,8 @@ def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence
 
 def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequence[str]) -> bool:
     """Whether the first row holds names of columns instead of values."""
-    written = [cell.strip() for cell in first if isinstance(cell, str) and cell.strip()]
+    # Cells of spreadsheets and JSON can be numbers already.
+    written = [str(cell).strip() for cell in first if (isinstance(cell, str) and cell.strip()) or not is_missing(cell)]
     if named and set(named) & set(written) and not all(is_number(cell, decimal) for cell in named):
         return True
     words = [cell for cell in written if not is_number(cell, decimal)]

@@ -37,9 +37,11 @@ def parse_text(text: str, where: str, decimal: str | None, transpose: bool, name
             io.StringIO("\n".join(lines[at] for at in kept)), sep=separator or r"\s+", header=None,
             names=range(width), dtype=object, na_filter=False, skipinitialspace=True, skip_blank_lines=False,
         )  # fmt: skip
-    except pandas.errors.ParserError as error:
+    except ValueError as error:  # pandas.errors.ParserError and EmptyDataError among them
         row = re.search(r"starting at row (\d+)", str(error))
         place = f"{where}, line {kept[int(row[1])] + 1}" if row and int(row[1]) < len(kept) else where
+        if row is None:
+            raise DataError(f"{where} cannot be read as a table: {error}.") from error
         raise DataError(f"{place}: a quote is opened and not closed.") from error
     table = Table(where, cells, separator=separator)
     skipped = [at for at in filled if kept[0] < at and _is_comment(lines[at])]
