@@ -80,20 +80,29 @@ def _check_rows(found: tuple[np.ndarray, Any]) -> None:
         demand(series.dtype == np.float64 and np.isfinite(series).all(), "finite series")
 
 
-def _csv(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.cli.files import read_series, read_series_set
+def _both(path: Path) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A file read as one series, and as a set of series if its rows can be such."""
+    from udtw.data.series_files import read_series
+    from udtw.data.series_tables import read_series_table
+    from udtw.errors import LengthError
 
+    one = read_series(path).values
+    try:
+        return one, [series.values for series in read_series_table(path).series]
+    except LengthError:  # rows of one number
+        return one, []
+
+
+def _csv(folder: Path) -> tuple[list[Seed], Read]:
     path = folder / "s.csv"
-    read = reader(folder, lambda: (read_series(path), read_series_set(path)), _check_rows)
+    read = reader(folder, lambda: _both(path), _check_rows)
     return [Seed(content, "text", path.name) for content in (CSV, *OTHERS)], read
 
 
 def _npy_file(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.cli.files import read_series, read_series_set
-
     path = folder / "s.npy"
     arrays = (np.arange(6.0).reshape(3, 2), np.arange(4).reshape(2, 2), np.ones((2, 1), np.float16))
-    read = reader(folder, lambda: (read_series(path), read_series_set(path)), _check_rows)
+    read = reader(folder, lambda: _both(path), _check_rows)
     return [Seed(_npy(array), kind, path.name) for array in arrays for kind in ("binary", "text")], read
 
 
@@ -101,7 +110,7 @@ def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
     from udtw.explorer.uploads import MAX_FEATURES, MAX_STEPS, MIN_STEPS, read_csv
 
     def read(file: str, content: bytes) -> None:
-        series = read_csv(content, file)
+        series, _ = read_csv(content, file)
         demand(series.ndim == 2 and np.isfinite(series).all(), "finite numbers (T, d)")
         demand(MIN_STEPS <= len(series) <= MAX_STEPS and 1 <= series.shape[1] <= MAX_FEATURES, "the limits")
 

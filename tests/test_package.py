@@ -54,6 +54,7 @@ LAYERS = [
     "distributed",
     "ragged",
     "inputs",
+    "missing",
     "likelihood",
     "prior",
     "problem",

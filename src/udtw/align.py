@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw import inputs, likelihood, ragged
+from udtw import inputs, likelihood, missing, ragged
 from udtw.alignment import Alignment, Reported
 from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError
@@ -47,6 +47,7 @@ def align(  # noqa: PLR0913 (the options that users type)
     weighting: str = "likelihood",
     warp_penalty: Any = 0.0,
     relax: Any = None,
+    nan_policy: str = "raise",
 ) -> Alignment:
     """Align two sequences with uncertainty: a posterior over alignment paths, and what follows from it.
 
@@ -92,6 +93,9 @@ def align(  # noqa: PLR0913 (the options that users type)
         ω, added to the energy of a path for each non-diagonal step; may be negative. A tensor gets its gradient.
     relax : None, "x", "y", "both" or four counts
         How many steps may stay unmatched at x begin, x end, y begin and y end. "y" lets x lie anywhere inside y.
+    nan_policy : "raise" or "omit"
+        What to do about steps with NaN: a named error, or leave them out. The result then counts only the steps that
+        stay.
 
     Returns
     -------
@@ -118,6 +122,10 @@ def align(  # noqa: PLR0913 (the options that users type)
             "give. Pass sequences with var_x and var_y, or debias=False."
         )
     likelihood.check_weighting(weighting, lam, distance)
+    missing.check_policy(nan_policy, cost, variance)
+    if nan_policy == "omit":
+        x, var_x, lengths_x = missing.without_missing("x", x, var_x, lengths_x)
+        y, var_y, lengths_y = missing.without_missing("y", y, var_y, lengths_y)
     gamma = _temperature(gamma, var_x, var_y, variance)
     with without_autocast(x if cost is None else cost):
         paths = _paths(
@@ -252,6 +260,12 @@ def dtw(
     given = {name: options.pop(name, None) for name in ("var_x", "var_y", "variance", "cost")}
     weighting, beta = options.pop("weighting", "precision"), options.pop("beta", 1.0)
     likelihood.check_weighting(weighting)
+    policy = options.pop("nan_policy", "raise")
+    missing.check_policy(policy, given["cost"], given["variance"])
+    if policy == "omit":
+        x, given["var_x"], first = missing.without_missing("x", x, given["var_x"], lengths[0])
+        y, given["var_y"], second = missing.without_missing("y", y, given["var_y"], lengths[1])
+        lengths = first, second
     with without_autocast(x if given["cost"] is None else given["cost"]):
         price = beta if weighting == "likelihood" else None
         paths = _paths(x, y, lengths=lengths, given=given, beta=price, **options)

@@ -339,7 +339,8 @@ def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None)
         at = _first_bad(bad)
         raise NonFiniteError(
             f"{name}{list(at)} is {tensor[at].item()}; {int(bad.sum())} value(s) of {name} are NaN or infinite. Mark "
-            "padding with lengths, fill or drop missing steps, or forbid cells with a band mask."
+            "padding with lengths, leave out missing steps (nan_policy='omit') or fill them, or forbid cells with a "
+            "band mask."
         )
 
 

@@ -27,7 +27,7 @@ def pair(tmp_path):
 
 def test_prints_what_align_finds(pair):
     a, b, x, y = pair
-    said = run_json("align", a, b, "--gamma", 0.5)
+    said = run_json("align", a, b, "--gamma", 0.5, "--sigma", "none")
     found = udtw.align(x, y, gamma=0.5)
     assert said["distance"] == pytest.approx(float(found.distance))
     assert said["loss"] == said["free_energy"] == pytest.approx(float(found.free_energy))
@@ -65,20 +65,24 @@ def test_sigma_in_the_last_column(pair):
     np.savetxt(a, x, delimiter=",")
     np.save(b, y)
     found = udtw.align(x[:, :1], y[:, :1], x[:, 1] ** 2, y[:, 1] ** 2, beta=0.5)
-    said = run_json("align", a, b, "--sigma", "column", "--beta", 0.5)
+    said = run_json("align", a, b, "--sigma", "column", "--beta", 0.5, "--gamma", 1)
     assert said["features"] == 1
     assert said["loss"] == pytest.approx(float(found.loss))
 
 
 def test_learned_sigma_lowers_the_loss(pair):
     a, b, *_ = pair
-    assert run_json("align", a, b, "--sigma", "learn")["loss"] < run_json("align", a, b)["loss"]
+    learned, estimated = run_json("align", a, b, "--sigma", "learn"), run_json("align", a, b)
+    assert estimated["sigma"] == "estimate"
+    assert learned["loss"] < estimated["loss"]
+    first, second = (np.log([row["sigma_i"] for row in one["matches"]]) for one in (learned, estimated))
+    assert np.abs(first - second).max() < 0.95 * np.log(4)
 
 
 def test_znormalize(pair):
     a, b, x, y = pair
     x, y = ((s - s.mean(0)) / s.std(0) for s in (x, y))
-    said = run_json("align", a, b, "--znormalize")
+    said = run_json("align", a, b, "--znormalize", "--sigma", "none")
     assert said["distance"] == pytest.approx(float(udtw.align(x, y).distance))
 
 
@@ -106,7 +110,7 @@ def test_matches_as_a_table_and_as_json(pair, tmp_path, of):
     alignment = udtw.align(x, y, "estimate", "estimate", gamma=4.0)
     found, variance = alignment.matches(0.8, of), alignment.step_variances[of == "y"]
     rows = read_rows(tmp_path / "new" / "m.csv")
-    assert list(rows[0]) == ["i", "j", "probability", "low", "high", "expected", "matched", "sigma_i"]
+    assert list(rows[0]) == ["i", "j", "probability", "low", "high", "expected", "matched", "sigma_i", "sigma_j"]
     for name, wanted in {**vars(found), "j": found.index, "sigma_i": np.sqrt(variance)}.items():
         if name != "index":
             np.testing.assert_allclose([float(row[name]) for row in rows], wanted, rtol=1e-9)
@@ -133,7 +137,19 @@ def test_the_stretch_of_relaxed_ends(tmp_path):
     stream = rng.standard_normal((60, 1))
     np.savetxt(tmp_path / "query.csv", stream[20:32] + 0.3 * rng.standard_normal((12, 1)))
     np.savetxt(tmp_path / "stream.csv", stream)
-    words = ("align", tmp_path / "query.csv", tmp_path / "stream.csv", "--relax", "y", "--gamma", 0.5, "--level", 0.9)
+    words = (
+        "align",
+        tmp_path / "query.csv",
+        tmp_path / "stream.csv",
+        "--relax",
+        "y",
+        "--gamma",
+        0.5,
+        "--level",
+        0.9,
+        "--sigma",
+        "none",
+    )
     said = run_json(*words)
     alignment = udtw.align(np.loadtxt(tmp_path / "query.csv"), stream[:, 0], gamma=0.5, relax="y")
     for name, cells in (("begin", alignment.paths.starts), ("end", alignment.paths.ends)):
@@ -146,7 +162,7 @@ def test_the_stretch_of_relaxed_ends(tmp_path):
     assert "x" not in said["stretch"]
     unmatched = run_json(*words, "--of", "y")["matches"][0]
     assert unmatched["matched"] < 0.1
-    four = run_json(*words[:3], "--relax", "0,0,59,59", "--gamma", 0.5)
+    four = run_json(*words[:3], "--relax", "0,0,59,59", "--gamma", 0.5, "--sigma", "none")
     assert four["loss"] == pytest.approx(said["loss"])
     assert "--relax allows 99" in fails(1, *words[:3], "--relax", "99,0,0,0")
 
@@ -209,7 +225,7 @@ def test_wrong_input_is_one_line(pair, tmp_path):
         (["--plot", "picture.doc"], "picture.doc"),
         (["--out", "matches.xlsx"], "--out matches.xlsx"),
         (["--gamma", "warm"], "--gamma must be"),
-        (["--gamma", "auto"], "--gamma auto needs variances"),
+        (["--gamma", "auto", "--sigma", "none"], "--gamma auto needs variances"),
         (["--level", "90"], "--level must lie between 0 and 1"),
         (["--relax", "begin"], "--relax must be x, y, both"),
         (["--relax", "0,1"], "--relax must be x, y, both"),

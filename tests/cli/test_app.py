@@ -10,7 +10,10 @@ pytest.importorskip("typer")
 import udtw
 from tests.cli.helpers import fails, run, run_ok
 
-COMMANDS = ("demo", "align", "explore", "barycenter", "classify", "forecast", "reproduce", "report")
+COMMANDS = (
+    "demo", "align", "search", "explore", "barycenter", "classify", "cluster", "forecast", "predict", "reproduce",
+    "report",
+)  # fmt: skip
 
 
 def test_version():
@@ -35,7 +38,9 @@ def test_help_needs_no_heavy_package():
         "print(*{m.split('.')[0] for m in sys.modules}, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numba", "scipy", "sklearn", "matplotlib", "joblib", "aeon", "dash", "flask"} & set(done.stderr.split())
+    assert not {"numba", "scipy", "sklearn", "matplotlib", "joblib", "aeon", "dash", "flask", "pandas"} & set(
+        done.stderr.split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +65,7 @@ def test_debug_shows_the_traceback(tmp_path):
 
 
 def test_an_unexpected_error_is_one_line_too(monkeypatch, tmp_path):
-    def broken(_):
+    def broken(*_):
         raise TypeError("a bug")
 
     monkeypatch.setattr("udtw.cli.files.read_series", broken)
@@ -68,7 +73,7 @@ def test_an_unexpected_error_is_one_line_too(monkeypatch, tmp_path):
 
 
 def test_ctrl_c_is_code_130(monkeypatch):
-    def interrupted(_):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("udtw.cli.files.read_series", interrupted)

@@ -36,7 +36,8 @@ def test_align_prints_its_distance_only(manhattan, pair):
     a, b, expected = pair
     found = run_json("align", a, b, "--metric", "manhattan")
     assert found.pop("distance") == pytest.approx(expected)
-    assert found == {"metric": "manhattan", "steps": [7, 7], "features": 2}
+    assert found.items() >= {"metric": "manhattan", "steps": [7, 7], "features": 2}.items()
+    assert "matches" not in found
     assert "L1" not in run_ok("align", a, b, "--metric", "manhattan").stdout
     assert "has none" in fails(2, "align", a, b, "--metric", "manhattan", "--plot", "picture.png")
     assert "no uncertainty" in fails(2, "align", a, b, "--metric", "manhattan", "--sigma", "learn")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from udtw.cli import app
 
 ROOT = Path(__file__).parents[2]
-RUN = ("align", "barycenter", "classify", "forecast", "images", "skeleton")
+RUN = ("align", "barycenter", "classify", "cluster", "forecast", "images", "predict", "search", "skeleton")
 """Commands that end by themselves and need no data but generated ones."""
 ELSEWHERE = ("--data-dir", "--devices", "--dask")
 """Options that ask for data, processors or machines which the tests do not have."""

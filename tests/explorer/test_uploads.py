@@ -10,7 +10,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from tests.explorer.helpers import data_url
-from udtw.errors import DataError, SizeError, UdtwError
+from udtw.errors import DataError, NonFiniteError, SizeError, UdtwError
 from udtw.explorer.uploads import (
     MAX_CSV_BYTES,
     MAX_FEATURES,
@@ -35,7 +35,7 @@ from udtw.explorer.uploads import (
     ids=["column", "header", "one row", "tabs and comments", "byte order mark"],
 )
 def test_a_csv_file_is_a_series(text, expected):
-    np.testing.assert_array_equal(read_csv(text.encode(), "a.csv"), expected)
+    np.testing.assert_array_equal(read_csv(text.encode(), "a.csv")[0], expected)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,11 @@ def test_a_csv_file_is_a_series(text, expected):
     [
         (b"", DataError, "empty"),
         (b"  \n\n", DataError, "empty"),
+        (b"PK\3\4junk", DataError, "packed or a spreadsheet"),
         (b"time,value\n", DataError, "no numbers"),
-        (b"1\nnan\n3\n", DataError, "line 2"),
+        (b"1\nnan\n3\n", NonFiniteError, "line 2"),
         (b"1\ninf\n3\n", DataError, "line 2"),
-        (b"1,2\n3,\n5,6\n", DataError, "value 2 is empty"),
+        (b"1,2\n3,\n5,6\n", NonFiniteError, "value 2 is empty"),
         (b"1\ntwo\n3\n", DataError, "'two', not a number"),
         (b"1,2\n3\n4,5\n", DataError, "line 2: 1 value(s), but line 1 has 2"),
         (b"1\n2\n", DataError, "at least 3"),
@@ -58,19 +59,20 @@ def test_a_csv_file_is_a_series(text, expected):
         ((b"1," * MAX_FEATURES + b"1\n") * 3, SizeError, "columns"),
         (b"1," * 200_000, SizeError, "characters"),
         (b" " * (MAX_CSV_BYTES + 1), SizeError, "bytes"),
-        (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least"),
+        (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least|3 name(s)"),
         (b"__import__('os').system('x')\n1\n2\n3\n", None, ""),
     ],
     ids=lambda value: repr(value)[:24] if isinstance(value, bytes) else None,
 )
 def test_files_that_are_not_series_are_refused_by_name(content, error, message):
     if error is None:  # text in the first line is a header and is never executed
-        assert len(read_csv(content, "a.csv")) == 3
+        assert len(read_csv(content, "a.csv")[0]) == 3
         return
     with pytest.raises(error) as caught:
         read_csv(content, "mine.csv")
     assert "mine.csv" in str(caught.value)
     assert any(one in str(caught.value) for one in message.split("|"))
+    assert "--" not in str(caught.value)  # the page has no flags
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,15 @@ from udtw.cli import (
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
+from udtw.cli.cluster_series import cluster_series
 from udtw.cli.demo import demo
 from udtw.cli.explore import explore
 from udtw.cli.forecast import forecast
+from udtw.cli.options import as_flags
 from udtw.cli.output import error_line
+from udtw.cli.predict import predict
 from udtw.cli.reproduce import report, reproduce
+from udtw.cli.search import search
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
@@ -59,7 +63,7 @@ class Commands(TyperGroup):
                 raise
             wrong_usage = isinstance(error, OptionError | GammaError | BandError)
             if isinstance(error, EXPECTED):
-                error_line(str(error))
+                error_line(as_flags(str(error)))
             else:
                 error_line(f"{type(error).__name__}: {error} (unexpected; `udtw --debug …` shows where)")
             raise typer.Exit(USAGE if wrong_usage else FAILURE) from None
@@ -100,6 +104,9 @@ def _common(
 
     Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
+    With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `cluster`, `forecast`, `predict`; CSV, Excel,
+    Parquet, JSON or NumPy. Which columns are used, and what is the time, is said on standard error.
+
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
     standard error, so that the output of `--json` can be piped.
@@ -130,7 +137,7 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-for command in (demo, align, explore, barycenter, classify, forecast, reproduce, report):
+for command in (demo, align, search, explore, barycenter, classify, forecast, predict, reproduce, report):
     app.command()(command)
 skeleton.command("prepare")(skeleton_prepare.prepare)
 skeleton.command("train")(skeleton_train.train)
@@ -140,6 +147,7 @@ images.command("embed")(images_embed.embed)
 images.command("train")(images_train.train)
 images.command("eval")(images_eval.evaluate)
 images.command("show")(images_show.show)
+app.command("cluster")(cluster_series)
 app.add_typer(skeleton)
 app.add_typer(images)
 

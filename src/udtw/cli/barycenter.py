@@ -6,18 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
-from udtw.cli.output import note, save_figure, show
+from udtw.cli.output import save_figure, show
 
 
 def barycenter(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|NAME", help="A file (CSV, TSV, .npy) with one series per row, or the name of a data set."
+            metavar="FILE|NAME",
+            help="A file with one series per row (or, with --id-column, one row per step), or the name of a data set.",
         ),
     ],
     label: Annotated[
-        str | None, typer.Option("--class", help="Average this class of the data set's train split.")
+        str | None, typer.Option("--class", help="Average this class of the file, or of the data set's train split.")
     ] = None,
     metric: options.Metric = "udtw",
     gamma: options.Gamma = None,
@@ -43,6 +44,13 @@ def barycenter(
             help="Whether to normalise each series; by default data sets are normalised and files are not.",
         ),
     ] = None,
+    columns: options.Columns = None,
+    time_column: options.TimeColumn = None,
+    label_column: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
+    transpose: options.Transpose = False,
+    missing: options.Missing = options.MissingPolicy.raise_,
+    decimal: options.Decimal = None,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write the mean as CSV: one row per step, σ_μ last (udtw).")] = None,
@@ -59,10 +67,17 @@ def barycenter(
 
     - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
     """
+    from udtw.cli.files import check_table_name, read_options
     from udtw.metrics import get_metric
     from udtw.timeseries import barycenter as mean_of
 
-    series, described = _series(source, label, znormalize, data_dir, seed)
+    if out is not None:
+        check_table_name(out)
+    reading = read_options(
+        columns, missing, time_column=time_column, label_column=label_column, id_column=id_column, transpose=transpose,
+        decimal=decimal,
+    )  # fmt: skip
+    series, described = _series(source, label, znormalize, data_dir, seed, reading)
     used = options.given(gamma=gamma, beta=beta, noise=noise, warp_penalty=warp_penalty)
     used |= {"weighting": weighting} if get_metric(metric).uncertain else {}
     found = mean_of(series, metric, **used, weights=_weights(weights), length=length, max_iter=max_iter)
@@ -91,21 +106,25 @@ def barycenter(
 
 
 def _series(
-    source: str, label: str | None, znormalize: bool | None, data_dir: Path | None, seed: int
+    source: str, label: str | None, znormalize: bool | None, data_dir: Path | None, seed: int, reading: Any
 ) -> tuple[Any, dict[str, Any]]:
-    from udtw.cli.files import SUFFIXES, load_dataset, read_series_set
+    from udtw.cli.files import load_dataset, read_series_table
     from udtw.data import znormalize as normalized
+    from udtw.data.table_files import is_file_name
     from udtw.errors import OptionError
 
-    path = Path(source)
-    if path.suffix.lower() in SUFFIXES or path.is_file():
+    if is_file_name(source):
+        table = read_series_table(Path(source), reading, labels=label is not None)
+        series: Any = table.values
         if label is not None:
-            raise OptionError(
-                f"--class chooses a class of a data set, but {source} is a file of series without labels."
-            )
-        series = read_series_set(path)
+            if table.labels is None:
+                raise OptionError(f"--class chooses by label, but {source} has none; name its column: --label-column.")
+            if label not in table.labels:
+                classes = ", ".join(sorted(set(table.labels)))
+                raise OptionError(f"{source} has no class {label!r}; its classes are {classes}.")
+            series = [row for row, own in zip(series, table.labels, strict=True) if own == label]
         series = normalized(series) if znormalize else series
-        return series, {"file": source, "series": len(series), "znormalized": bool(znormalize)}
+        return series, {"file": source, "class": label, "series": len(series), "znormalized": bool(znormalize)}
     data = load_dataset(source, data_dir, seed=seed, normalize=znormalize is not False).train
     known = [str(name) for name in dict.fromkeys(sorted(data.y.tolist()))]
     if label is not None and label not in known:
@@ -124,11 +143,12 @@ def _weights(text: str | None) -> list[float] | None:
 
 
 def _write_mean(path: Path, mean: Any, sigma: Any) -> None:
-    from udtw.cli.files import write_columns
+    from udtw.cli.files import write_table
 
     columns = [mean] if mean.ndim == 1 else list(mean.T)
     names = ["value"] if mean.ndim == 1 else [f"value_{i}" for i in range(len(columns))]
     if sigma is not None:
         columns, names = [*columns, sigma], [*names, "sigma"]
-    write_columns(path, names, columns)
-    note(f"wrote {path}")
+    write_table(
+        path, [dict(zip(names, row, strict=True)) for row in zip(*(one.tolist() for one in columns), strict=True)]
+    )

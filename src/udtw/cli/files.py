@@ -1,75 +1,71 @@
-"""Series by file (CSV, TSV or NumPy's .npy) or by name of a data set. Errors in a file are reported in one line."""
+"""Files that commands read and write: the user's series, data sets by name, tables of results."""
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udtw.data.columns import numbered_rows, one_width, read_lines
-from udtw.data.npy import read_npy
-from udtw.errors import DataError, OptionError
+from udtw.cli.options import parse_list
+from udtw.cli.output import note
+from udtw.errors import OptionError
 
 if TYPE_CHECKING:
     from udtw.data import UCRData
+    from udtw.data.series_files import ReadOptions, Series
+    from udtw.data.series_tables import SeriesTable
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".npy")
 GENERATED = ("cbf", "synthetic-control")
 TRAIN_PER_CLASS, TEST_PER_CLASS = 15, 50
 
 
-def read_series(path: Path) -> np.ndarray:
-    """One series (T, d): rows are time steps, columns features. A first line of names is skipped."""
-    _check_there(path)
-    if path.suffix.lower() == ".npy":
-        array = _load_npy(path)
-        if array.ndim not in (1, 2):
-            raise DataError(f"{path} holds an array of shape {array.shape}; one series is (T,) or (T, d).")
-        return array[:, None] if array.ndim == 1 else array
-    return one_width(numbered_rows(read_lines(path), str(path)), str(path))
+def read_options(columns: str | None = None, missing: str = "raise", **given: Any) -> "ReadOptions":
+    """What the flags of a command say about a file."""
+    from udtw.data.series_files import ReadOptions
+
+    named = parse_list(columns)
+    return ReadOptions(columns=None if named is None else tuple(named), missing=str(missing), **given)
 
 
-def read_series_set(path: Path) -> np.ndarray | list[np.ndarray]:
-    """Several series: one per row, each of its own length; or (n, T) or (n, T, d) in a .npy file."""
-    _check_there(path)
-    if path.suffix.lower() == ".npy":
-        array = _load_npy(path)
-        if array.ndim not in (2, 3):
-            raise DataError(f"{path} holds an array of shape {array.shape}; a set of series is (n, T) or (n, T, d).")
-        return array
-    rows = [np.array(fields) for _, fields in numbered_rows(read_lines(path), str(path))]
-    return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
+def saved_reading(saved: dict[str, Any]) -> "ReadOptions":
+    """The `ReadOptions` that were saved with a model."""
+    from udtw.data.series_files import ReadOptions
+    from udtw.errors import FileFormatError
 
-
-def _check_there(path: Path) -> None:
-    if not path.exists():
-        raise DataError(f"{path}: no such file.")
-    if path.is_dir():
-        raise DataError(f"{path} is a folder, not a file.")
-
-
-def _load_npy(path: Path) -> np.ndarray:
     try:
-        with path.open("rb") as file:
-            array = read_npy(file)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} is not a .npy file of numbers ({error}).") from error
-    if array.dtype.kind not in "fiub" or array.size == 0:
-        raise DataError(f"{path} must hold real numbers, at least one; got {array.dtype} of shape {array.shape}.")
-    values = array.astype(np.float64)
-    if not np.isfinite(values).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-        raise DataError(f"{path}: the value at {place} is {values[place]}, not a finite number.")
-    return values
+        columns = saved.get("columns")
+        return ReadOptions(**saved | {"columns": None if columns is None else tuple(columns)})
+    except (TypeError, AttributeError) as error:
+        raise FileFormatError(f"The model says in a way that is not known how its files are read: {error}.") from error
 
 
-def write_columns(path: Path, names: list[str], columns: list[np.ndarray]) -> None:
-    """Write a CSV file with a line of names and one row per step."""
-    from udtw.data.atomic import write_atomically
+def read_series(source: Path, options: "ReadOptions | None" = None) -> "Series":
+    """The series in a file. Which columns are used, and what else was decided, is printed as a message."""
+    from udtw.data.series_files import ReadOptions
+    from udtw.data.series_files import read_series as read
 
-    lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in zip(*columns, strict=True))]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, ("\n".join(lines) + "\n").encode())
+    found = read(source, options or ReadOptions())
+    _say(source, found.notes)
+    return found
+
+
+def read_series_table(
+    source: Path, options: "ReadOptions | None" = None, *, labels: bool = False, labels_optional: bool = False
+) -> "SeriesTable":
+    """The series in a file, one per row or (long format) per id; with messages as `read_series`."""
+    from udtw.data.series_files import ReadOptions
+    from udtw.data.series_tables import read_series_table as read
+
+    found = read(source, options or ReadOptions(), labels=labels, labels_optional=labels_optional)
+    _say(source, found.notes)
+    return found
+
+
+def _say(source: Path, notes: list[str]) -> None:
+    if notes:
+        note(f"{'standard input' if str(source) == '-' else source.name}: {'; '.join(notes)}")
 
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -90,10 +86,13 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     if kind == ".json":
         text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
     else:
-        lines = [list(rows[0]), *([("" if cell is None else repr(cell)) for cell in row.values()] for row in rows)]
-        text = "".join(SEPARATORS[kind].join(line) + "\n" for line in lines)
+        written = io.StringIO()
+        writer = csv.writer(written, delimiter=SEPARATORS[kind], lineterminator="\n")
+        writer.writerows([list(rows[0]), *(row.values() for row in rows)])
+        text = written.getvalue()
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())
+    note(f"wrote {path}")
 
 
 def load_dataset(name: str, data_dir: Path | None, *, seed: int = 0, normalize: bool = True) -> "UCRData":

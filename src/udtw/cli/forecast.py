@@ -6,20 +6,36 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options, training
-from udtw.cli.output import messages, note, save_figure, show
+from udtw.cli.output import check_figure_name, messages, note, save_figure, show
 from udtw.metrics import metric_names
 
 SHOWN = 6
-LEVEL = 0.9
-"""Coverage of the intervals."""
 
 
 def forecast(
-    name: Annotated[str, typer.Argument(help="A UCR data set, or `cbf` or `synthetic-control` (generated).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A file of one long series (rows are steps) or of many (with --id-column), whose future is forecast; "
+            "or a UCR data set, `cbf` or `synthetic-control` (generated), for a test.",
+        ),
+    ],
     loss: Annotated[
         str, options.name_option("Distance between forecast and truth in training", "metric", metric_names)
     ] = "udtw",
-    horizon: Annotated[float, typer.Option(help="Steps to forecast, or a share of each series (below 1).")] = 0.4,
+    horizon: Annotated[
+        float | None,
+        typer.Option(
+            help="Steps to forecast; of data sets also a share of each series (below 1).",
+            show_default="0.4 for data sets",
+        ),
+    ] = None,
+    past: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps that a forecast is made from (files).", show_default="twice the horizon"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Probability of the intervals from low to high.")] = 0.9,
     gamma: options.Gamma = None,
     beta: options.Beta = None,
     max_epochs: Annotated[int, typer.Option(min=1, help="Maximum number of passes over the training series.")] = 100,
@@ -33,18 +49,35 @@ def forecast(
     devices: training.Devices = 1,
     accelerator: training.Accelerator = "cpu",
     strategy: training.Strategy = "auto",
+    id_column: options.IdColumn = None,
+    columns: options.Columns = None,
+    time_column: options.TimeColumn = None,
+    transpose: options.Transpose = False,
+    missing: options.Missing = options.MissingPolicy.raise_,
+    decimal: options.Decimal = None,
+    out: Annotated[Path | None, typer.Option(help="Write the forecast of a file here (.csv, .tsv or .json).")] = None,
     plot: options.Plot = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Save the forecaster to this folder (JSON and safetensors).")
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "--save", help="Save the forecaster to this folder (JSON and safetensors)."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Forecast the end of each test series from its beginning, after learning from the training series.
+    """Forecast the future of your own series; or, for a data set, the end of each test series from its beginning.
 
-    MSE is the squared error per step; DTW tolerates errors in time; the coverage is the share of true values within
-    90 % intervals, which are calibrated on series that were set aside in training.
+    A file is one long series, or many (`--id-column`). The forecaster learns from windows of them. It is first trained
+    without the last `--horizon` steps, so that its error on these can be printed beside that of repeating the last
+    value; then with all. A row of `--out` has the step (and its time, if there is a time column), the forecast, its
+    standard deviation, and the interval from low to high that holds the true value with probability `--level`.
+
+    For data sets MSE is the squared error per step; DTW tolerates errors in time; the coverage is the share of true
+    values within intervals of `--level`, which are calibrated on series that were set aside in training.
 
     Examples:
+
+    - `udtw forecast sales.csv --horizon 24 --out forecast.csv --plot forecast.png --model forecaster`
+
+    - `udtw forecast stores.csv --id-column store --time-column day --columns sales --horizon 7 --out forecast.csv`
 
     - `udtw forecast synthetic-control --plot forecast.png`
 
@@ -52,42 +85,62 @@ def forecast(
 
     - `torchrun --nproc-per-node 2 --no-python udtw forecast ECG5000 --data-dir ~/ucr --checkpoint training`
 
-    - `udtw forecast ECG5000 --data-dir ~/ucr --save model`, and in Python `SequenceForecaster.load("model")`
+    - `udtw forecast ECG5000 --data-dir ~/ucr --model folder`, and in Python `SequenceForecaster.load("folder")`
     """
     import numpy as np
 
     from udtw.align import dtw
-    from udtw.cli.files import load_dataset
+    from udtw.cli.files import load_dataset, read_options
+    from udtw.data.table_files import is_file_name
+    from udtw.errors import OptionError
+    from udtw.matches import tail_of
     from udtw.metrics import get_metric
     from udtw.timeseries import SequenceForecaster
     from udtw.timeseries.forecaster_options import loss_options
 
+    with options.named_as_flags():
+        tail_of(level)
+    given = options.given(gamma=gamma, beta=beta)
+    if is_file_name(name):
+        for flag, wanted in (("--checkpoint", checkpoint is not None), ("--devices", devices != 1)):
+            if wanted:
+                raise OptionError(f"{flag} belongs to data sets, and {name} is a file.")
+        _own_file(
+            Path(name), read_options(
+                columns, missing, id_column=id_column, time_column=time_column, transpose=transpose, decimal=decimal
+            ),
+            horizon, past, level, lambda: SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed),
+            out=out, plot=plot, model=model, as_json=json,
+        )  # fmt: skip
+        return
+    if out is not None or past is not None:
+        raise OptionError(f"{'--out' if out is not None else '--past'} belongs to files, and {name} is a data set.")
+    horizon = 0.4 if horizon is None else horizon
     data = load_dataset(name, data_dir, seed=seed, normalize=not raw)
     train, test = (_equally_long(name, part.X) for part in (data.train, data.test))
     cut = _cut(train.shape[1], horizon)
-    given = options.given(gamma=gamma, beta=beta)
-    model = SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed)
+    forecaster = SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed)
     fabric = training.launch(accelerator, devices, strategy)
     with messages().status(f"training on {len(train)} series …"):
-        model.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
+        forecaster.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
     if fabric is not None and not fabric.is_global_zero:
         return
-    past, truth = test[:, :cut], test[:, cut:]
-    future, (low, high) = model.predict(past), model.predict_interval(past, LEVEL)
+    observed, truth = test[:, :cut], test[:, cut:]
+    future, (low, high) = forecaster.predict(observed), forecaster.predict_interval(observed, level)
     deep = (future, truth) if truth.ndim == 3 else (future[..., None], truth[..., None])
-    if save is not None:
-        model.save(save)
-        note(f"wrote {save}")
+    if model is not None:
+        forecaster.save(model)
+        note(f"wrote {model}")
     if plot is not None:
         from udtw.plots import plot_forecast
 
         some = np.linspace(0, len(test) - 1, min(SHOWN, len(test))).astype(int)
         label = get_metric(loss).label
         figure = plot_forecast(
-            past[some], truth[some], {label: future[some]}, interval=(low[some], high[some]), level=LEVEL
+            observed[some], truth[some], {label: future[some]}, interval=(low[some], high[some]), level=level
         )
         save_figure(figure, plot)
-    used = loss_options(model)
+    used = loss_options(forecaster)
     result: dict[str, Any] = {
         "dataset": data.name,
         "train": len(train),
@@ -97,7 +150,7 @@ def forecast(
         "forecast_steps": truth.shape[1],
         "loss": loss,
         **{name: used[name] for name in ("gamma", "beta", "warp_penalty")},
-        "epochs": model.n_iter_,
+        "epochs": forecaster.n_iter_,
         "seed": seed,
         "mse": float(np.square(future - truth).mean()),
         "dtw": float(dtw(*deep).mean()),
@@ -105,6 +158,32 @@ def forecast(
         "interval_width": float((high - low).mean()),
     }
     show(f"Forecast of {data.name}", result, json)
+
+
+def _own_file(
+    file: Path, reading: Any, horizon: float | None, past: int | None, level: float, make: Any, *,
+    out: Path | None, plot: Path | None, model: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Train on the series of a file and forecast what follows them."""
+    from udtw.cli import forecast_file
+    from udtw.cli.files import check_table_name
+    from udtw.errors import OptionError
+
+    if horizon is None or horizon < 1 or horizon != int(horizon):
+        shown = "nothing" if horizon is None else f"{horizon:g}"
+        raise OptionError(f"--horizon must be the number of steps to forecast, such as 24; got {shown}.")
+    if out is not None:
+        check_table_name(out)
+    if plot is not None:
+        check_figure_name(plot)
+    if model is not None and model.is_file():
+        raise OptionError(f"--model {model} is a file; a forecaster is saved to a folder.")
+    series, ids = forecast_file.read_long_series(file, reading)
+    with options.named_as_flags():
+        trained, result = forecast_file.train(series, reading, int(horizon), past, level, make)
+    if model is not None:
+        trained.save(model)
+    trained.report(file, series, ids, result, out=out, plot=plot, as_json=as_json)
 
 
 def _equally_long(name: str, series: Any) -> Any:

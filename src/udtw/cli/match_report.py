@@ -13,6 +13,7 @@ from udtw.matches import Stretch, tail_of
 
 if TYPE_CHECKING:
     from udtw.alignment import Alignment
+    from udtw.data.series_files import Series
 
 SHOWN = 5
 """Doubtful stretches that are told in words."""
@@ -61,6 +62,8 @@ class Report:
         """A row per step; what a step without a partner lacks is None."""
 
         def cell(value: Any, name: str) -> Any:
+            if isinstance(value, str):
+                return value or None
             missing = value < 0 if name in ("j", "low", "high") else isnan(value)
             return None if missing else value
 
@@ -81,9 +84,17 @@ class Report:
         return said | {"matches": self.rows()}
 
     def write(self, path: Path) -> None:
+        """Write the rows as a table."""
         from udtw.cli.files import write_table
 
         write_table(path, self.rows())
+
+    def _time_of(self, stretch: Stretch) -> str:
+        """The times of a stretch in brackets, if there are any."""
+        if "time_i" not in self.columns:
+            return ""
+        first, last = (self.columns["time_i"][np.searchsorted(self.columns["i"], one)] for one in stretch[:2])
+        return f" ({first} to {last})" if first != last else f" ({first})"
 
     def stretch_lines(self) -> list[str]:
         """Which part of a series with relaxed ends is matched."""
@@ -102,27 +113,51 @@ class Report:
         lines.append("doubtful stretches:")
         for one in sorted(longest[:SHOWN]):
             steps = f"steps {one.first} to {one.last}" if one.first < one.last else f"step {one.first}"
-            lines.append(f"  {steps} of {self.of}: between {one.low} and {one.high} of {other}")
+            time = self._time_of(one)
+            lines.append(f"  {steps} of {self.of}{time}: between {one.low} and {one.high} of {other}")
         if len(longest) > SHOWN:
             lines.append(f"  and {len(longest) - SHOWN} smaller ones")
         return lines
 
 
 def make_report(
-    found: "Alignment", refit: Callable[[tuple[int, ...]], "Alignment"], level: float, of: str, *, soft: bool
-) -> Report:
-    """The `Report` of one pair; ``refit`` aligns it again with other counts of ``relax``."""
+    found: "Alignment", refit: Callable[[tuple[int, ...]], "Alignment"], pair: tuple["Series", "Series"], level: float,
+    of: str, *, soft: bool,
+) -> Report:  # fmt: skip
+    """The `Report` of the ``pair`` x, y; ``refit`` aligns it again with other counts of ``relax``.
+
+    Steps are counted as in the files, in which some may have been left out for missing values.
+    """
     matches = found.matches(level, of)
-    columns = {
-        "i": np.arange(len(matches.index)),
-        "j": matches.index,
-        **{name: getattr(matches, name) for name in ("probability", "low", "high", "expected", "matched")},
-    }
-    variances = dict(zip("xy", found.step_variances, strict=True))[of]
-    if variances is not None:
-        columns["sigma_i"] = np.sqrt(variances)
+    own, other = pair if of == "x" else pair[::-1]
+
+    def in_file(index: np.ndarray) -> np.ndarray:
+        return np.where(index >= 0, other.steps[index], -1)
+
+    columns = {"i": own.steps, "j": in_file(matches.index)}
+    if own.time_text or other.time_text:
+        columns["time_i"] = np.array(own.time_text or [""] * len(own.steps), object)
+        partners = np.array([*(other.time_text or [""] * len(other.steps)), ""], object)
+        columns["time_j"] = partners[matches.index]  # a step without a partner has index −1: the last, empty one
+    columns |= {"probability": matches.probability, "low": in_file(matches.low), "high": in_file(matches.high)}
+    expected = np.interp(matches.expected, np.arange(len(other.steps)), other.steps)
+    columns |= {"expected": np.where(np.isnan(matches.expected), np.nan, expected), "matched": matches.matched}
+    variances = found.step_variances if of == "x" else found.step_variances[::-1]
+    if variances[0] is not None:
+        columns["sigma_i"] = np.sqrt(variances[0])
+        columns["sigma_j"] = np.where(matches.index >= 0, np.sqrt(variances[1])[matches.index], np.nan)
     stretches = {} if found.paths._problem.prior.relax is None else _stretches(found, refit, level)
-    return Report(of, level, soft, columns, matches.doubtful() if soft else [], stretches)
+    steps = dict(zip("xy", (one.steps for one in pair), strict=True))
+
+    def end_in_file(name: str, end: End) -> End:
+        return End(*(int(steps[name][at]) for at in (end.index, end.low, end.high)))
+
+    stretches = {name: (end_in_file(name, a), end_in_file(name, b)) for name, (a, b) in stretches.items()}
+    doubtful = [
+        Stretch(*own.steps[[one.first, one.last]].tolist(), *other.steps[[one.low, one.high]].tolist())
+        for one in (matches.doubtful() if soft else [])
+    ]
+    return Report(of, level, soft, columns, doubtful, stretches)
 
 
 def _stretches(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,33 @@ SplitFile = Annotated[
     Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
 ]
 PerClass = Annotated[int | None, typer.Option(help="Use at most this many images per class.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Columns to use, as in `temp,humidity`: names, or numbers counted from 1."),
+]
+TimeColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column of the time; by default one that can be nothing else.")
+]
+LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column of the class labels.")]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column that names the series; if names repeat, a row is a step (long format)."),
+]
+Transpose = Annotated[bool, typer.Option("--transpose", help="Exchange rows and columns of the file first.")]
+
+
+class MissingPolicy(StrEnum):
+    raise_ = "raise"
+    omit = "omit"
+    interpolate = "interpolate"
+
+
+Missing = Annotated[
+    MissingPolicy, typer.Option(help="Missing cells: an error, leave out their steps, or interpolate linearly.")
+]
+Decimal = Annotated[
+    str | None, typer.Option(metavar=".|,", help="Sign before the fraction of a number; the other one groups digits.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
@@ -107,22 +135,49 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-PARAMETERS = "metric|gamma|beta|band|weighting|warp_penalty|relax|level"
+PARAMETERS = {
+    name: _flag(name)
+    for name in (
+        "metric",
+        "gamma",
+        "beta",
+        "band",
+        "weighting",
+        "warp_penalty",
+        "relax",
+        "level",
+        "max_iter",
+        "loss",
+        "k",
+        "normalize",
+        "max_epochs",
+        "length",
+        "n_jobs",
+        "transpose",
+        "objective",
+    )
+} | {"n_neighbors": "--k", "n_clusters": "--k", "nan_policy": "--missing", "random_state": "--seed", "past": "--past"}
+"""Flags of parameters that errors of the library name."""
+
+
+def as_flags(text: str) -> str:
+    """``text`` with the flags of the command line instead of parameters in Python.
+
+    >>> as_flags("gamma must be positive; pass nan_policy='omit'.")
+    '--gamma must be positive; pass --missing omit.'
+    """
+    names = "|".join(PARAMETERS)
+    text = re.sub(rf"\b({names})='?([\w.]+)'?", lambda found: f"{PARAMETERS[found[1]]} {found[2]}", text)
+    return re.sub(rf"(?<![-\w])({names})(?= must| allows| has | is )", lambda found: PARAMETERS[found[1]], text)
 
 
 @contextmanager
 def named_as_flags() -> Iterator[None]:
     """Errors of the library name the flags of the command line instead of parameters in Python."""
-
-    def value(found: re.Match) -> str:
-        return f"{_flag(found[1])} {found[2]}"
-
     try:
         yield
     except UdtwError as error:
-        text = re.sub(rf"\b({PARAMETERS})='?([\w.]+)'?", value, str(error))
-        text = re.sub(rf"\b({PARAMETERS})(?= must| allows)", lambda found: _flag(found[1]), text)
-        raise type(error)(text) from error
+        raise type(error)(as_flags(str(error))) from error
 
 
 def parse_list(text: str | None) -> list[str] | None:

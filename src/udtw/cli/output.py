@@ -73,16 +73,24 @@ def _json_value(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def check_figure_name(path: Path) -> None:
+    """Raise `OptionError` unless `save_figure` can write a file of that name."""
+    from matplotlib.figure import Figure
+
+    from udtw.errors import OptionError
+
+    if path.suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
+        raise OptionError(f"A figure cannot be written as {path.name!r}: use a name that ends in .png, .pdf or .svg.")
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a matplotlib figure atomically, in the format of the file's ending."""
     import io
 
     from udtw.data.atomic import write_atomically
-    from udtw.errors import OptionError
 
+    check_figure_name(path)
     kind = path.suffix[1:].lower()
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise OptionError(f"A figure cannot be written as {path.name!r}: use a name that ends in .png, .pdf or .svg.")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200)
     path.parent.mkdir(parents=True, exist_ok=True)

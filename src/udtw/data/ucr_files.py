@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw.data.columns import read_lines
 from udtw.data.labelled import without_padding
+from udtw.data.text_lines import read_lines
 from udtw.errors import DataError
 
 

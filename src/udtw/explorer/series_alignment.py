@@ -128,9 +128,10 @@ class SeriesChoices:
         """Key and description of an uploaded CSV file."""
         shown = file_name(name)
         content = decode_contents(contents, shown, MAX_CSV_BYTES)
-        values = read_csv(content, shown)
+        values, notes = read_csv(content, shown)
         steps, features = values.shape
         described = f"{shown}: {steps} steps" + (f", {features} features" if features > 1 else "")
+        described = "; ".join([described, *notes])
         return self.uploads.put(shown, content, values), described
 
     def _read_set(self, name: str) -> LabelledSeries:

@@ -6,14 +6,15 @@ Nothing is written to disk, and the name of a file is only displayed.
 import base64
 import binascii
 import hashlib
+import re
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from udtw.data.columns import numbered_rows, one_width
-from udtw.errors import DataError, SizeError
+from udtw.data.series_files import read_series
+from udtw.errors import DataError, SizeError, UdtwError
 from udtw.images.datasets.safe_images import decode
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ MAX_CSV_BYTES = 2 * 2**20
 MAX_IMAGE_BYTES = 6 * 2**20
 MIN_STEPS, MAX_STEPS, MAX_FEATURES = 3, 2048, 16
 MAX_LINE = 2**18
+PACKED = (b"PK", b"\x1f\x8b", b"PA")
+"""How zip files (spreadsheets among them), gzip and Parquet begin: their size after unpacking is not known."""
 MAX_PIXELS = 24_000_000
 MAX_NAME = 60
 CACHED = 32
@@ -54,32 +57,39 @@ def decode_contents(contents: Any, name: str, limit: int) -> bytes:
         raise DataError(f"{name} was damaged in transfer ({error}). Choose it again.") from error
 
 
-def read_csv(content: bytes, name: str) -> np.ndarray:
-    """A series (T, d) from one row per time step and one column per feature; a single row is read as one feature."""
+def read_csv(content: bytes, name: str) -> tuple[np.ndarray, list[str]]:
+    """A series (T, d) as the command line reads it, and what was decided: the columns that are used, the time.
+
+    Rows are time steps, columns features; a single row of numbers is one feature.
+    """
     if len(content) > MAX_CSV_BYTES:
         raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_CSV_BYTES:,} are accepted.")
-    if not content.strip():
-        raise DataError(f"{name} is empty.")
-    if b"\0" in content:
-        raise DataError(f"{name} is not a text file. Save the series as CSV, one row per time step.")
-    try:
-        lines = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{name} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
-        ) from error
+    if content[:2] in PACKED:
+        raise DataError(f"{name} is packed or a spreadsheet. Save the series as CSV, one row per time step.")
     # Checked before any number is parsed, so that a file which is refused costs little.
+    lines = content.replace(b"\r", b"\n").split(b"\n")
     if sum(bool(line.strip()) for line in lines) > MAX_STEPS + 1:
         raise SizeError(f"{name} has more than {MAX_STEPS} rows. Downsample it, or select a part of it.")
     if max(map(len, lines)) > MAX_LINE:
         raise SizeError(f"{name} has a line of more than {MAX_LINE:,} characters.")
-    return check_series(one_width(numbered_rows(lines, name), name), name)
+    widest = max(max(line.count(mark) for mark in b",;\t| ") for line in lines)
+    if widest > max(MAX_STEPS, MAX_FEATURES):
+        raise SizeError(f"{name} has a row of {widest + 1} values; at most {MAX_STEPS} time steps are shown.")
+    try:
+        found = read_series(name, content=content)
+    except UdtwError as error:
+        raise type(error)(_without_flags(str(error))) from error
+    return check_series(found.values, name), [_without_flags(note) for note in found.notes]
+
+
+def _without_flags(text: str) -> str:
+    """``text`` without advice about flags of the command line."""
+    plain = re.sub(r" \([^()]*--[^()]*\)", "", text)
+    return " ".join(one for one in re.split(r"(?<=[.;]) ", plain) if "--" not in one)
 
 
 def check_series(series: np.ndarray, name: str) -> np.ndarray:
-    """The series (T, d) as finite float64 within the limits of the page; a single row of values is transposed."""
-    if len(series) == 1 and series.shape[1] > 1:
-        series = series.T
+    """The series (T, d) as finite float64 within the limits of the page."""
     steps, features = series.shape
     if steps < MIN_STEPS:
         raise DataError(f"{name} has {steps} time step(s); a series needs at least {MIN_STEPS}.")

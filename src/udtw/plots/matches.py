@@ -1,5 +1,6 @@
 """Two series above each other, with lines between the steps that match."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +39,7 @@ class _Curve:
     color: str
     place: Floats  # (N,)
     limits: tuple[float, float]
+    times: list[str] | None = None
     shift: float = 0.0
 
     def edge(self, upper: bool) -> Floats:
@@ -56,6 +58,7 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     lines: int = 60,
     sigma: bool = True,
     intervals: bool = True,
+    times: tuple[Sequence[Any] | None, Sequence[Any] | None] = (None, None),
     doubtful: bool = True,
     figure: Any = None,
     **figure_options: Any,
@@ -85,6 +88,8 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         Draw bands of ±σ if ``align`` was given var_x or var_y.
     intervals : bool
         Draw the fans.
+    times : (times of x, times of y)
+        What is written at the steps, N and M texts or numbers; None: the numbers of the steps.
     doubtful : bool
         Mark the doubtful stretches.
     figure : matplotlib Figure or SubFigure, optional
@@ -107,9 +112,14 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     pair = pick_series(x, y, alignment, index)
     found = _of_pair(alignment.matches(level, of), index, len(pair[0 if of == "x" else 1][0]))
     places, window = _places(found, len(pair[0][0]), len(pair[1][0]), alignment, of)
+    for name, own_times, (values, _) in zip("xy", times, pair, strict=True):
+        if own_times is not None and len(own_times) != len(values):
+            raise OptionError(f"times has {len(own_times)} entries for {name}, which has {len(values)} steps.")
     lower, upper = (
-        _curve(name, *series, place, window, sigma)
-        for name, series, place in reversed(list(zip("xy", pair, places, strict=True)))
+        replace(_curve(name, *series, place, window, sigma), times=None if when is None else [str(one) for one in when])
+        for (name, series, place), when in zip(
+            reversed(list(zip("xy", pair, places, strict=True))), times[::-1], strict=True
+        )
     )
     gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
     upper = replace(upper, shift=lower.limits[1] + gap - upper.limits[0])
@@ -268,10 +278,17 @@ def _value_step(*curves: _Curve) -> float:
 def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
     shown = np.flatnonzero((curve.place >= window[0]) & (curve.place <= window[1]))
     first, last = (int(shown[0]), int(shown[-1])) if len(shown) else (0, len(curve.values) - 1)
-    ticks = [int(tick) for tick in MaxNLocator(8, integer=True).tick_values(first, last) if first <= tick <= last]
+    count = 8 if curve.times is None else 5
+    ticks = [int(tick) for tick in MaxNLocator(count, integer=True).tick_values(first, last) if first <= tick <= last]
+    texts, label = [str(tick) for tick in ticks], f"step of {curve.name}"
+    if curve.times is not None:
+        texts, label = [curve.times[tick] for tick in ticks], f"time of {curve.name}"
+        days = {text[:11] for text in texts if text[10:11] in (" ", "T")}
+        if len(days) == 1 and all(len(text) > 11 for text in texts):  # only the time of day differs
+            texts, label = [text[11:] for text in texts], f"{label} on {days.pop()[:10]}"
     axes.xaxis.set_major_locator(FixedLocator(curve.place[ticks].tolist()))
-    axes.xaxis.set_major_formatter(FixedFormatter([str(tick) for tick in ticks]))
-    axes.set_xlabel(f"step of {curve.name}", color=curve.color)
+    axes.xaxis.set_major_formatter(FixedFormatter(texts))
+    axes.set_xlabel(label, color=curve.color)
 
 
 def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, intervals: bool, level: float, doubt: bool) -> None:

@@ -14,6 +14,7 @@ from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.forecaster import SequenceForecaster
 from udtw.timeseries.kmeans import TimeSeriesKMeans
 from udtw.timeseries.kmedoids import TimeSeriesKMedoids
+from udtw.timeseries.model_files import load_model, save_model
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.subsequence import SubsequenceMatch, SubsequenceSearch
 
@@ -28,4 +29,6 @@ __all__ = [
     "TimeSeriesKMedoids",
     "barycenter",
     "class_barycenters",
+    "load_model",
+    "save_model",
 ]

@@ -19,8 +19,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from udtw.data.columns import read_lines
 from udtw.data.skipping import Skipped
+from udtw.data.text_lines import read_lines
 from udtw.errors import DataError
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 

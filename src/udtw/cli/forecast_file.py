@@ -1,0 +1,174 @@
+"""Forecasts of users' files: one long series or many, the future of each as rows of a table."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from udtw.cli.output import messages, note, save_figure, show
+
+if TYPE_CHECKING:
+    from udtw.data.series_files import ReadOptions, Series
+    from udtw.timeseries import SequenceForecaster
+
+FORMAT, VERSION, ABOUT = "udtw.forecast", 1, "series.json"
+"""A file beside those of the forecaster says how its series are read."""
+SHOWN = 6
+"""Panels of ``--plot``."""
+
+
+@dataclass(frozen=True)
+class FileForecaster:
+    """A forecaster of the series in files, and how they are read."""
+
+    forecaster: "SequenceForecaster"
+    reading: "ReadOptions"
+    names: list[str]
+    horizon: int
+    level: float
+
+    def save(self, folder: Path) -> None:
+        """Write the forecaster into ``folder``, for `load_forecaster`."""
+        from udtw.data.atomic import write_atomically
+
+        self.forecaster.save(folder)
+        about = {
+            "format": FORMAT, "version": VERSION, "reading": vars(self.reading), "names": self.names,
+            "horizon": self.horizon, "level": self.level,
+        }  # fmt: skip
+        write_atomically(folder / ABOUT, json.dumps(about, indent=1).encode())
+        note(f"wrote {folder}")
+
+    def predict(self, file: Path, given: dict[str, Any], *, out: Path | None, plot: Path | None, as_json: bool) -> None:
+        """Forecast the series of a file, write and print; ``given`` are the flags that differ from training."""
+        reading = replace(self.reading, **given)
+        series, ids = read_long_series(file, reading)
+        check_names(file, series, self.names)
+        self.report(file, series, ids, {"series": len(series)}, out=out, plot=plot, as_json=as_json)
+
+    def report(
+        self, file: Path, series: "Sequence[Series]", ids: list[str], result: dict[str, Any], *,
+        out: Path | None, plot: Path | None, as_json: bool,
+    ) -> None:  # fmt: skip
+        """Forecast what follows ``series``; write the rows, draw and print."""
+        from udtw.cli.files import write_table
+
+        values = [one.values for one in series]
+        mean, std = self.forecaster.predict(values, return_std=True)
+        low, high = self.forecaster.predict_interval(values, self.level)
+        rows = self._rows(series, ids, (mean, std, low, high))
+        if out is not None:
+            write_table(out, rows)
+        if plot is not None:
+            save_figure(self._figure(values, mean, (low, high)), plot)
+        result = {"file": str(file), **result, "horizon": self.horizon, "columns": self.names, "level": self.level}
+        if as_json:
+            show("", result | {"forecast": rows}, True)
+            return
+        last = {name: [float(mean[0, at, number]) for at in (0, -1)] for number, name in enumerate(self.names)}
+        which = f" of {ids[0]}" if len(series) > 1 else ""
+        show(f"Forecast of {file.name}", result | {f"first and last step{which}": last}, False)
+
+    def _rows(self, series: "Sequence[Series]", ids: list[str], found: tuple[Any, ...]) -> list[dict[str, Any]]:
+        from udtw.data.table_cells import next_times
+
+        rows = []
+        for number, one in enumerate(series):
+            times = None if one.time_text is None else next_times(one.time_text, self.horizon)
+            for feature, name in enumerate(self.names):
+                for ahead in range(self.horizon):
+                    values = (float(table[number, ahead, feature]) for table in found)
+                    rows.append(
+                        ({"series": ids[number]} if len(series) > 1 else {})
+                        | {"step": int(one.steps[-1]) + 1 + ahead}
+                        | ({} if times is None else {"time": times[ahead]})
+                        | ({"column": name} if len(self.names) > 1 else {})
+                        | dict(zip(("value", "std", "low", "high"), values, strict=True))
+                    )
+        return rows
+
+    def _figure(self, values: list[np.ndarray], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> Any:
+        from udtw.plots import plot_forecast
+
+        panels = max(1, SHOWN // len(self.names))
+        shown = min(len(one) for one in values[:panels])
+        past = np.stack([one[-min(shown, 4 * self.horizon) :] for one in values[:panels]])
+        low, high = (one[:panels] for one in interval)
+        return plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level)
+
+
+def load_forecaster(folder: Path) -> FileForecaster:
+    """The forecaster that `FileForecaster.save` wrote."""
+    from udtw.cli.files import saved_reading
+    from udtw.data.versioned_json import read_versioned
+    from udtw.errors import FileFormatError
+    from udtw.timeseries import SequenceForecaster
+
+    about = read_versioned(folder / ABOUT, FORMAT, VERSION, "a forecaster of `udtw forecast --model`")
+    forecaster = SequenceForecaster.load(folder)
+    try:
+        reading = saved_reading(about["reading"])
+        return FileForecaster(forecaster, reading, list(about["names"]), int(about["horizon"]), float(about["level"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{folder / ABOUT} does not describe how series are read: {error!r:.200}.") from error
+
+
+def read_long_series(file: Path, reading: "ReadOptions") -> "tuple[list[Series], list[str]]":
+    """The series of a file and their names: one whose rows are steps, or several if there is an id column."""
+    from udtw.cli.files import read_series, read_series_table
+
+    if reading.id_column is None:
+        return [read_series(file, reading)], [file.stem]
+    table = read_series_table(file, reading)
+    return table.series, table.ids
+
+
+def check_names(file: Path, series: "Sequence[Series]", names: list[str]) -> None:
+    """Raise unless the features are those of the training."""
+    from udtw.errors import ShapeError
+
+    if len(series[0].names) != len(names):
+        raise ShapeError(
+            f"{file} has {len(series[0].names)} feature(s) ({', '.join(series[0].names)}), but the forecaster was "
+            f"trained with {len(names)} ({', '.join(names)}). Choose them with --columns."
+        )
+
+
+def train(
+    series: "Sequence[Series]", reading: "ReadOptions", horizon: int, past: int | None, level: float,
+    make: Any,
+) -> tuple[FileForecaster, dict[str, Any]]:  # fmt: skip
+    """A forecaster of long series, and how well it did on their last steps, which it had not seen then.
+
+    ``make()`` is a new `SequenceForecaster`.
+    """
+    from udtw.errors import LengthError
+
+    values = [one.values for one in series]
+    short = min(len(one) for one in values)
+    if short <= horizon + 2:
+        raise LengthError(
+            f"--horizon {horizon} needs series of more than {horizon + 2} steps; the shortest has {short}."
+        )
+    result: dict[str, Any] = {"series": len(values), "steps": [short, max(len(one) for one in values)]}
+    known = [one[:-horizon] for one in values]
+    truth = np.stack([one[-horizon:] for one in values])
+    if short >= (past or horizon) + 3 * horizon:
+        with messages().status(f"training without the last {horizon} steps, to see how well it does …"):
+            trial = make().fit(known, horizon=horizon, window=past)
+        guess = trial.predict(known)
+        low, high = trial.predict_interval(known, level)
+        last = np.stack([one[-1:] for one in known])
+        result["backtest"] = {
+            "rmse": float(np.sqrt(np.square(guess - truth).mean())),
+            "rmse_of_last_value": float(np.sqrt(np.square(last - truth).mean())),
+            "coverage": float(((low <= truth) & (truth <= high)).mean()),
+        }
+    else:
+        note(f"too short for a test on the last {horizon} steps: the error of the forecast is not known")
+    with messages().status(f"training on {len(values)} series …"):
+        forecaster = make().fit(values, horizon=horizon, window=past)
+    return FileForecaster(forecaster, reading, series[0].names, horizon, level), result

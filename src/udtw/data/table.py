@@ -1,0 +1,100 @@
+"""`Table`: the cells of a file, and which of them are names of columns."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from udtw.data.table_cells import FAULT, is_missing, is_number, is_row_number, is_time
+from udtw.errors import DataError
+
+
+@dataclass
+class Table:
+    """The cells of a file, without its header."""
+
+    where: str
+    """Name of the file, for messages."""
+    cells: Any
+    """A pandas data frame with the columns 0, 1, …"""
+    names: list[str] | None = None
+    lines: list[int] | None = None
+    """The line of each row in the file, counted from 1."""
+    widths: dict[int, int] = field(default_factory=dict)
+    """Number of cells of the rows that are shorter than the first."""
+    separator: str | None = None
+    notes: list[str] = field(default_factory=list)
+    """What the user should know about the reading."""
+    array: np.ndarray | None = None
+    """An array (n, T, d) of a file that is no table."""
+    chosen: bool = False
+    """Whether the names of columns that the user gave have chosen this array already."""
+
+    def place(self, row: int) -> str:
+        """Where a row is: "a.csv, line 3"."""
+        return f"{self.where}, line {self.lines[row]}" if self.lines else f"{self.where}, row {row + 1}"
+
+    def column(self, number: int) -> str:
+        """How messages call a column: by its name, or by its number counted from 1."""
+        name = self.names[number] if self.names else ""
+        return f"column {name!r}" if name else f"value {number + 1}"
+
+
+def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence[str]) -> Table:
+    """The table without empty columns at its right end, transposed if so wanted, and its header taken off."""
+    cells = table.cells
+    width = len(cells.columns)
+    while width > 1 and all(is_missing(cell) for cell in cells[width - 1]):
+        width -= 1
+    table.cells = cells = cells.iloc[:, :width]
+    table.widths = {at: count for at, count in table.widths.items() if count < width}
+    if transpose:
+        if table.widths:
+            at = min(table.widths)
+            raise DataError(
+                f"{table.place(at)}: {table.widths[at]} value(s) instead of {width}; --transpose needs all."
+            )
+        table.cells = cells = cells.T.reset_index(drop=True).set_axis(range(len(cells)), axis=1)
+        table.lines = None
+    first = cells.iloc[0].tolist()
+    if _is_header(first, cells, decimal, named):
+        if len(cells) == 1:
+            raise DataError(f"{table.where} holds no numbers.")
+        counts = [table.widths.get(row, cells.shape[1]) for row in range(len(cells))]
+        if counts[0] not in counts[1:]:
+            raise DataError(
+                f"{table.place(0)}: {counts[0]} name(s), but the next line has {counts[1]} value(s). A header is one "
+                "line with a name for each column; delete lines above it, or begin them with #. Decimal commas need "
+                "--decimal ','."
+            )
+        table.names = [str(cell).strip() if isinstance(cell, str) or not is_missing(cell) else "" for cell in first]
+        table.names = ["" if re.fullmatch(r"Unnamed: \d+", name) else name for name in table.names]
+        table.cells = cells.iloc[1:].reset_index(drop=True)
+        table.lines = table.lines[1:] if table.lines else None
+        table.widths = {at - 1: count for at, count in table.widths.items() if at}
+    return table
+
+
+def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequence[str]) -> bool:
+    """Whether the first row holds names of columns instead of values."""
+    # Cells of spreadsheets and JSON can be numbers already.
+    written = [str(cell).strip() for cell in first if (isinstance(cell, str) and cell.strip()) or not is_missing(cell)]
+    if named and set(named) & set(written) and not all(is_number(cell, decimal) for cell in named):
+        return True
+    words = [cell for cell in written if not is_number(cell, decimal)]
+    if any(FAULT.fullmatch(cell) or is_time(cell) for cell in words):
+        return False
+    names = [cell for cell in words if not is_missing(cell)]
+    counted = [float(cell) for cell in written if re.fullmatch(r"\d+", cell)]
+    counts = len(counted) > 0 and counted == list(np.arange(len(counted)) + counted[0])
+    if not counted and len(words) == len(written):
+        return bool(names)
+    if len(counted) + len(words) < len(written) or not counts:
+        return False
+    if names:  # `label, 0, 1, 2, …`
+        return len(counted) >= 3
+    index = [float(cell) if is_number(cell, None) else np.nan for cell in cells[0].iloc[1:4]]
+    unnamed = is_missing(first[0]) and counted[0] == 0  # `, 0, 1, 2`: an index that pandas wrote
+    return unnamed and (is_row_number(np.array(index)) or index[:2] == [0, 1])

@@ -1,0 +1,224 @@
+"""What a cell of a table means: a number (with decimal commas and thousands separators), a time, missing, or text."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+MISSING = {"", "na", "n/a", "#n/a", "nan", "nat", "<na>", "null", "none", "nil", "missing", "-", "--", "?", "."}
+"""Cells without a value, in lower case."""
+FAULT = re.compile(
+    r"err(or)?[ _-]?\d*|fail(ed|ure)?|fault|invalid|bad|(over|under)(flow|range)|out of range|no ?data|time ?out"
+    r"|#(value!|div/0!|ref!|name\?|num!|null!)",
+    re.IGNORECASE,
+)
+"""Words that devices and spreadsheets write instead of a number. They are never names of columns."""
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+GROUPS = " \u00a0\u202f'’"
+"""Thousands separators besides the point or the comma."""
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
+    r"|(?=.*\d{4})(?=.*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)).{8,}",
+    re.IGNORECASE,
+)
+CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?")
+EPOCH = (1e8, 4.2e9), (1e11, 4.2e12), (1e14, 4.2e15), (1e17, 4.2e18)
+"""Ranges of Unix times in seconds, milliseconds, microseconds and nanoseconds, from 1973 to 2103."""
+TIME_NAME = re.compile(
+    r"(date|time|datetime|time ?stamp|epoch|unix|seconds?|sec|millis|ms|minutes?|hours?|days?|month|year|week|frame"
+    r"|index|idx|row|step|sample|no|nr|t|ts|i|n|#)([ _-]?(utc|stamp|s|ms|us|ns|sec|time|no|nr|id|index|number))?"
+    r"( ?[\[(].*[\])])?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The cells of a column as numbers; NaN where a cell is missing or no number."""
+
+    values: np.ndarray
+    missing: np.ndarray
+    """Which cells are empty, or say that there is no value."""
+    bad: np.ndarray
+    """Which cells are neither missing nor a finite number."""
+    doubtful: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    """Which cells, such as 1,200, can be a number with a thousands separator or one with a decimal comma."""
+
+    @property
+    def clean(self) -> bool:
+        return not self.bad.any()
+
+    @property
+    def textual(self) -> bool:
+        """Whether cells are there, but not one of them is a number."""
+        return bool(self.bad.any() and (self.bad | self.missing).all())
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell has no value."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING
+    return cell is None or cell is ... or (isinstance(cell, float) and np.isnan(cell)) or str(cell) in ("NaT", "<NA>")
+
+
+def is_number(cell: Any, decimal: str | None) -> bool:
+    """Whether a cell is a number, finite or not."""
+    if isinstance(cell, str):
+        return (
+            _plain(decimal).fullmatch(cell.strip()) is not None or _grouped(decimal).fullmatch(cell.strip()) is not None
+        )
+    return isinstance(cell, int | float | np.number) and not is_missing(cell)
+
+
+def is_time(cell: Any) -> bool:
+    """Whether a cell looks like a date, a time of day, or both."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        return DATE.fullmatch(text) is not None or CLOCK.fullmatch(text) is not None
+    return hasattr(cell, "isoformat") and not is_missing(cell)
+
+
+def _plain(decimal: str | None) -> re.Pattern[str]:
+    point = re.escape(decimal or ".")
+    return re.compile(rf"[+-]?(?:\d+(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?|{INFINITE.pattern}", re.IGNORECASE)
+
+
+def _grouped(decimal: str | None) -> re.Pattern[str]:
+    point, group = (",", r"\.") if decimal == "," else (r"\.", ",")
+    return re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:([{group}{GROUPS}])\d{{3}})(?:\1\d{{3}})*(?:{point}\d+)?")
+
+
+def numbers(cells: Any, decimal: str | None = None) -> Numbers:
+    """The `Numbers` of a column (a pandas Series); ``decimal`` is the sign before the fraction, "." or ","."""
+    import pandas
+
+    if cells.dtype != object and cells.dtype.kind in "fiub":
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Numbers(values, np.isnan(values), np.isinf(values), np.zeros(len(values), bool))
+    listed = cells.tolist()
+    missing = np.array([is_missing(cell) for cell in listed], bool)
+    text = np.array([isinstance(cell, str) for cell in listed], bool) & ~missing
+    values, bad = np.full(len(listed), np.nan), np.zeros(len(listed), bool)
+    doubtful = np.zeros(len(listed), bool)
+    for at in np.flatnonzero(~text & ~missing):
+        cell = listed[at]
+        try:
+            values[at] = np.nan if hasattr(cell, "isoformat") else float(cell)
+        except (TypeError, ValueError):
+            values[at] = np.nan
+    if text.any():
+        written = pandas.Series([cell.strip().replace("\u2212", "-") for cell in cells[text]], dtype=object)
+        plain = written.str.fullmatch(_plain(decimal)).to_numpy(bool)
+        grouped = written.str.fullmatch(_grouped(decimal)).to_numpy(bool) & ~plain
+        one_group = written.str.fullmatch(r"[+-]?\d{1,3},\d{3}").to_numpy(bool) & grouped
+        readable = written.where(plain | grouped)
+        if grouped.any():
+            drop = f"[{'.' if decimal == ',' else ','}{GROUPS}]"
+            readable = readable.mask(grouped, readable.str.replace(drop, "", regex=True))
+        if decimal == ",":
+            readable = readable.str.replace(",", ".", regex=False)
+        values[text] = pandas.to_numeric(readable, errors="coerce").to_numpy(np.float64)
+        # One that has a point or two groups besides its comma shows what the comma means in the column.
+        if decimal is None and one_group.any() and not (grouped & ~one_group).any():
+            doubtful[text] = one_group
+    bad = ~missing & ~np.isfinite(values)
+    return Numbers(np.where(bad, np.nan, values), missing, bad, doubtful)
+
+
+def times(cells: Any) -> np.ndarray | None:
+    """A column of dates or times of day in seconds, NaN where missing; None if one of the cells is neither."""
+    import pandas
+
+    if cells.dtype != object and cells.dtype.kind in "mM":
+        unit = pandas.Timedelta("1s")
+        origin = cells.min() if cells.dtype.kind == "M" else pandas.Timedelta(0)
+        return ((cells - origin) / unit).to_numpy(np.float64)
+    listed = [None if is_missing(cell) else cell for cell in cells.tolist()]
+    present = [cell for cell in listed if cell is not None]
+    if not present or not all(is_time(cell) for cell in present):
+        return None
+    if all(isinstance(cell, str) and CLOCK.fullmatch(cell.strip()) for cell in present):
+        return np.array([np.nan if cell is None else _clock(cell) for cell in listed])
+    if any(hasattr(cell, "hour") and not hasattr(cell, "year") for cell in present):  # datetime.time of a spreadsheet
+        return np.array([np.nan if cell is None else _clock(str(cell)) for cell in listed])
+    found = _dates(listed, present)
+    return None if found is None else ((found - found.min()) / pandas.Timedelta("1s")).to_numpy(np.float64)
+
+
+def _dates(cells: list[Any], present: list[Any]) -> Any:
+    """The cells as a pandas Series of dates in UTC, or None; ``present`` are those that are not missing."""
+    import pandas
+
+    for options in _date_formats(present):
+        try:
+            found = pandas.to_datetime(pandas.Series(cells, dtype=object), utc=True, **options)
+        except (ValueError, OverflowError, TypeError):
+            continue
+        if "dayfirst" not in options or found.dropna().is_monotonic_increasing:
+            return found
+    return None
+
+
+def next_times(cells: list[str], count: int) -> list[str] | None:
+    """The ``count`` times that follow a time axis, written as it is; None if its steps are unknown.
+
+    Dates go on at their frequency (so that a month follows a month), or by the median step; numbers by that too.
+    """
+    import pandas
+
+    if len(cells) < 3 or "" in cells:
+        return None
+    if all(is_number(cell, None) for cell in cells):
+        axis = np.array([float(cell) for cell in cells])
+        step = float(np.median(np.diff(axis)))
+        return [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
+    stamps = None if any(CLOCK.fullmatch(cell) for cell in cells) else _dates(cells, cells)
+    if stamps is None or (stamps.diff().iloc[1:] <= pandas.Timedelta(0)).any():
+        return None
+    frequency = pandas.infer_freq(pandas.DatetimeIndex(stamps)) or stamps.diff().median()
+    following = pandas.date_range(stamps.iloc[-1], periods=count + 1, freq=frequency)[1:]
+    if all(len(cell) <= 10 for cell in cells):
+        return [one.strftime("%Y-%m-%d") for one in following]
+    return [one.strftime(f"%Y-%m-%d{'T' if 'T' in cells[-1] else ' '}%H:%M:%S") for one in following]
+
+
+def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
+    """Options of `pandas.to_datetime`, to be tried in this order; the last ones without an order of day and month."""
+    parts = [re.match(r"(\d{1,2})[-/.](\d{1,2})[-/.]", cell.strip()) for cell in cells if isinstance(cell, str)]
+    firsts, seconds = ([int(one[group]) for one in parts if one] for group in (1, 2))
+    mixed = [{"format": "mixed", "dayfirst": day_first} for day_first in (False, True)]
+    if firsts and max(firsts) > 12:
+        mixed = mixed[::-1]
+    elif firsts and max(seconds) <= 12 and any("." in str(one[0]) for one in parts if one):
+        mixed = mixed[::-1]  # 3.4.2024 is written where the day comes first
+    return [{"format": "ISO8601"}, *mixed, {"format": "mixed"}]
+
+
+def _clock(text: str) -> float:
+    hours, minutes, *seconds = text.strip().replace(",", ".").split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+
+
+def is_row_number(values: np.ndarray) -> bool:
+    """Whether a column counts the rows: 0, 1, 2, … or 1, 2, 3, …, at least three of them."""
+    return len(values) >= 3 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+
+
+def is_time_axis(values: np.ndarray, name: str | None, first: bool) -> bool:
+    """Whether a column of numbers is a time axis or an index instead of a measurement.
+
+    It is strictly increasing, and unnamed beside columns with names, or named like a time; or it is the first column
+    and counts the rows, holds Unix times, or (if no column has a name) is evenly spaced.
+    """
+    if len(values) < 3 or not np.isfinite(values).all() or not (np.diff(values) > 0).all():
+        return False
+    if name is not None and (name == "" or TIME_NAME.fullmatch(name.strip())):
+        return True
+    if not first:
+        return False
+    counts = is_row_number(values) and (name is None or len(values) >= 5)  # three values of `temp` can be 1, 2, 3
+    if counts or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
+        return True
+    steps = np.diff(values)
+    return name is None and len(values) >= 8 and bool(np.allclose(steps, steps.mean(), rtol=1e-3))

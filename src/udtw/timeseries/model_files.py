@@ -1,0 +1,183 @@
+"""Fitted estimators in one safetensors file: their class, parameters and arrays. Nothing is pickled.
+
+The state of an estimator is written as JSON, in which every array is replaced by the name of a tensor. Only the kinds
+of objects that are listed here are written and read, so that no code in a file is ever run.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw.data.tensor_file import read_tensors, write_tensors
+from udtw.errors import FileFormatError, OptionError
+from udtw.inputs import SeriesSet
+from udtw.metrics import Metric, get_metric
+from udtw.nn import SigmaNet
+from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
+from udtw.timeseries.kmeans import TimeSeriesKMeans
+from udtw.timeseries.kmedoids import TimeSeriesKMedoids
+from udtw.timeseries.matched_means import Means
+from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
+from udtw.timeseries.prototypes import Prototypes
+from udtw.timeseries.uncertainty import LearnedPrices
+
+FORMAT, VERSION = "udtw.timeseries", 1
+ESTIMATORS: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier, TimeSeriesKMeans, TimeSeriesKMedoids,
+    )
+}  # fmt: skip
+RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes, Means)}
+"""Data classes that fitted estimators hold."""
+
+
+def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted classifier or clusterer to one file; ``about`` are JSON values to be kept with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from udtw.timeseries import KNeighborsTimeSeriesClassifier, load_model, save_model
+    >>> model = KNeighborsTimeSeriesClassifier(metric="dtw").fit([[0.0, 1.0, 0.0], [3.0, 4.0, 5.0]], ["low", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(Path(folder) / "model.safetensors", model, {"unit": "K"})
+    ...     again, about = load_model(Path(folder) / "model.safetensors")
+    >>> again.predict([[0.0, 0.0, 1.0]]).tolist(), about
+    (['low'], {'unit': 'K'})
+    """
+    name = type(estimator).__name__
+    if ESTIMATORS.get(name) is not type(estimator):
+        raise OptionError(f"{name} cannot be saved; those that can are {', '.join(ESTIMATORS)}.")
+    if not hasattr(estimator, "n_features_in_"):
+        raise OptionError(f"This {name} is not fitted; call fit first.")
+    params = estimator.get_params(deep=False)
+    writer = _Writer()
+    state = {
+        "estimator": name,
+        "params": {key: writer.encode(f"params.{key}", value) for key, value in params.items()},
+        "fitted": {
+            key: writer.encode(f"fitted.{key}", value) for key, value in vars(estimator).items() if key not in params
+        },
+    }
+    write_tensors(Path(path), FORMAT, VERSION, writer.tensors, {"state": state, "about": dict(about or {})})
+
+
+def load_model(path: str | Path) -> tuple[Any, dict[str, Any]]:
+    """The estimator that `save_model` wrote, and what was kept with it; other or damaged files are a `FileFormatError`.
+
+    Examples
+    --------
+    >>> from udtw.timeseries import load_model
+    >>> load_model("nothing.safetensors")
+    Traceback (most recent call last):
+    udtw.errors.FileFormatError: There is no saved model at nothing.safetensors.
+    """
+    tensors, found = read_tensors(Path(path), FORMAT, VERSION, ("state", "about"), "saved model")
+    try:
+        state = found["state"]
+        if state["estimator"] not in ESTIMATORS:
+            raise FileFormatError(f"{path} holds an estimator that is not known here: {state['estimator']!r:.60}.")
+        reader = _Reader(tensors)
+        estimator = ESTIMATORS[state["estimator"]](**{key: reader.decode(one) for key, one in state["params"].items()})
+        vars(estimator).update({key: reader.decode(one) for key, one in state["fitted"].items()})
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{path} does not describe a saved model: {error!r:.200}.") from error
+    return estimator, found["about"]
+
+
+class _Writer:
+    """Values as JSON, with the tensors that they refer to."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+
+    def encode(self, name: str, value: Any) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"number": str(value)}
+        if isinstance(value, np.random.RandomState | LearnedPrices):
+            return None  # of use in training only
+        if isinstance(value, list | tuple):
+            items = [self.encode(f"{name}.{at}", one) for at, one in enumerate(value)]
+            return items if isinstance(value, list) else {"tuple": items}
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return {"map": {key: self.encode(f"{name}.{key}", one) for key, one in value.items()}}
+        if isinstance(value, np.ndarray) and value.dtype.kind in "UO" and value.ndim == 1:
+            return {"labels": [self.encode(name, one) for one in value.tolist()], "dtype": value.dtype.kind}
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            self.tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
+            return {"array": name}
+        if isinstance(value, Tensor):
+            self.tensors[name] = value.detach()
+            return {"tensor": name}
+        if isinstance(value, Metric):
+            return {"metric": value.name, "params": self.encode(name, dict(value.params))}
+        if isinstance(value, SigmaNet):
+            self.tensors |= {f"{name}.{key}": one for key, one in value.state_dict().items()}
+            return {"sigma_net": name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
+        if type(value) is RECORDS.get(type(value).__name__):
+            fields = {key: self.encode(f"{name}.{key}", one) for key, one in vars(value).items()}
+            return {"record": type(value).__name__, "fields": fields}
+        raise OptionError(f"{name}, a {type(value).__name__}, cannot be saved in a model file.")
+
+
+class _Reader:
+    """The values of `_Writer`."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self.tensors = tensors
+
+    def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.decode(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        kind = next(iter(value))
+        if kind == "number":
+            return float(value["number"])
+        if kind == "tuple":
+            return tuple(self.decode(one) for one in value["tuple"])
+        if kind == "map":
+            return {key: self.decode(one) for key, one in value["map"].items()}
+        if kind == "labels":
+            return np.array(value["labels"], dtype=object if value["dtype"] == "O" else np.str_)
+        if kind == "array":
+            return self.tensors[value["array"]].numpy()
+        if kind == "tensor":
+            return self.tensors[value["tensor"]]
+        if kind == "metric":
+            return get_metric(value["metric"]).with_params(**self.decode(value["params"]))
+        if kind == "sigma_net":
+            return self._sigma_net(value)
+        if kind == "record":
+            return RECORDS[value["record"]](**{key: self.decode(one) for key, one in value["fields"].items()})
+        raise FileFormatError(f"a value of the unknown kind {kind!r:.60}")
+
+    def _sigma_net(self, value: dict[str, Any]) -> SigmaNet:
+        net = SigmaNet(**value["config"]).to(torch.float64 if value["dtype"] == "torch.float64" else torch.float32)
+        prefix = f"{value['sigma_net']}."
+        own = {key.removeprefix(prefix): one for key, one in self.tensors.items() if key.startswith(prefix)}
+        net.load_state_dict(own, strict=True)
+        return net.requires_grad_(False)
+
+
+def _config(net: SigmaNet) -> dict[str, Any]:
+    """The arguments that make a network of the same layers."""
+    first: Any = net.net[0]
+    width = first.out_channels if isinstance(first, torch.nn.Conv1d) else first.out_features
+    return {
+        "dim": net.dim, "hidden": int(width) if len(net.net) > 1 else 0, "context": net.context, "length": net.length,
+        "sigma_span": net.sigma_span, "sigma_min": net.sigma_min, "per_feature": net.per_feature,
+    }  # fmt: skip

@@ -1,0 +1,211 @@
+"""Series in users' files: which columns are used, what is the time, and what is said about it."""
+
+import gzip
+import io
+
+import numpy as np
+import pandas
+import pytest
+
+from udtw.data.series_files import ReadOptions, read_series
+from udtw.data.series_tables import read_series_table
+from udtw.errors import DataError, NonFiniteError, OptionError, UdtwError
+
+
+def series(text, name="a.csv", **options):
+    content = text if isinstance(text, bytes) else text.encode()
+    return read_series(name, ReadOptions(**options), content=content)
+
+
+def table(text, name="a.csv", **options):
+    return read_series_table(name, ReadOptions(**options), labels=True, content=text.encode())
+
+
+def written(write):
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2\n3,4\n",
+        "left,right\n1,2\n3,4",
+        "\ufeffleft,right\r\n1,2\r\n\r\n3,4\r\n",
+        '# made by hand\n"left","right"\n1,2\n3,4\n',
+        "1;2\n3;4\n",
+        "1\t2\n3\t4\n",
+        "1 2\n  3   4\n",
+        "1|2\n3|4",
+        "a,b,\n1,2,\n3,4,\n",
+        "1.0e0, +2\n3 , 4.\n",
+    ],
+)
+def test_a_row_is_a_step_and_a_column_a_feature(text):
+    np.testing.assert_array_equal(series(text).values, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("1;2;3;4", {}, [1, 2, 3, 4]),
+        ("a,b\n1,9\n2,9\n", {"columns": ("a",)}, [1, 2]),
+        ("a,b\n1,9\n2,9\n", {"columns": ("1",)}, [1, 2]),
+        ("a;b\n1,5;x\n2,25;y\n", {"decimal": ","}, [1.5, 2.25]),
+        ("a;b\n1.234,5;x\n2,25;y\n", {"decimal": ","}, [1234.5, 2.25]),
+        ("a;b\n1 234,5;x\n-2;y\n", {"decimal": ","}, [1234.5, -2]),
+        ('v,w\n"1,200.5",x\n"12",y\n', {}, [1200.5, 12]),
+        ('v,w\n"1,234,567",x\n12,y\n', {}, [1234567, 12]),
+        ("v;w\n1'200.5;x\n7;y\n", {}, [1200.5, 7]),
+        ("v;w\n1,200;x\n7;y\n", {"decimal": "."}, [1200, 7]),
+        ("v\n\u22121\n2\n", {}, [-1, 2]),
+        ("1,2,3\n", {"transpose": True}, [1, 2, 3]),
+        ("x,1,2,3\n", {"transpose": True}, [1, 2, 3]),
+        ("v\n1\n\n\n2\n", {}, [1, 2]),
+        ("v\n1\nNA\n3\n", {"missing": "omit"}, [1, 3]),
+        ("v\n1\nNA\n3\n", {"missing": "interpolate"}, [1, 2, 3]),
+        ("time,v\n0,1\n1,\n4,5\n", {"missing": "interpolate"}, [1, 2, 5]),
+        ("v\n\n1\n#N/A\n5\nnull\n", {"missing": "interpolate"}, [1, 3, 5, 5]),
+    ],
+)
+def test_values_of_one_feature(text, options, expected):
+    np.testing.assert_array_equal(series(text, **options).values[:, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "first"),
+    [
+        (",temp\n0,5\n1,7\n2,6\n", "1", "0"),
+        ("timestamp,temp\n2024-01-01 10:00,5\n2024-01-01 11:00,7\n", "timestamp", "2024-01-01 10:00"),
+        ("1700000000,5\n1700000060,7\n1700000120,6\n", "1", "1700000000"),
+        ("1700000000123;5\n1700000060456;7\n1700000120001;6\n", "1", "1700000000123"),
+        ("temp,date\n5,03/04/2024\n7,15/04/2024\n", "date", "03/04/2024"),
+        ("12:00:01,5\n12:00:02,7\n", "1", "12:00:01"),
+        ("t,temp\n0.0,5\n0.7,7\n0.9,5\n", "t", "0.0"),
+        ("0 5\n1 7\n2 6\n3 6\n", "1", "0"),
+        ("\n".join(f"{0.25 * i},{i % 3}" for i in range(9)), "1", "0.0"),
+        ("# seconds,temp\n3,5\n4,7\n9,6\n", "seconds", "3"),
+    ],
+)
+def test_the_time_is_recognised_and_said(text, name, first):
+    found = series(text)
+    assert found.values.shape[1] == 1
+    assert found.time_name == name
+    assert found.time_text[0] == first
+    assert (np.diff(found.time) > 0).all()
+    assert f"time column {name}" in found.notes[-1]
+
+
+@pytest.mark.parametrize("text", ["1\n2\n3\n4\n", "depth,temp\n0.5,5\n0.7,7\n0.9,5\n", "a,b\n5,1\n7,2\n6,3\n"])
+def test_a_measurement_is_no_time(text):
+    found = series(text)
+    assert found.time is None
+    assert found.values.shape[1] == text.splitlines()[0].count(",") + 1
+
+
+def test_what_is_left_out_is_said():
+    text = "date,index,station,temp,spare\n2024-01-01,0,A,5,\n2024-01-02,1,A,6,\n2024-01-03,2,B,5,\n"
+    found = series(text)
+    assert found.names == ["temp"]
+    [note] = found.notes
+    assert note.startswith("using column temp; time column date; left out ")
+    assert "index (an index)" in note
+    assert "station (no numbers)" in note
+    assert series(text, columns=("index", "temp")).names == ["index", "temp"]
+
+
+def test_omitted_steps_keep_their_numbers():
+    found = series("v,w\n1,1\n,2\n3,3\n", missing="omit")
+    assert found.steps.tolist() == [0, 2]
+    assert "left out 1 of 3 steps" in found.notes[-1]
+
+
+FRAME = pandas.DataFrame({"when": pandas.date_range("2024-01-01", periods=4, freq="h"), "v": [1.0, 2.0, np.nan, 4.0]})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.parquet", written(FRAME.to_parquet)),
+        ("a.parquet", written(FRAME.set_index("when").to_parquet)),
+        ("a.xlsx", written(lambda file: FRAME.to_excel(file, index=False))),
+        ("a.xlsx", written(FRAME.to_excel)),
+        ("a.csv.gz", gzip.compress(FRAME.to_csv().encode())),
+        ("a.json", FRAME.to_json(orient="records", date_format="iso").encode()),
+        ("a.json", b'{"v": [1, 2, null, 4], "when": ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]}'),
+        ("a.npz", written(lambda file: np.savez(file, when=np.arange(4) + 2.5, v=FRAME["v"].to_numpy()))),
+    ],
+)
+def test_formats_with_a_time(name, content):
+    options = {"time_column": "when"} if name.endswith("z") else {}
+    found = series(content, name, missing="interpolate", **options)
+    np.testing.assert_allclose(found.values[:, 0], [1, 2, 3, 4])
+    assert found.time_name == "when"
+
+
+def test_arrays():
+    assert series(written(lambda file: np.save(file, np.arange(3))), "a.npy").values.tolist() == [[0], [1], [2]]
+    several = written(lambda file: np.savez(file, a=np.ones((3, 2)), b=np.ones(4)))
+    with pytest.raises(DataError, match=r"several arrays \(a \(3, 2\), b \(4,\)\)"):
+        series(several, "a.npz")
+    assert series(several, "a.npz", columns=("a",)).values.shape == (3, 2)
+    assert series(b"[[1, 2], [3, 4]]", "a.json").values.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "lengths", "labels"),
+    [
+        ("y,0,1,2\ncat,1,2,3\ndog,2,3,\n", "wide", [3, 2], ["cat", "dog"]),
+        ("label,a,b\n1,2,3\n2.0,3,4\n", "wide", [2, 2], ["1", "2"]),
+        (",0,1,2\n0,5,6,7\n1,5,6,7\n2,5,6,8\n", "wide", [3, 3, 3], None),
+        ("1,2,3\n4,5\n", "wide", [3, 2], None),
+        ("[[1, 2, 3], [4, 5]]", "wide", [3, 2], None),
+        ('[["y", 0, 1, 2], ["cat", 1, 2, 3], ["dog", 2, 3, 4]]', "wide", [3, 3], ["cat", "dog"]),
+    ],
+)
+def test_wide_tables(text, layout, lengths, labels):
+    found = table(text)
+    assert found.layout == layout
+    assert [len(one.values) for one in found.series] == lengths
+    assert found.labels == labels
+
+
+def test_a_row_of_values_is_no_header_in_a_spreadsheet_either():
+    content = written(
+        lambda file: pandas.DataFrame([["cat", 1.5], ["dog", 2.5]]).to_excel(file, index=False, header=False)
+    )
+    with pytest.raises(DataError, match="line 1: value 1 is 'cat'"):
+        series(content, "a.xlsx")
+
+
+def test_long_tables():
+    text = "id,t,v,w,y\na,0,1,9,u\nb,0,5,9,w\na,1,2,9,u\nb,1,6,9,w\nb,2,,9,w\n"
+    found = table(text, id_column="id", missing="omit")
+    assert found.ids == ["a", "b"]
+    assert found.labels == ["u", "w"]
+    assert found.series[0].values.tolist() == [[1, 9], [2, 9]]
+    assert found.series[1].time_text == ["0", "1"]
+    assert "left out 1 steps" in found.notes[-1]
+    assert table(text, id_column="id", columns=("w",)).series[1].values.tolist() == [[9], [9], [9]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "said"),
+    [
+        ("v\n1\n2\n", {}, UdtwError, "--id-column"),
+        ("kind,a,b\nx,2,3\ny,3,4\n", {}, DataError, "'kind' holds no numbers"),
+        ("y,a,b\n,2,3\nu,3,4\n", {}, DataError, "line 2: the label"),
+        ("y,a,b\nu,,\nw,3,4\n", {}, UdtwError, "line 2: the series is empty"),
+        ("y,a,b,c\nu,1,,2\nw,3,4,5\n", {}, NonFiniteError, "line 2: column 'b'"),
+        ("id,t,v,y\na,0,1,u\na,1,2,w\n", {"id_column": "id"}, DataError, "labels u, w"),
+        ("id,t,v\na,1,1\na,0,2\n", {"id_column": "id", "time_column": "t"}, DataError, "goes back"),
+        ("id,t,v\na,0,1\n,1,2\n", {"id_column": "id"}, DataError, "line 3: the id"),
+        ("id,v\na,1\na,2\n", {"id_column": "name"}, OptionError, "its columns are id, v"),
+        ("a,b\n1,2\n", {"time_column": "a"}, OptionError, "--time-column belongs"),
+    ],
+)
+def test_tables_that_are_refused(text, options, error, said):
+    with pytest.raises(error) as caught:
+        table(text, **options)
+    assert said in str(caught.value)
