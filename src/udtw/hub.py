@@ -32,14 +32,16 @@ class HubModel:
     @classmethod
     def from_pretrained(cls, folder: str | Path, **options: Any) -> Self:
         """The model from a folder, or from a repository of the Hub such as "name/model"."""
-        found = _with_mixin(cls).from_pretrained(folder, **options)
+        kind: Any = cls
+        found = _with_mixin(kind).from_pretrained(folder, **options)
         found.__class__ = cls  # of the same layout; a class made at run time could not be pickled
         return found
 
 
 def _twin(model: HubModel) -> Any:
     """The same model, sharing everything, with the mixin among its classes."""
-    kind = _with_mixin(type(model))
+    cls: Any = type(model)
+    kind = _with_mixin(cls)
     twin = object.__new__(kind)
     vars(twin).update(vars(model), _hub_mixin_config=model.hub_config)
     return twin
@@ -69,7 +71,8 @@ def _with_mixin(cls: type) -> Any:
             from huggingface_hub import hf_hub_download
 
             known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-            path = Path(hf_hub_download(model_id, WEIGHTS, **{name: options.get(name) for name in known}))
+            given: dict[str, Any] = {name: options.get(name) for name in known}
+            path = Path(hf_hub_download(model_id, WEIGHTS, **given))
         return cls.load(path)  # type: ignore[attr-defined]
 
     own = {"_save_pretrained": _save_pretrained, "_from_pretrained": classmethod(_from_pretrained)}

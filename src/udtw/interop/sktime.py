@@ -226,7 +226,7 @@ class UDTWClusterer(BaseClusterer):
     def _fit(self, X: Any, y: Any = None) -> "UDTWClusterer":
         self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(_arrays(X))
         self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
-        self._fit_metadata = self._X_metadata
+        self._fit_metadata = self._X_metadata  # type: ignore[has-type]  # set by sktime's base class
         return self
 
     def _predict(self, X: Any, y: Any = None) -> np.ndarray:
@@ -332,7 +332,7 @@ class UDTWForecaster(BaseForecaster):
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for sktime's own checks."""
-        small = {"hidden": 4, "max_epochs": 1, "random_state": 0}
+        small: dict[str, Any] = {"hidden": 4, "max_epochs": 1, "random_state": 0}
         return [
             {"window_length": 3, "estimator": SequenceForecaster(**small)},
             {"estimator": SequenceForecaster("euclidean", **small)},
