@@ -7,7 +7,7 @@ from udtw.inputs import SeriesSet
 STANDARDISED = 0.05
 """Largest mean, and difference of the standard deviation from 1, of series that count as standardised."""
 
-SHARE = 0.5
+SHARE = 0.25
 """Share of the series that `Corruption.of_some` changes."""
 
 
@@ -19,8 +19,8 @@ class Corruption:
     >>> import numpy as np
     >>> from udtw.inputs import load_series
     >>> series = load_series("X", np.zeros((4, 30)) + np.sin(np.arange(30)))
-    >>> broken = Corruption(series).of_some(series, np.random.default_rng(0))
-    >>> len(broken), bool((broken.values != series.values).any())
+    >>> broken, hit = Corruption(series).of_some(series, np.random.default_rng(3))
+    >>> len(broken), bool((broken.values[hit] != series.values[hit]).any())
     (4, True)
     """
 
@@ -31,17 +31,16 @@ class Corruption:
         means, stds = (np.stack([of(row, axis=0) for row in rows]) for of in (np.mean, np.std))
         self.standardised = bool((abs(means) < STANDARDISED).all() and (abs(stds - 1) < STANDARDISED).all())
 
-    def of_some(self, series: SeriesSet, rng: np.random.Generator) -> SeriesSet:
-        """The series, half of them (`SHARE`) with a fault."""
+    def of_some(self, series: SeriesSet, rng: np.random.Generator) -> tuple[SeriesSet, np.ndarray]:
+        """The series, a share of them (`SHARE`) with a fault, and which these are, (n,) booleans."""
         values = series.values.copy()
-        for row, length in zip(values, series.lengths, strict=True):
-            if rng.random() >= SHARE:
-                continue
-            part = row[:length]
+        hit = rng.random(len(series)) < SHARE
+        for i in np.flatnonzero(hit):
+            part = values[i, : series.lengths[i]]
             _break(part, self.scale, rng)
             if self.standardised:
                 part[:] = (part - part.mean(0)) / np.maximum(part.std(0), 1e-6)
-        return SeriesSet(values, series.lengths, series.variances)
+        return SeriesSet(values, series.lengths, series.variances), hit
 
 
 def _break(row: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> None:

@@ -101,7 +101,7 @@ class LeaveOneOut:
         chosen = np.sort(rng.permutation(len(series))[:MOST_JUDGED])
         self.series, self.labels = series[chosen], labels[chosen]
         self.same = self.labels[:, None] == self.labels
-        self.queries = None if corruption is None else corruption.of_some(self.series, rng)
+        self.queries = None if corruption is None else corruption.of_some(self.series, rng)[0]
 
     def table(self, view: View, metric: Metric) -> np.ndarray:
         """(n, n) distances, infinite of a series to itself."""
@@ -189,14 +189,19 @@ def train_for_neighbours(
     scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric)))))
 
     def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
-        batch = x[index] if corruption is None else Batch.of(corruption.of_some(series[index.numpy()], rng))
         count = len(index)
+        batch, possible = x[index], ~torch.eye(count, dtype=torch.bool)
+        if corruption is not None:
+            broken, hit = corruption.of_some(series[index.numpy()], rng)
+            # A broken series looks for neighbours and is none itself, as when it comes after training.
+            batch, possible = Batch.of(broken), possible & ~torch.from_numpy(hit)
         cost, i, j = all_pairs(view(batch), prices.live())
         closeness = -cost / scale.exp()
         logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
-        same = (target[index][:, None] == target[index]) & ~torch.eye(count, dtype=torch.bool)
-        # Rows without another series of their class have no loss.
-        share = torch.where(same, torch.softmax(logits, 1), 0.0).sum(1)[same.any(1)]
+        logits = torch.where(possible, logits, -torch.inf)
+        same = (target[index][:, None] == target[index]) & possible
+        rows = same.any(1)  # the others have no partner of their class, and no loss
+        share = torch.where(same[rows], torch.softmax(logits[rows], 1), 0.0).sum(1)
         return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
 
     def error() -> float:
