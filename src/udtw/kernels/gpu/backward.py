@@ -16,8 +16,7 @@ from udtw.kernels.gpu.lanes import from_below
 def _shares(at, MEANS: tl.constexpr, LANES: tl.constexpr):
     if MEANS:
         return tl.load(at), tl.load(at + LANES), tl.load(at + 2 * LANES), tl.load(at + 3 * LANES)
-    else:
-        return tl.load(at), tl.load(at + LANES)
+    return tl.load(at), tl.load(at + LANES)
 
 
 @triton.jit
@@ -25,8 +24,7 @@ def _pair(at, ok, zero, MEANS: tl.constexpr):
     """(π, W) kept at an address; zeros where not ``ok``."""
     if MEANS:
         return tl.load(at, mask=ok, other=0.0), tl.load(at + 1, mask=ok, other=0.0)
-    else:
-        return tl.load(at, mask=ok, other=0.0), zero
+    return tl.load(at, mask=ok, other=0.0), zero
 
 
 @triton.jit
@@ -40,8 +38,7 @@ def _put_pair(at, ok, pair, MEANS: tl.constexpr):
 def _pair_from_below(pair, lane, last, zero, MEANS: tl.constexpr, LANES: tl.constexpr):
     if MEANS:
         return from_below(pair[0], lane, last[0], LANES), from_below(pair[1], lane, last[1], LANES)
-    else:
-        return from_below(pair[0], lane, last[0], LANES), zero
+    return from_below(pair[0], lane, last[0], LANES), zero
 
 
 @triton.jit
@@ -49,8 +46,7 @@ def _sent(share, part, pi, w, MEANS: tl.constexpr):
     """What goes to a predecessor: its share of (π, W), less ``part``·π of W."""
     if MEANS:
         return share * pi, share * w - part * pi
-    else:
-        return share * pi, w
+    return share * pi, w
 
 
 @triton.jit
@@ -96,8 +92,9 @@ def backward_tile(
     back, diag = (), ()
     for r in tl.static_range(R):
         if TILED:
-            at, ok = beside + (row + r) * 4, more_right & (row + r < n)
-            back, diag = back + (_pair(at, ok, zero, MEANS),), diag + (_pair(at + 2, ok, zero, MEANS),)
+            from_right, known = beside + (row + r) * 4, more_right & (row + r < n)
+            back = back + (_pair(from_right, known, zero, MEANS),)
+            diag = diag + (_pair(from_right + 2, known, zero, MEANS),)
         else:
             back, diag = back + ((zero, zero),), diag + ((zero, zero),)
     rows_x, rows_var, sums_x, sums_var = (), (), (), ()
@@ -131,10 +128,10 @@ def backward_tile(
         last_up, last_diag = (0.0, 0.0), (0.0, 0.0)
         if TILED:
             place = t - (LANES - 1)
-            ok = more_below & (place >= 0) & (place < width)
+            has_below = more_below & (place >= 0) & (place < width)
             low = under + place * 4
-            last_up = _pair(low, ok, 0.0, MEANS)
-            last_diag = _pair(low + 6, ok & (tile * T + place + 1 < m), 0.0, MEANS)
+            last_up = _pair(low, has_below, 0.0, MEANS)
+            last_diag = _pair(low + 6, has_below & (tile * T + place + 1 < m), 0.0, MEANS)
         up = _pair_from_below(rise, lane, last_up, zero, MEANS, LANES)
         corner = (tl.where(lane == LANES - 1, last_diag[0], waiting[0]), zero)
         if MEANS:
@@ -152,8 +149,7 @@ def backward_tile(
             if UNCERTAIN:
                 sum_var_y = from_below(sum_var_y, lane, 0.0, LANES)
         new_back, new_diag, new_x, new_var = (), (), (), ()
-        for s in tl.static_range(R):
-            r: tl.constexpr = R - 1 - s
+        for r in tl.static_range(R - 1, -1, -1):
             i = row + r
             inside = active & (i < n)
             qu, ql = kept[r][0], kept[r][1]
@@ -226,21 +222,21 @@ def backward_tile(
                 sums_var = new_var
                 tl.store(grad_var_y + y_place, sum_var_y, mask=first_lane)
         if TILED:
-            high, ok = over + (t - lane) * 4, active & (lane == 0)
-            _put_pair(high, ok, rise, MEANS)
-            _put_pair(high + 2, ok, diag[0], MEANS)
+            high, is_first = over + (t - lane) * 4, active & (lane == 0)
+            _put_pair(high, is_first, rise, MEANS)
+            _put_pair(high + 2, is_first, diag[0], MEANS)
     if TILED:
         for r in tl.static_range(R):
-            at = before + (row + r) * 4
-            _put_pair(at, row + r < n, back[r], MEANS)
-            _put_pair(at + 2, row + r < n, diag[r], MEANS)
+            to_left = before + (row + r) * 4
+            _put_pair(to_left, row + r < n, back[r], MEANS)
+            _put_pair(to_left + 2, row + r < n, diag[r], MEANS)
     if GRAD and FUSED:
         for r in tl.static_range(R):
-            at = (wide * columns + tile) * N + row + r
+            x_place = (wide * columns + tile) * N + row + r
             for f in tl.static_range(DIM):
-                tl.store(grad_x + at * DIM + f, sums_x[r][f], mask=row + r < n)
+                tl.store(grad_x + x_place * DIM + f, sums_x[r][f], mask=row + r < n)
             if UNCERTAIN:
-                tl.store(grad_var_x + at, sums_var[r], mask=row + r < n)
+                tl.store(grad_var_x + x_place, sums_var[r], mask=row + r < n)
     total_at = totals + ((wide * strips + strip) * columns + tile) * 4
     tl.store(total_at, tl.sum(warps, 0))
     tl.store(total_at + 1, tl.sum(warps_w, 0))

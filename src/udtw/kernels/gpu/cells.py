@@ -42,10 +42,10 @@ def cell(
     ``by_warp`` is what a non-diagonal step adds to the mean of the field. Last come the deviations from their mean of what
     up and left bring: energy in units of γ log 2, and field.
     """
-    cost = energy * scale
     if not FUSED:
         blocked = is_blocked(energy, F64)
-        cost = tl.where(blocked, 0.0, cost)
+        energy = tl.where(blocked, 0.0, energy)
+    cost = energy * scale
     base = tl.minimum(tl.minimum(d[1], u[1]), l[1])
     up_power, left_power, least = u[1], l[1], base
     if WARP:
@@ -82,8 +82,7 @@ def cell(
         other = best + (qd * (vd - best) + qu * (vu - best) + ql * (vl - best))
         state = (weight, power, excess, other + field)
         return state, qd, qu, ql, (tu - mean, tl_ - mean), (vu - other, vl - other)
-    else:
-        return (weight, power), qd, qu, ql, (qu, ql), (qu, ql)
+    return (weight, power), qd, qu, ql, (qu, ql), (qu, ql)
 
 
 @triton.jit

@@ -51,6 +51,18 @@ def _log_level(var_x, var_y, n, m, lane, zero, LANES: tl.constexpr):
 
 
 @triton.jit
+def _energy_at(
+    x, y, var_x, var_y, i, j, slope, kappa, DIM: tl.constexpr, UNCERTAIN: tl.constexpr, LIKELY: tl.constexpr
+):  # fmt: skip
+    """The energy of cell (i, j) of one pair of sequences."""
+    variance_x, variance_y = 1.0, 1.0
+    if UNCERTAIN:
+        variance_x, variance_y = tl.load(var_x + i), tl.load(var_y + j)
+    x_i, y_j = features(x + i * DIM, DIM), features(y + j * DIM, DIM)
+    return energy_of_pair(x_i, y_j, variance_x, variance_y, slope, kappa, UNCERTAIN, LIKELY)[0]
+
+
+@triton.jit
 def forward_tile(
     energy, x, y, var_x, var_y, field,
     gamma, beta, level, warp, by_energy, by_field, by_warp, lengths, relax,
@@ -98,21 +110,17 @@ def forward_tile(
         energy_gain = tl.load(by_energy + b) * LN2
         field_gain = tl.load(by_field + b) * scale * LN2
         step_gain = tl.load(by_warp + b)
-        # θ: whether costs outweigh the entropy of the paths, judged by four points of the diagonal.
         along = temperature * 0
-        for point in tl.static_range(4):
-            i, j = ((2 * point + 1) * n // 8).to(tl.int64), ((2 * point + 1) * m // 8).to(tl.int64)
+        for point in tl.static_range(1, 8, 2):
             if FUSED:
-                x_i, y_j = features(x_at + i * DIM, DIM), features(y + (wide * M + j) * DIM, DIM)
-                variance_x, variance_y = 1.0, 1.0
-                if UNCERTAIN:
-                    variance_x, variance_y = tl.load(var_x_at + i), tl.load(var_y + wide * M + j)
-                guess, _ = energy_of_pair(
-                    x_i, y_j, variance_x, variance_y, slope, kappa, UNCERTAIN, LIKELY
-                )
-                along += guess
+                along += _energy_at(
+                    x_at, y + wide * M * DIM, var_x_at, var_y + wide * M, point * n // 8, point * m // 8, slope, kappa,
+                    DIM, UNCERTAIN, LIKELY,
+                )  # fmt: skip
             else:
-                along += tl.minimum(tl.load(energy + wide * stride_eb + i * stride_en + j), 1e30)
+                point_at = energy + wide * stride_eb + (point * n // 8).to(tl.int64) * stride_en + point * m // 8
+                along += tl.minimum(tl.load(point_at), 1e30)
+        # θ: whether costs outweigh the entropy of the paths, judged by four points of the diagonal.
         theta = tl.where(along > temperature * (4 * LN2), 1.0, 0.0).to(one.dtype)
     price = (1.0, 0, 0.0)
     if WARP:
@@ -136,9 +144,7 @@ def forward_tile(
             state = state + (unreached,)
     corner = unreached
     if TILED:
-        corner = load_state(
-            top_values, top_powers, above + lane * 0 - 1, (lane == 0) & (strip > 0) & (tile > 0), MEANS
-        )
+        corner = load_state(top_values, top_powers, above + lane * 0 - 1, (lane == 0) & (strip > 0) & (tile > 0), MEANS)
     # Where a path may start, its corner predecessor is outside of the grid and has Z = 1.
     zero_power = tl.zeros([LANES], tl.int32)
     outside = (one, zero_power, one * 0, one * 0) if MEANS else (one, zero_power)
@@ -197,9 +203,7 @@ def forward_tile(
             before = choose(starts, outside, was_above, MEANS)
             value = one * 0
             if FUSED:
-                cost, value = energy_of_pair(
-                    rows_x[r], here_y, rows_var[r], here_var, slope, kappa, UNCERTAIN, LIKELY
-                )
+                cost, value = energy_of_pair(rows_x[r], here_y, rows_var[r], here_var, slope, kappa, UNCERTAIN, LIKELY)
             else:
                 cost = here_energy[r]
                 if FIELD:
@@ -246,11 +250,11 @@ def forward_tile(
             if TILED:
                 store_state(left_values, left_powers, beside + strips * LANES * R + row + r, lane >= 0, s, MEANS)
             if not RELAXED:
-                here = out + b * 3 + lane * 0
+                result = out + b * 3 + lane * 0
                 ends = (row + r == n - 1) & (tile * T + width == m)
                 failed = unusable + tl.where((s[1] >= LIMIT) | (s[1] <= -LIMIT), float("nan"), 0.0)
                 constant = -0.5 * kappa * (n + m)
-                tl.store(here, (s[1] - tl.log2(s[0])) / scale + constant + failed, mask=ends)
+                tl.store(result, (s[1] - tl.log2(s[0])) / scale + constant + failed, mask=ends)
                 if MEANS:
-                    tl.store(here + 1, (theta * s[1] + s[2]) / scale + failed, mask=ends)
-                    tl.store(here + 2, s[3] + failed, mask=ends)
+                    tl.store(result + 1, (theta * s[1] + s[2]) / scale + failed, mask=ends)
+                    tl.store(result + 2, s[3] + failed, mask=ends)

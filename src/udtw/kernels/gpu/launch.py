@@ -8,10 +8,10 @@ from torch import Tensor
 from udtw.kernels.gpu import tiles
 from udtw.kernels.gpu.backward import backward_tile
 from udtw.kernels.gpu.forward import forward_tile
+from udtw.kernels.gpu.hard import hard_tile
 
 FAR = 1 << 30
 LIMIT = 1 << 28
-UNUSED_PRICE = 0.0
 
 
 class Pairs(NamedTuple):
@@ -87,6 +87,13 @@ def _options(pairs: Pairs, means: bool) -> dict:
     }
 
 
+def cut_of(pairs: Pairs, means: bool) -> tiles.Tiles:
+    """The tiles of a batch. What holds more numbers per row has fewer rows per lane, so that all fit the registers."""
+    heavy = pairs.main.dtype == torch.float64 or (means and pairs.relax is not None)
+    light = not means and pairs.relax is None and (pairs.x is None or pairs.x.shape[2] == 1)
+    return tiles.tiles_for(*pairs.shape, 2 if heavy else 8 if light else 4)
+
+
 def forward(
     pairs: Pairs, weights: Weights | None = None, keep: bool = False, shares: Tensor | None = None
 ) -> tuple[Tensor, Kept, Tensor]:
@@ -96,9 +103,9 @@ def forward(
     probabilities of relaxed ends (B, N + M), the last row and then the last column.
     """
     pairs = pairs.contiguous()
-    cut, main = tiles.tiles_for(*pairs.shape), pairs.main
-    count, rows, columns = pairs.shape
     means = weights is not None
+    cut, main = cut_of(pairs, means), pairs.main
+    count, rows, columns = pairs.shape
     out = scratch(main, count, 3)
     nothing = scratch(main, 0)
     level = nothing
@@ -116,9 +123,11 @@ def forward(
         nothing,
         level,
     )
-    flags = torch.zeros((count, cut.strips, cut.columns), dtype=main.dtype, device=main.device) if (
-        relaxed or cut.several
-    ) else nothing
+    flags = (
+        torch.zeros((count, cut.strips, cut.columns), dtype=main.dtype, device=main.device)
+        if (relaxed or cut.several)
+        else nothing
+    )
     for launch in cut.launches():
         _forward_launch(
             pairs, weights, cut, kept, launch, keep=keep and not cut.several, replay=False, out=out, flags=flags,
@@ -126,7 +135,7 @@ def forward(
         )  # fmt: skip
     probability = nothing
     if relaxed:
-        out, ends, probability = _join_ends(pairs, weights, out, end_values, end_powers)
+        out, ends, probability = _join_ends(pairs, weights, level, out, end_values, end_powers)
         kept = kept._replace(ends=ends)
     if flags.numel():
         out = out + flags.sum((1, 2))[:, None]
@@ -170,7 +179,7 @@ def _forward_launch(
 
 
 def _join_ends(
-    pairs: Pairs, weights: Weights | None, out: Tensor, end_values: Tensor, end_powers: Tensor
+    pairs: Pairs, weights: Weights | None, level: Tensor, out: Tensor, end_values: Tensor, end_powers: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sums over relaxed ends (B, 3), what the backward sweep adds at each (B, N + M, 2), and their probabilities."""
     count, rows, columns = pairs.shape
@@ -184,7 +193,7 @@ def _join_ends(
     free = -gamma * torch.logsumexp(log_z, 1)
     free = torch.where((power <= -LIMIT).any(1), torch.nan, free)
     if pairs.beta is not None:
-        raise NotImplementedError
+        free = free + 0.5 * pairs.beta.double() * level.double() * pairs.lengths.sum(0)
     result = [free]
     derivative = torch.zeros_like(probability)
     if weights is not None:
@@ -214,15 +223,19 @@ class Gradients(NamedTuple):
 
 
 def backward(
-    pairs: Pairs, kept: Kept, weights: Weights | None, amount: Tensor, *, grad: bool = True, coupling: bool = False
-) -> Gradients:
+    pairs: Pairs, kept: Kept, weights: Weights | None, amount: Tensor, *, gain: Tensor | None = None,
+    grad: bool = True, coupling: bool = False,
+) -> Gradients:  # fmt: skip
     """Gradients of ``amount``·loss, where the loss is the free energy or, with ``weights``, a sum of means.
+
+    ``gain`` is the derivative in the energy that does not act by the probabilities of paths: that of the mean energy,
+    or of the free energy and the mean energy together.
 
     Several tiles are swept forward again from the states between them: at a time only the shares of one diagonal of
     tiles are in memory.
     """
     pairs = pairs.contiguous()
-    cut, main = tiles.tiles_for(*pairs.shape), pairs.main
+    cut, main = cut_of(pairs, weights is not None), pairs.main
     count, rows, columns = pairs.shape
     fused = pairs.x is not None
     nothing = scratch(main, 0)
@@ -252,7 +265,8 @@ def backward(
                 end_values=nothing, end_powers=nothing,
             )  # fmt: skip
         backward_tile[(count, number)](
-            *(unused if t is None else t for t in data), amount, *((unused, unused) if weights is None else weights[:2]),
+            *(unused if t is None else t for t in data), amount,
+            *((unused, unused) if weights is None else (weights.energy if gain is None else gain, weights.field)),
             pairs.lengths, pairs.lengths if pairs.relax is None else pairs.relax, kept.table, kept.ends,
             grid, visits, grad_x, grad_y, grad_var_x, grad_var_y, totals, under, right,
             count, rows, columns, first, diagonal, cut.strips, cut.columns, GRAD=grad, COUPLING=coupling,
@@ -267,3 +281,31 @@ def backward(
         grad_var_y.sum(1) if grad and uncertain else None,
         totals.sum((1, 2)),
     )
+
+
+def least(pairs: Pairs, with_choice: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(B,) least path energies, the cells (2, B) in which they end, (B, N, M) uint8 choices if asked for."""
+    pairs = pairs.contiguous()
+    cut, main = cut_of(pairs, False), pairs.main
+    count, rows, columns = pairs.shape
+    out = scratch(main, count)
+    relaxed = pairs.relax is not None
+    ends = torch.full((count, rows + columns) if relaxed else (0,), torch.inf, dtype=main.dtype, device=main.device)
+    shape = (count, rows, columns) if with_choice else (0, 0, 0)
+    choice = torch.zeros(shape, dtype=torch.uint8, device=main.device)
+    flags = torch.zeros((count, cut.strips, cut.columns), dtype=main.dtype, device=main.device)
+    top, left = scratch(main, cut.row_states), scratch(main, cut.column_states)
+    unused = pairs.gamma
+    for diagonal, first, number in cut.launches():
+        hard_tile[(count, number)](
+            main, unused if pairs.warp is None else pairs.warp, pairs.lengths,
+            pairs.lengths if pairs.relax is None else pairs.relax, out, ends, choice, flags, top, left,
+            count, rows, columns, first, diagonal, cut.strips, cut.columns,
+            WARP=pairs.warp is not None, RELAXED=relaxed, CHOICE=with_choice, **cut.constants(main.dtype),
+        )  # fmt: skip
+    last = pairs.lengths - 1
+    if relaxed:
+        out, place = ends.min(1)
+        in_last_row = place >= rows
+        last = torch.stack([torch.where(in_last_row, last[0], place), torch.where(in_last_row, place - rows, last[1])])
+    return out + flags.sum((1, 2)), last, choice

@@ -8,8 +8,7 @@ import torch
 LANES = 32
 """One warp: a shift between its lanes needs no shared memory and no barrier."""
 ROWS_PER_LANE = (1, 2, 4, 8)
-"""Compiled variants. More rows per lane take more registers and fewer programs; with several tiles it is four."""
-TILED_ROWS_PER_LANE = 4
+"""Compiled variants. More rows per lane take more registers and fewer launches; with several tiles it is at most four."""
 TILE_WIDTH = 128
 ONE_TILE_WIDTH = 1024
 """Pairs of more columns are cut: the shares of one tile are kept in memory until the gradient is asked for."""
@@ -81,11 +80,11 @@ class Tiles:
         }
 
 
-def tiles_for(count: int, rows: int, columns: int) -> Tiles:
-    """One tile if the pairs fit, else tiles of 128 × 128."""
+def tiles_for(count: int, rows: int, columns: int, most: int = 4) -> Tiles:
+    """One tile if the pairs fit, else tiles of 128 columns; ``most`` rows per lane fit the registers."""
     if columns <= ONE_TILE_WIDTH:
         for rows_per_lane in ROWS_PER_LANE:
-            if rows <= rows_per_lane * LANES:
+            if rows <= rows_per_lane * LANES and rows_per_lane <= most:
                 # Widths are rounded up so that few variants are compiled.
                 return Tiles(count, rows, columns, rows_per_lane, LANES, -(-columns // 32) * 32)
-    return Tiles(count, rows, columns, TILED_ROWS_PER_LANE, LANES, TILE_WIDTH)
+    return Tiles(count, rows, columns, min(most, 4), LANES, TILE_WIDTH)
