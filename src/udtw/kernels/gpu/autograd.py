@@ -194,7 +194,7 @@ def _save_loss_grads(ctx, inputs, output):
 
 def _loss_grads_backward(ctx, *cotangents):
     by_first, by_second, *described = ctx.saved_tensors
-    weight, means, fresh = ctx.how
+    _, means, _ = ctx.how
     places = [place for place in PLACES if described[place] is not None]
     if not means and 1 in places:
         places.remove(1)
@@ -208,7 +208,6 @@ def _loss_grads_backward(ctx, *cotangents):
 
         return torch.func.grad(total, tuple(range(len(places))))(*values)
 
-    # A second weight that is a multiple of the first was given as such: its derivative goes to the second.
     pull = torch.func.vjp(first_order, by_first, by_second, *(described[place] for place in places))[1]
     given = tuple(cotangents[PLACES.index(place)] for place in places)
     by_one, by_two, *by_leaf = pull(given)

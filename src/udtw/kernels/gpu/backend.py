@@ -68,7 +68,13 @@ class TritonBackend(Backend):
     @_named_errors
     def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", len(wanted))
-        if problem.plain and set(wanted) <= {COST, LOG_VARIANCE} and wanted and fusable(problem):
+        if (
+            problem.plain
+            and set(wanted) <= {COST, LOG_VARIANCE}
+            and wanted
+            and not problem.gamma.requires_grad
+            and fusable(problem)
+        ):
             _, cost, log = autograd.loss(*_of_sequences(problem), 0.0, True, False)[:3]
             # The free energy is asked for with these means only where it is not needed.
             means = {COST: cost, LOG_VARIANCE: log}

@@ -1,8 +1,8 @@
 """The backward sweep of one tile: π, the adjoint W of the means, and gradients.
 
-Lanes as in `forward`, columns from the last to the first. What a cell sends to its predecessors, (π, W) times the shares
-that the forward sweep kept, moves up by one shift per step. Of sequences no N × M gradient is made: those in x stay with
-the lane that owns the row, those in y travel upwards with their column and are stored by the first lane.
+Lanes as in `forward`, columns from the last to the first. What a cell sends to its predecessors, (π, W) times the
+shares that the forward sweep kept, moves up by one shift per step. Of sequences no N × M gradient is made: those in x
+stay with the lane that owns the row, those in y travel upwards with their column and are stored by the first lane.
 """
 
 import triton

@@ -34,25 +34,25 @@ def warp_price(warp, scale, theta):
 
 @triton.jit
 def cell(
-    d, u, l, energy, field, scale, price, theta, by_warp,
+    d, u, v, energy, field, scale, price, theta, by_warp,
     MEANS: tl.constexpr, WARP: tl.constexpr, FUSED: tl.constexpr, F64: tl.constexpr,
 ):  # fmt: skip
-    """The state of a cell from those of corner, up and left, and the shares of the three.
+    """The state of a cell from those of corner, up and left (d, u, v), and the shares of the three.
 
-    ``by_warp`` is what a non-diagonal step adds to the mean of the field. Last come the deviations from their mean of what
-    up and left bring: energy in units of γ log 2, and field.
+    ``by_warp`` is what a non-diagonal step adds to the mean of the field. Last come the deviations from their mean of
+    what up and left bring: energy in units of γ log 2, and field.
     """
     if not FUSED:
         blocked = is_blocked(energy, F64)
         energy = tl.where(blocked, 0.0, energy)
     cost = energy * scale
-    base = tl.minimum(tl.minimum(d[1], u[1]), l[1])
-    up_power, left_power, least = u[1], l[1], base
+    base = tl.minimum(tl.minimum(d[1], u[1]), v[1])
+    up_power, left_power, least = u[1], v[1], base
     if WARP:
-        up_power, left_power = u[1] + price[1], l[1] + price[1]
+        up_power, left_power = u[1] + price[1], v[1] + price[1]
         least = tl.minimum(tl.minimum(d[1], up_power), left_power)
     kd, ku, kl = d[1] - least, up_power - least, left_power - least
-    ad, au, al = d[0] * two_to_minus(kd, F64), u[0] * two_to_minus(ku, F64), l[0] * two_to_minus(kl, F64)
+    ad, au, al = d[0] * two_to_minus(kd, F64), u[0] * two_to_minus(ku, F64), v[0] * two_to_minus(kl, F64)
     if WARP:
         au, al = au * price[0], al * price[0]
     total = ad + au + al
@@ -70,14 +70,14 @@ def cell(
     qd, qu, ql = ad * inverse, au * inverse, al * inverse
     if MEANS:
         # The mean energy about the least of the three.
-        td, tu, tl_ = d[2] + theta * kd, u[2] + theta * ku, l[2] + theta * kl
+        td, tu, tl_ = d[2] + theta * kd, u[2] + theta * ku, v[2] + theta * kl
         if WARP:
             tu, tl_ = tu + price[2], tl_ + price[2]
         ref = tl.minimum(tl.minimum(td, tu), tl_)
         mean = ref + (qd * (td - ref) + qu * (tu - ref) + ql * (tl_ - ref))
         excess = mean + tl.where(theta > 0, part + e, cost)
         # The mean of the field about the likeliest.
-        vd, vu, vl = d[3], u[3] + by_warp, l[3] + by_warp
+        vd, vu, vl = d[3], u[3] + by_warp, v[3] + by_warp
         best = tl.where(ad >= tl.maximum(au, al), vd, tl.where(au >= al, vu, vl))
         other = best + (qd * (vd - best) + qu * (vu - best) + ql * (vl - best))
         state = (weight, power, excess, other + field)

@@ -2,7 +2,7 @@
 
 A tile has LANES·R rows and T columns and belongs to one program of one warp. Lane l owns R rows; at step t it is at
 column t − l, so that what it needs from the lane above was finished one step before. That is one shift per step by
-`tl.gather`, which becomes a warp shuffle: no barrier, no shared memory, and no program reads what its own launch writes.
+`tl.gather`, which becomes a warp shuffle: no barrier, no shared memory, and no launch reads what it writes itself.
 Pairs that fit one tile are one launch; else the tiles of one diagonal are one launch (`launch`).
 """
 

@@ -1,7 +1,7 @@
 """Numbers and lanes: Z as mantissa and whole exponent, states of cells, and the shift from lane to lane.
 
-``Z = weight · 2^−power`` with weight in [1, 2) and power an int32. A state is (weight, power) or, where means are wanted,
-(weight, power, excess, mean): the mean energy of the paths to a cell is ``(θ·power + excess)/scale``.
+``Z = weight · 2^−power`` with weight in [1, 2) and power an int32. A state is (weight, power) or, where means are
+wanted, (weight, power, excess, mean): the mean energy of the paths to a cell is ``(θ·power + excess)/scale``.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Sweeps of a batch: tensors in, tensors out. Memory, launches and what relaxed ends need; no derivatives, no checks."""
+"""Sweeps of a batch: tensors in, tensors out. Memory, launches and what relaxed ends need; no checks, no autograd."""
 
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class Pairs(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """(B,) each: derivatives of the loss in the mean energy and in the mean of the field, and what a warp adds to it."""
+    """(B,) each: derivatives of the loss in the mean energy and the mean of the field, and what a warp adds to that."""
 
     energy: Tensor
     field: Tensor

@@ -23,7 +23,10 @@ LOSS = (
     "Tensor? warp, Tensor lengths, Tensor? relax"
 )
 N_LOSS, N_KEPT = 11, 7
-KEPT = "Tensor table, Tensor row_values, Tensor row_powers, Tensor column_values, Tensor column_powers, Tensor ends, Tensor level"
+KEPT = (
+    "Tensor table, Tensor row_values, Tensor row_powers, Tensor column_values, Tensor column_powers, Tensor ends, "
+    "Tensor level"
+)
 ENERGY, WARPS = -1, -2
 """What can be wanted of `gpu_sums` beside the numbers of its fields: mean path energy, mean number of warps."""
 

@@ -8,7 +8,7 @@ import torch
 LANES = 32
 """One warp: a shift between its lanes needs no shared memory and no barrier."""
 ROWS_PER_LANE = (1, 2, 4, 8)
-"""Compiled variants. More rows per lane take more registers and fewer launches; with several tiles it is at most four."""
+"""Compiled variants. More rows per lane take more registers and fewer launches; with several tiles at most four."""
 TILE_WIDTH = 128
 ONE_TILE_WIDTH = 1024
 """Pairs of more columns are cut: the shares of one tile are kept in memory until the gradient is asked for."""
