@@ -16,7 +16,8 @@ from udtw.kernels.gpu.lanes import from_below
 def _shares(at, MEANS: tl.constexpr, LANES: tl.constexpr):
     if MEANS:
         return tl.load(at), tl.load(at + LANES), tl.load(at + 2 * LANES), tl.load(at + 3 * LANES)
-    return tl.load(at), tl.load(at + LANES)
+    else:
+        return tl.load(at), tl.load(at + LANES)
 
 
 @triton.jit
@@ -24,7 +25,8 @@ def _pair(at, ok, zero, MEANS: tl.constexpr):
     """(π, W) kept at an address; zeros where not ``ok``."""
     if MEANS:
         return tl.load(at, mask=ok, other=0.0), tl.load(at + 1, mask=ok, other=0.0)
-    return tl.load(at, mask=ok, other=0.0), zero
+    else:
+        return tl.load(at, mask=ok, other=0.0), zero
 
 
 @triton.jit
@@ -38,7 +40,8 @@ def _put_pair(at, ok, pair, MEANS: tl.constexpr):
 def _pair_from_below(pair, lane, last, zero, MEANS: tl.constexpr, LANES: tl.constexpr):
     if MEANS:
         return from_below(pair[0], lane, last[0], LANES), from_below(pair[1], lane, last[1], LANES)
-    return from_below(pair[0], lane, last[0], LANES), zero
+    else:
+        return from_below(pair[0], lane, last[0], LANES), zero
 
 
 @triton.jit
@@ -46,7 +49,8 @@ def _sent(share, part, pi, w, MEANS: tl.constexpr):
     """What goes to a predecessor: its share of (π, W), less ``part``·π of W."""
     if MEANS:
         return share * pi, share * w - part * pi
-    return share * pi, w
+    else:
+        return share * pi, w
 
 
 @triton.jit

@@ -82,7 +82,8 @@ def cell(
         other = best + (qd * (vd - best) + qu * (vu - best) + ql * (vl - best))
         state = (weight, power, excess, other + field)
         return state, qd, qu, ql, (tu - mean, tl_ - mean), (vu - other, vl - other)
-    return (weight, power), qd, qu, ql, (qu, ql), (qu, ql)
+    else:
+        return (weight, power), qd, qu, ql, (qu, ql), (qu, ql)
 
 
 @triton.jit

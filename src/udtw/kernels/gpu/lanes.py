@@ -23,7 +23,8 @@ def two_to_minus(k, F64: tl.constexpr):
     """2^−k for int32 k ≥ 0, exactly; 0 where it would be subnormal."""
     if F64:
         return ((1023 - tl.minimum(k, 1023)).to(tl.int64) << 52).to(tl.float64, bitcast=True)
-    return ((127 - tl.minimum(k, 127)) << 23).to(tl.float32, bitcast=True)
+    else:
+        return ((127 - tl.minimum(k, 127)) << 23).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -33,9 +34,10 @@ def split(v, F64: tl.constexpr):
         bits = v.to(tl.int64, bitcast=True)
         weight = ((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).to(tl.float64, bitcast=True)
         return weight, ((bits >> 52) - 1023).to(tl.int32)
-    bits = v.to(tl.int32, bitcast=True)
-    weight = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
-    return weight, (bits >> 23) - 127
+    else:
+        bits = v.to(tl.int32, bitcast=True)
+        weight = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
+        return weight, (bits >> 23) - 127
 
 
 @triton.jit
@@ -43,7 +45,8 @@ def is_blocked(cost, F64: tl.constexpr):
     """Whether the energy marks a cell that no path may use: the largest finite number."""
     if F64:
         return cost == BLOCKED_64
-    return cost == BLOCKED_32
+    else:
+        return cost == BLOCKED_32
 
 
 @triton.jit
@@ -64,7 +67,8 @@ def nowhere(one, MEANS: tl.constexpr):
     far = tl.full(one.shape, FAR, tl.int32)
     if MEANS:
         return one, far, one * 0, one * 0
-    return one, far
+    else:
+        return one, far
 
 
 @triton.jit
@@ -73,7 +77,8 @@ def choose(condition, first, second, MEANS: tl.constexpr):
     weight, power = tl.where(condition, first[0], second[0]), tl.where(condition, first[1], second[1])
     if MEANS:
         return weight, power, tl.where(condition, first[2], second[2]), tl.where(condition, first[3], second[3])
-    return weight, power
+    else:
+        return weight, power
 
 
 @triton.jit
@@ -82,7 +87,8 @@ def state_from_above(state, lane, first, MEANS: tl.constexpr):
     weight, power = from_above(state[0], lane, first[0]), from_above(state[1], lane, first[1])
     if MEANS:
         return weight, power, from_above(state[2], lane, first[2]), from_above(state[3], lane, first[3])
-    return weight, power
+    else:
+        return weight, power
 
 
 @triton.jit
@@ -93,7 +99,8 @@ def load_state(values, powers, at, ok, MEANS: tl.constexpr):
     if MEANS:
         excess = tl.load(values + at * 3 + 1, mask=ok, other=0.0)
         return weight, power, excess, tl.load(values + at * 3 + 2, mask=ok, other=0.0)
-    return weight, power
+    else:
+        return weight, power
 
 
 @triton.jit
