@@ -108,9 +108,7 @@ def forward(
     count, rows, columns = pairs.shape
     out = scratch(main, count, 3)
     nothing = scratch(main, 0)
-    level = nothing
-    if pairs.beta is not None:
-        level = _level(pairs) if cut.several else scratch(main, count)
+    level = _level(pairs) if pairs.beta is not None and cut.several else scratch(main, count * (pairs.beta is not None))
     relaxed = pairs.relax is not None
     end_values = scratch(main, count * (rows + columns) if relaxed else 0, 3)
     end_powers = torch.full((end_values.shape[0],), FAR, dtype=torch.int32, device=main.device)
@@ -120,7 +118,7 @@ def forward(
         scratch(main, cut.row_states, dtype=torch.int32),
         scratch(main, cut.column_states, 3),
         scratch(main, cut.column_states, dtype=torch.int32),
-        nothing,
+        scratch(main, 0),
         level,
     )
     flags = (

@@ -10,6 +10,7 @@ from udtw.kernels import backends
 from udtw.kernels.gpu import operators
 
 quicken()
+NUMPY_WARNS = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what a GPU computes without a word
 OPTIONS = {"gamma": 0.5, "backend": "triton"}
 
 
@@ -107,6 +108,7 @@ def test_autocast_changes_nothing():
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("what", ["x", "cost", "field"])
+@NUMPY_WARNS
 def test_values_that_are_not_finite_are_named(bad, what):
     values = X.clone() if what == "x" else torch.rand(2, 4, 3, dtype=torch.float64)
     values[1, 2] = bad
@@ -121,6 +123,7 @@ def test_values_that_are_not_finite_are_named(bad, what):
 
 @pytest.mark.parametrize("size", [1e30, -1e30])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@NUMPY_WARNS
 def test_an_overflow_is_reported(size, dtype):
     with pytest.raises(udtw.errors.RangeError, match="gamma"):
         udtw.PathDistribution(torch.full((3, 3), size, dtype=dtype), **OPTIONS).soft_min  # noqa: B018
@@ -135,11 +138,13 @@ def test_a_cell_that_is_too_expensive_is_avoided():
 
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, float("nan")])
+@NUMPY_WARNS
 def test_a_temperature_that_is_none_is_named(gamma):
     with pytest.raises(udtw.errors.UdtwError, match="gamma"):
         udtw.align(X, Y, gamma=torch.full((2,), gamma, dtype=torch.float64), backend="triton").loss  # noqa: B018
 
 
+@NUMPY_WARNS
 def test_variances_must_be_positive():
     with pytest.raises(udtw.errors.UdtwError, match="var_x"):
         udtw.align(X, Y, -VARIANCES[0], 4 + VARIANCES[1], **OPTIONS).loss  # noqa: B018
