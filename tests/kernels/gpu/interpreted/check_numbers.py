@@ -31,7 +31,7 @@ def assert_float32(found, truth, floor: float, of_value: float = 6e-7) -> None:
 @pytest.mark.parametrize("weighting", ["precision", "likelihood"])
 def test_float32_stays_within_its_bounds(gamma, weighting):
     options = {"gamma": gamma, "weighting": weighting}
-    truth = run("numba", torch.float64, **options)
+    truth = run("portable", torch.float64, **options)
     assert_float32(run("triton", torch.float32, **options), truth, FLOOR[gamma])
 
 
@@ -40,7 +40,7 @@ def test_float32_stays_within_its_bounds(gamma, weighting):
 def test_errors_in_the_last_bits_stay_there(gamma, weighting):
     """exp2, logarithms and division of a GPU are wrong by up to two units in the last place."""
     options = {"gamma": gamma, "weighting": weighting}
-    truth = run("numba", torch.float64, **options)
+    truth = run("portable", torch.float64, **options)
     with noisy(2):
         assert_float32(run("triton", torch.float32, **options), truth, FLOOR[gamma], 2e-6)
 
@@ -49,7 +49,7 @@ def test_errors_in_the_last_bits_stay_there(gamma, weighting):
 def test_several_tiles_of_a_warp(weighting):
     """Lanes of a warp and tiles of 32 × 32, in poisoned memory."""
     options = {"gamma": 0.1, "weighting": weighting, "warp_penalty": 0.1 if weighting == "likelihood" else 0.0}
-    truth = run("numba", torch.float64, 60, **options)
+    truth = run("portable", torch.float64, 60, **options)
     with tiling(1, 32, 32):
         assert_float32(run("triton", torch.float32, 60, **options), truth, FLOOR[0.1], 1e-6)
 
