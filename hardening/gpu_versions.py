@@ -1,4 +1,4 @@
-"""``python -m hardening.gpu_versions``: compile the Triton kernels with the Triton versions that releases of torch bring.
+"""``python -m hardening.gpu_versions``: compile the GPU kernels with the Triton of several releases of torch.
 
 Each version is downloaded into build/ and used in a process of its own, beside the torch that is installed.
 """
@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERSIONS = ("3.4.0", "3.5.1", "3.6.0", "3.7.1")
-"""One of each minor version from torch 2.8 on."""
+VERSIONS = ("3.4.0", "3.5.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0")
+"""One of each minor version from torch 2.8 (3.4) on."""
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a 
 @needs_no_gpu
 def test_without_a_gpu_the_reason_is_told():
     assert "Triton" in str(udtw.available_backends()["triton"]) or "device" in str(udtw.available_backends()["triton"])
-    with pytest.raises(udtw.errors.BackendError, match="'triton' is not available: .*Use backend='auto'"):
+    with pytest.raises(udtw.errors.BackendError, match=r"'triton' is not available: .*Use backend='auto'"):
         udtw.align([0.0], [1.0], backend="triton")
 
 
