@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
+import torch
 import yaml
 
 import udtw
@@ -28,7 +29,10 @@ def test_importing_udtw_does_not_import_heavy_packages():
 
 
 def test_every_backend_is_available_here_or_says_why_not():
-    assert udtw.available_backends() == {"numba": None, "portable": None, "enumeration": None}
+    found = udtw.available_backends()
+    reason = found.pop("triton")
+    assert found == {"numba": None, "portable": None, "enumeration": None}
+    assert (reason is None) == torch.cuda.is_available(), reason
 
 
 def test_a_missing_numba_is_reported_and_not_fatal():
@@ -86,7 +90,7 @@ LAYERS = [
 ]
 
 
-KERNEL_LAYERS = ["memory_estimate", "base", "reference", "cpu", "backends"]
+KERNEL_LAYERS = ["memory_estimate", "base", "differentiable", "vmap_rule", "reference", "cpu", "gpu", "backends"]
 
 
 def imported(path: Path) -> list[str]:

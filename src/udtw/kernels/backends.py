@@ -16,6 +16,7 @@ from udtw.kernels.base import Backend
 
 BACKENDS = {
     "numba": "udtw.kernels.cpu.backend",
+    "triton": "udtw.kernels.gpu.backend",
     "portable": "udtw.kernels.reference.torch_backends",
     "enumeration": "udtw.kernels.reference.torch_backends",
 }
@@ -36,18 +37,23 @@ def _original_builtins() -> Iterator[None]:
         builtins.max, builtins.min, math.pow = replaced
 
 
+_failed: dict[str, str] = {}
+"""Why a backend could not be loaded: trying again at every call would take long."""
+
+
 def _unavailable(name: str) -> str | None:
     """Why the backend cannot be used on this machine; None if it can. Loads it."""
-    if name in _loaded:
-        return None
-    try:
-        with _original_builtins():
-            _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
-    except ModuleNotFoundError as error:
-        return f"the package {error.name} is not installed (pip install {error.name})"
-    except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception
-        return f"it does not work here: {type(error).__name__}: {error}"
-    return None
+    if name not in _loaded and name not in _failed:
+        try:
+            with _original_builtins():
+                _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
+        except BackendError as error:
+            _failed[name] = str(error)
+        except ModuleNotFoundError as error:
+            _failed[name] = f"the package {error.name} is not installed (pip install {error.name})"
+        except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception
+            _failed[name] = f"it does not work here: {type(error).__name__}: {error}"
+    return _failed.get(name)
 
 
 # torch.compile takes the result instead of tracing the import. This is what torch.compiler.assume_constant_result does,
