@@ -6,7 +6,7 @@ import torch
 
 from udtw.inputs import load_series
 from udtw.pair_block import Batch
-from udtw.timeseries.corruption import Corruption
+from udtw.timeseries.corruption import SHARE, Corruption
 from udtw.timeseries.views import SlopeView, slopes
 
 RNG = np.random.default_rng(0)
@@ -37,29 +37,29 @@ def test_values_are_in_units_of_the_training_set():
     np.testing.assert_allclose(plain.of(RAGGED).variances, scaled.of(large).variances, rtol=1e-4)
 
 
-def test_half_of_the_series_get_a_fault_and_the_others_none():
+def test_some_of_the_series_get_a_fault_and_the_others_none():
     series = load_series("X", RNG.standard_normal((400, 40)))
     before = series.values.copy()
-    broken = Corruption(series).of_some(series, np.random.default_rng(0))
+    broken, hit = Corruption(series).of_some(series, np.random.default_rng(0))
     assert np.array_equal(series.values, before)
-    changed = (broken.values != series.values).any((1, 2)).mean()
-    assert changed == pytest.approx(0.5, abs=0.08)
+    assert np.array_equal((broken.values != series.values).any((1, 2)), hit)
+    assert hit.mean() == pytest.approx(SHARE, abs=0.08)
 
 
 def test_standardised_series_are_standardised_again():
     rows = RNG.standard_normal((50, 40))
     rows = (rows - rows.mean(1, keepdims=True)) / rows.std(1, keepdims=True)
     series = load_series("X", rows)
-    broken = Corruption(series).of_some(series, np.random.default_rng(0)).values[..., 0]
+    broken = Corruption(series).of_some(series, np.random.default_rng(0))[0].values[..., 0]
     np.testing.assert_allclose(broken.mean(1), 0, atol=1e-6)
     np.testing.assert_allclose(broken.std(1), 1, atol=1e-5)
     raw = load_series("X", rows + 5)
-    moved = Corruption(raw).of_some(raw, np.random.default_rng(0)).values[..., 0]
+    moved = Corruption(raw).of_some(raw, np.random.default_rng(0))[0].values[..., 0]
     assert abs(moved.mean() - 5) < 1
 
 
 def test_padding_and_short_series_stay_as_they_are():
     series = load_series("X", [np.ones(1), np.arange(2.0), np.arange(30.0)])
-    broken = Corruption(series).of_some(series, np.random.default_rng(1))
+    broken, _ = Corruption(series).of_some(series, np.random.default_rng(1))
     assert np.isfinite(broken.values).all()
     assert (broken.values[0, 1:] == 0).all()

@@ -24,7 +24,7 @@ from udtw.timeseries.resample import resample
 NAME = "ucr"
 MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
 NEIGHBORS = (1, 3, 5)
-FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 200
+FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 400
 GAMMAS = (0.1, 0.01, 1.0)
 COLUMNS = {
     "K = 1": ("knn", "1"),

@@ -43,7 +43,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     sigma : "local", "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
         Where the variances of "udtw" come from: a network trained by ``fit``; none (Σ = 1); a network as it is; or that
         of a classifier. "local" compares values and slopes, each with its own variance from a `LocalSigmaNet`, and is
-        trained with random faults in half of the series, so that faults count little even if they come only after
+        trained with random faults in a quarter of the series, so that faults count little even if they come only after
         training. The others compare values: "context" sees 9 steps, "series" all, "step" one.
     sigma_objective : "neighbors" or "centroid"
         What ``fit`` trains the network for: that neighbours in the training set share their class (ours; the state with
@@ -89,7 +89,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         sigma: Any = "local",
         sigma_objective: str = "neighbors",
         sigma_range: tuple[float, float] = (0.25, 4.0),
-        sigma_iter: int = 200,
+        sigma_iter: int = 400,
         batch_size: int = 24,
         learning_rate: float = 0.015,
         nan_policy: str = "raise",

@@ -27,7 +27,7 @@ PENALTIES = (0.02, 0.1, 0.5, 2.0)
 """Warp penalties among which leave-one-out chooses the start of the training."""
 CHECK_EVERY, MOST_JUDGED = 25, 150
 """Steps between two looks at the leave-one-out error, and the series that it is taken over."""
-PATIENCE = 4 * CHECK_EVERY
+PATIENCE = 8 * CHECK_EVERY
 """Steps without a better leave-one-out error after which training ends."""
 CONTEXT = 9
 """Steps that a network of kind "context" sees."""
@@ -94,7 +94,7 @@ def all_pairs(batch: Batch, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class LeaveOneOut:
-    """How well each of some training series is classified by the others; ``corruption`` breaks half of them."""
+    """How well each of some training series is classified by the others; ``corruption`` breaks some of them."""
 
     def __init__(self, series: SeriesSet, labels: np.ndarray, corruption: Corruption | None, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -176,7 +176,7 @@ def train_for_neighbours(
     variances, β and ω cannot do. ω starts where leave-one-out is best, if ``choose_penalty``. Training ends when
     leave-one-out stops improving, and its best state is kept.
 
-    A view that reads the local noise sees random faults in half of the series: otherwise it cannot know what to make of
+    A view that reads the local noise sees random faults in some of the series: otherwise it cannot know what to make of
     a fault that comes only after training.
     """
     x, target = Batch.of(series), torch.as_tensor(labels)
