@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw.errors import BackendError, RangeError
+from udtw.errors import BackendError, RangeError, SizeError
 from udtw.inputs import FLOATS, check_gamma, check_lengths, visible
 from udtw.kernels import memory_estimate
 from udtw.kernels.base import Backend
@@ -28,8 +28,12 @@ GRIDS = {"expectations": 3.0, "coupling": 6.0, "transitions": 7.0, "matches": 12
 GRADIENT_GRIDS = 8.0
 
 
+QUESTIONS = {"coupling": "coupling", "transitions": "transitions", "least_cost": "choices", "dtw": "choices"}
+"""What a method asks, as in `Backend.bytes_needed`; the others ask for expectations."""
+
+
 def _named_errors(method: Callable) -> Callable:
-    """Decorator: where a kernel met a value that it cannot use, raise the error that names it."""
+    """Decorator: raise an error that names the value that a kernel cannot use, or the memory that is missing."""
 
     @wraps(method)
     def call(self, problem: Problem, *args, **options) -> Any:
@@ -39,6 +43,10 @@ def _named_errors(method: Callable) -> Callable:
             if visible(problem.main, problem.gamma, problem.lengths):
                 _explain(problem, args[0] if method.__name__ == "expectations" else ())
             raise
+        except torch.OutOfMemoryError as error:
+            raise _too_large(
+                problem, self.bytes_needed(problem, QUESTIONS.get(method.__name__, "expectations"))
+            ) from error
 
     return call
 
@@ -52,6 +60,15 @@ def _explain(problem: Problem, fields: Sequence[Tensor]) -> None:
         reach = None if relax is None else relax.cpu().numpy()
         check_mask(band.mask.cpu().numpy(), problem.lengths.cpu().numpy(), reach)
     problem.check_values(fields)
+
+
+def _too_large(problem: Problem, needed: int) -> SizeError:
+    count, rows, columns = problem.shape
+    return SizeError(
+        f"Aligning {count:,} pair(s) of {rows:,} × {columns:,} steps takes about {needed / 1e9:.2g} GB on "
+        f"{problem.main.device}, which has not as much free memory. Align in parts (smaller batches), shorten or resample "
+        f"the sequences, or use float32; with at most {MAX_FUSED_DIM} features and no band no matrix is kept."
+    )
 
 
 class TritonBackend(Backend):

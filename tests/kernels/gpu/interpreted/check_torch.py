@@ -7,7 +7,7 @@ from torch.func import grad, vmap
 import udtw
 from tests.kernels.gpu.interpreter import quicken, tiling
 from udtw.kernels import backends
-from udtw.kernels.gpu import operators
+from udtw.kernels.gpu import launch, operators
 
 quicken()
 NUMPY_WARNS = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what a GPU computes without a word
@@ -160,3 +160,12 @@ def test_it_fits_the_interpreters_device_and_floats_only():
     assert "is on meta" in triton.misfit(torch.zeros(1, device="meta"))
     assert "float16" in triton.misfit(torch.zeros(1, dtype=torch.float16))
     assert backends.choose("auto", X).name == "numba"
+
+
+def test_missing_memory_is_told_with_its_size(monkeypatch):
+    def full(*args, **options):
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(launch, "forward", full)
+    with pytest.raises(udtw.errors.SizeError, match=r"takes about .* GB on cpu"):
+        udtw.align(X, Y, **OPTIONS).loss  # noqa: B018
