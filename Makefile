@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fuzz bench docs harden release browser kernels clean help
+.PHONY: demo test lint fuzz bench docs harden gpu-versions release browser kernels clean help
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,9 @@ harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, 
 	UDTW_KILLS=60 $(BIN)/python -m pytest -m slow -rP tests/robustness/test_kills.py
 	$(BIN)/python -m hardening.mutation --sample 500 --seed 0
 	$(BIN)/pip-audit -r constraints.txt --no-deps --disable-pip
+
+gpu-versions: $(VENV)/.installed   ## compile the GPU kernels with the Triton versions of several releases of torch
+	$(BIN)/python -m hardening.gpu_versions
 
 release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone in an empty environment, runs the demo
 	rm -rf dist build/release

@@ -143,7 +143,7 @@ def test_noise_raises_the_expected_cost_of_a_fixed_path_by_its_share():
     rng = np.random.default_rng(0)
     x, y, a, b = (t[0].numpy() for t in sample(9))
     found = udtw.align(x, y, a, b)
-    [path] = found.paths.mode()
+    path = found.paths.mode()
     i, j = path.T
     noise_x, noise_y = rng.uniform(0, 0.5, len(x)), rng.uniform(0, 0.5, len(y))
     draws = 4000

@@ -4,10 +4,14 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import jinja2
 import pytest
+import torch
+import yaml
 
 import udtw
 
@@ -25,7 +29,10 @@ def test_importing_udtw_does_not_import_heavy_packages():
 
 
 def test_every_backend_is_available_here_or_says_why_not():
-    assert udtw.available_backends() == {"numba": None, "portable": None, "enumeration": None}
+    found = udtw.available_backends()
+    reason = found.pop("triton")
+    assert found == {"numba": None, "portable": None, "enumeration": None}
+    assert (reason is None) == torch.cuda.is_available(), reason
 
 
 def test_a_missing_numba_is_reported_and_not_fatal():
@@ -46,8 +53,10 @@ LAYERS = [
     "lazy",
     "progress",
     "memory",
+    "hub",
     "joblib_tasks",
     "distributed",
+    "ragged",
     "inputs",
     "missing",
     "likelihood",
@@ -68,9 +77,9 @@ LAYERS = [
     "data",
     "checkpoint",
     "training",
-    "interop",
     "nn",
     "timeseries",
+    "interop",
     "fewshot",
     "skeleton",
     "images",
@@ -81,7 +90,7 @@ LAYERS = [
 ]
 
 
-KERNEL_LAYERS = ["memory_estimate", "base", "reference", "cpu", "backends"]
+KERNEL_LAYERS = ["memory_estimate", "base", "differentiable", "vmap_rule", "reference", "cpu", "gpu", "backends"]
 
 
 def imported(path: Path) -> list[str]:
@@ -140,3 +149,25 @@ def test_the_changelog_begins_with_this_version():
     newest = re.search(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == udtw.__version__
+
+
+def test_the_conda_recipe_agrees_with_the_package():
+    text = (ROOT / "conda/recipe/meta.yaml").read_text()
+    recipe = yaml.safe_load(jinja2.Template(text).render(PYTHON="python"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert recipe["package"]["version"] == udtw.__version__
+    needed = {one.replace(" ", "").replace("pytorch", "torch") for one in recipe["requirements"]["run"]}
+    assert needed == {*project["dependencies"], f"python{project['requires-python']}"}
+    [(command, function)] = project["scripts"].items()
+    assert recipe["build"]["entry_points"] == [f"{command} = {function}"]
+
+
+@pytest.mark.parametrize(("argument", "torch_is_imported"), [("--version", False), ("--help", True)])
+def test_the_version_is_shown_without_importing_torch(argument, torch_is_imported):
+    code = (
+        f"import sys; sys.argv = ['udtw', {argument!r}]\nimport udtw_command\n"
+        "try:\n    udtw_command.main()\nexcept SystemExit:\n    pass\nprint('torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert (f"udtw {udtw.__version__}" in shown) == (argument == "--version")
+    assert shown.split()[-1] == str(torch_is_imported)

@@ -134,7 +134,7 @@ def test_a_warp_penalty_of_each_pair_and_its_gradient():
         )
     [grad] = torch.autograd.grad(value.sum(), [omega])
     for b in range(3):
-        [path] = udtw.PathDistribution(
+        path = udtw.PathDistribution(
             (x[b] - y[b].T).square().detach(), gamma=1.0, warp_penalty=omega[b].item()
         ).mode()  # fmt: skip
         assert grad[b] == pytest.approx(warps_of(path.tolist()))
@@ -283,7 +283,7 @@ def test_one_series_inside_another():
     assert found.paths.starts.sum() == pytest.approx(1)
     assert found.paths.starts[0].argmax() == pytest.approx(40, abs=1)
     assert found.paths.ends[29].argmax() == pytest.approx(69, abs=1)
-    [path] = found.paths.mode()
+    path = found.paths.mode()
     assert path[0].tolist() == pytest.approx([0, 40], abs=1)
     drawn = found.paths.sample(200, generator=0)
     counted = np.bincount([walk[0, 1] for walk in drawn], minlength=120) / 200

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw import inputs, likelihood, missing
+from udtw import inputs, likelihood, missing, ragged
 from udtw.alignment import Alignment, Reported
 from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError
@@ -133,7 +133,11 @@ def align(  # noqa: PLR0913 (the options that users type)
             given={"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost},
             band=band, beta=beta if weighting == "likelihood" else None, warp_penalty=warp_penalty, relax=relax,
         )  # fmt: skip
-        found = Alignment(paths, Reported(weighting, beta, lam, distance, debias, normalize, relax))
+        found = Alignment(
+            paths,
+            Reported(weighting, beta, lam, distance, debias, normalize, relax),
+            (inputs.labels(x), inputs.labels(y)),
+        )
         _ = found.loss  # errors are raised here, not where a result is first read
     return found
 
@@ -183,6 +187,11 @@ def _paths(
     ``given`` as in `udtw.inputs.pair`, ``options`` as in `udtw.problem.make_problem`.
     """
     given = dict(given or {})
+    x, steps_x = ragged.padded("x", x, lengths[0])
+    y, steps_y = ragged.padded("y", y, lengths[1])
+    lengths = (steps_x, steps_y)
+    for name, steps in (("var_x", steps_x), ("var_y", steps_y)):
+        given[name] = ragged.padded_variances(name, given.get(name), steps)
     for name, series, steps in (("var_x", x, lengths[0]), ("var_y", y, lengths[1])):
         if isinstance(given.get(name), str):
             given[name] = _estimated(name, given[name], series, steps)

@@ -34,13 +34,15 @@ class Alignment:
 
     >>> import udtw
     >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
-    >>> a.coupling.shape, a.paths.mode()[0].tolist()
+    >>> a.coupling.shape, a.paths.mode().tolist()
     ((3, 3), [[0, 0], [1, 1], [2, 2]])
     """
 
     paths: PathDistribution
     """The distribution over alignment paths."""
     _options: Reported
+    _labels: tuple[Any, Any] = (None, None)
+    """The pandas indices of x and of y."""
 
     @lazy
     def loss(self) -> Any:
@@ -93,7 +95,8 @@ class Alignment:
             raise OptionError(f"of must be 'x' or 'y'; got {of!r}.")
         tail, problem = tail_of(level), self.paths._for_kernels
         sums = self.paths._backend.match_sums(problem if of == "x" else problem.transposed(), tail)
-        return Matches.of(sums, problem.lengths[int(of == "y")], self.paths._form)
+        labels = self._labels if of == "x" else self._labels[::-1]
+        return Matches.of(sums, problem.lengths[int(of == "y")], self.paths._form, labels)
 
     @lazy
     def variance(self) -> Any:

@@ -28,7 +28,7 @@ MAX_PRICE = 20.0
 """Largest ω/γ. A non-diagonal step is then e⁻²⁰ times as likely as a diagonal one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Calibration:
     """What `calibrate` found: pass ``gamma`` and ``warp_penalty`` to `udtw.align`.
 
@@ -52,6 +52,12 @@ class Calibration:
     """Stated probabilities, ascending."""
     observed: tuple[float, ...]
     """The coverage at each of `levels`; `udtw.plots.plot_calibration` draws both."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Calibration(gamma={self.gamma:.4g}, warp_penalty={self.warp_penalty:.4g}, {self.coverage:.1%} inside "
+            f"intervals of {self.level:.0%})"
+        )
 
     @property
     def options(self) -> dict[str, float]:

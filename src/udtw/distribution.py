@@ -50,7 +50,7 @@ class PathDistribution:
     >>> paths = PathDistribution(torch.zeros(3, 3))  # all 13 paths are equally likely
     >>> round(paths.entropy.exp().item(), 3), round(paths.coupling[1, 1].item(), 3)
     (13.0, 0.692)
-    >>> paths.mode()[0].tolist()
+    >>> paths.mode().tolist()
     [[0, 0], [1, 1], [2, 2]]
     """
 
@@ -77,6 +77,10 @@ class PathDistribution:
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
         return self
+
+    def __repr__(self) -> str:
+        count, rows, columns = self._problem.shape
+        return f"PathDistribution({count} pair(s) of {rows} × {columns} steps, backend={self._backend.name!r})"
 
     @lazy
     def _for_kernels(self) -> Problem:
@@ -176,13 +180,14 @@ class PathDistribution:
         results = tuple(self._form.restore(mean) for mean in means)
         return results[0] if len(results) == 1 else results
 
-    def mode(self) -> list:
-        """The most probable (least-cost) path of each pair: a list of B integer arrays (L, 2).
+    def mode(self) -> Any:
+        """The most probable (least-cost) path: an integer array (L, 2) for one pair, a list of B of them for a batch.
 
         Ties go to the diagonal step, then to the step along x.
         """
         _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
-        return [self._form_path(path) for path in walk_choices(choice, last)]
+        found = [self._form_path(path) for path in walk_choices(choice, last)]
+        return found[0] if self._form.single else found
 
     @property
     def mode_coupling(self) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw import ragged
 from udtw.errors import (
     GammaError,
     LengthError,
@@ -55,12 +56,20 @@ def visible(*tensors: Tensor | None) -> bool:
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
     """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
+    if (found := ragged.container(value)) is not None:
+        raise ShapeError(f"{name} must be an array or a tensor; got {found}. Pad it, and pass the lengths.")
     if not isinstance(value, Tensor):
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (ValueError, RuntimeError) as error:  # rows of different lengths; tensors with a gradient
+            raise ShapeError(
+                f"{name} is no array of numbers: {error}. Pass one array or tensor; series of different lengths go in "
+                "as a list of arrays or tensors (T, d), or padded with lengths."
+            ) from None
         if array.dtype.kind not in "fiub":
             raise ShapeError(
                 f"{name} must hold real numbers; got an array of dtype {array.dtype}. Pass floats; series of different "
-                "lengths go padded with lengths, or as a list to udtw.pairwise."
+                "lengths go in as a list of arrays or tensors (T, d), or padded with lengths."
             )
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
@@ -74,6 +83,12 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
     if value.dtype not in FLOATS:
         value = value.to(torch.float32 if value.is_floating_point() else torch.get_default_dtype())
     return value
+
+
+def labels(value: Any) -> Any:
+    """The index of a pandas Series or DataFrame; None for anything else."""
+    index = getattr(value, "index", None)
+    return index if hasattr(value, "iloc") and hasattr(index, "get_indexer") else None
 
 
 def common(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
@@ -261,7 +276,7 @@ def gamma(value: Any, count: int, like: Tensor) -> Tensor:
         if visible(tensor):
             check_gamma(tensor)
         return tensor.expand(count)
-    if isinstance(value, np.ndarray) and value.ndim > 0:
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0:
         return gamma(torch.from_numpy(np.array(value)), count, like)
     number = float(value)
     if not 0 < number < float("inf"):
@@ -401,7 +416,7 @@ def path(name: str, value: Any) -> Tensor:
 
 @dataclass(frozen=True)
 class SeriesSet:
-    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) one-padded or None."""
+    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) or (n, T, d), one-padded, or None."""
 
     values: np.ndarray
     lengths: np.ndarray
@@ -480,6 +495,7 @@ def load_series(name: str, data: Any, variances: Any = None, nan_policy: str = "
 
 
 def _items(name: str, data: Any) -> Any:
+    data = data if (series := ragged.parts(data)) is None else series
     if isinstance(data, list | tuple):
         return data
     array = _as_numpy(data)
@@ -519,9 +535,9 @@ def _check_series(name: str, steps: np.ndarray, keep: np.ndarray, advice: str = 
 
 
 def _check_variances(name: str, noise: np.ndarray, keep: np.ndarray) -> None:
-    if noise.shape != keep.shape:
-        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}; got {noise.shape}.")
-    bad = ~((noise > 0) & np.isfinite(noise)) & keep
+    if noise.shape[:1] != keep.shape or noise.ndim > 2:
+        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}, or per feature; got {noise.shape}.")
+    bad = ~((noise > 0) & np.isfinite(noise)).reshape(len(noise), -1).all(1) & keep
     if bad.any():
         at = int(np.argmax(bad))
         raise VarianceError(f"{name} is {noise[at]} at step {at}, but a variance must be a positive finite number.")
@@ -535,7 +551,13 @@ def _pad(series: list[np.ndarray], kept: list[np.ndarray], noise: list[np.ndarra
     dtype = np.result_type(*{steps.dtype for steps in series}, *({n.dtype for n in noise} if noise else ()))
     dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
     values = np.zeros((len(series), int(lengths.max()), features.pop()), dtype)
-    variances = None if noise is None else np.ones(values.shape[:2], dtype)
+    by_feature = {one.shape[1:] for one in noise} if noise else {()}
+    if by_feature - {()} and by_feature != {values.shape[2:]}:
+        raise ShapeError(
+            f"Variances must be one per step in all series, or one per feature ({values.shape[2]}) in all; got shapes "
+            f"{sorted({one.shape for one in noise or ()})[:5]}."
+        )
+    variances = None if noise is None else np.ones((*values.shape[:2], *by_feature.pop()), dtype)
     for i, (steps, keep) in enumerate(zip(series, kept, strict=True)):
         values[i, : lengths[i]] = steps[keep]
         if variances is not None and noise is not None:

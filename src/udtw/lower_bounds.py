@@ -43,6 +43,8 @@ def udtw_bounds(
     warp_penalty, relax, lam = params["warp_penalty"], params["relax"], params.pop("lam")
     if params.pop("debias") or normalize == "path" or lam < 0 or warp_penalty < 0 or relax is not None:
         return None
+    if x.variances is not None and x.variances.ndim == 3:
+        return None  # the bounds below take one variance per step
     likely = weighting == "likelihood"
     if not likely and warp_penalty > 0:
         return None  # d² is an expectation of C alone, under paths that the penalty has moved

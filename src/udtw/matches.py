@@ -35,8 +35,15 @@ class Stretch(NamedTuple):
     high: int
 
 
-@dataclass(frozen=True)
-class Matches:
+class _Labelled:
+    """Base with a slot, so that labels are not among the fields that ``vars`` lists."""
+
+    __slots__ = ("_labels",)
+    _labels: tuple[Any, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Matches(_Labelled):
     """For each step: ``index`` of its most probable partner, and where the partner lies. All (B, N), or (N,).
 
     A step that is matched several times has several partners; the probabilities below are those of a partner that is
@@ -63,8 +70,11 @@ class Matches:
     """Probability that the step has a partner at all: 1 unless ends are relaxed."""
 
     @classmethod
-    def of(cls, sums: Tensor, steps: Tensor, form: Form) -> "Matches":
-        """From the sums (B, N, 7) of `Backend.match_sums`; ``steps`` (B,) are the lengths of the first sequence."""
+    def of(cls, sums: Tensor, steps: Tensor, form: Form, labels: tuple[Any, Any] = (None, None)) -> "Matches":
+        """From the sums (B, N, 7) of `Backend.match_sums`; ``steps`` (B,) are the lengths of the first sequence.
+
+        ``labels``: the pandas indices of the steps and of their partners, or None.
+        """
         total, moment, best, index, matched, low, high = sums.unbind(2)
         inside = torch.arange(sums.shape[1], device=sums.device) < steps[:, None]
         real = inside & (matched > UNMATCHED)
@@ -74,7 +84,19 @@ class Matches:
         values = [torch.where(real, one, nan) for one in (best / size, moment / size)]
         index, low, high = (form.restore(one) for one in counts)
         probability, expected = (form.restore(one) for one in values)
-        return cls(index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan)))
+        found = cls(
+            index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan))
+        )
+        object.__setattr__(found, "_labels", labels)
+        return found
+
+    def __repr__(self) -> str:
+        shape = torch.as_tensor(self.low).shape
+        pairs = "" if len(shape) == 1 else f"{shape[0]} pair(s) of "
+        width = torch.as_tensor(self.high) - torch.as_tensor(self.low)
+        real = width[torch.as_tensor(self.low) >= 0]
+        median = f"median interval of {int(real.median()) + 1} step(s)" if len(real) else "none matched"
+        return f"Matches({pairs}{shape[-1]} steps, {median})"
 
     def doubtful(self) -> list[Stretch]:
         """The stretches of steps whose intervals are much wider than those of the others; of one pair only.
@@ -105,6 +127,9 @@ class Matches:
     def to_frame(self) -> Any:
         """A pandas data frame with one row per step; of one pair only.
 
+        If the series were pandas objects, the rows have the index of the one, and a column ``partner`` holds the label
+        of the best match in the other (missing where there is none).
+
         >>> import udtw
         >>> udtw.align([0.0, 1.0], [0.0, 1.0], gamma=0.1).matches().to_frame()["index"].tolist()
         [0, 1]
@@ -114,4 +139,9 @@ class Matches:
         columns = {name: torch.as_tensor(value).numpy() for name, value in vars(self).items()}
         if columns["index"].ndim != 1:
             raise OptionError("A data frame holds the matches of one pair; choose one, or use the arrays.")
-        return pandas.DataFrame(columns)
+        steps, partners = getattr(self, "_labels", (None, None))
+        frame = pandas.DataFrame(columns, index=steps)
+        if partners is not None:
+            found = pandas.Series(partners[columns["index"].clip(0)], index=frame.index)
+            frame["partner"] = found.where(frame["index"] >= 0)
+        return frame

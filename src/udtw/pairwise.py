@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import joblib_tasks, prior
+from udtw import inputs, joblib_tasks, prior
 from udtw.errors import BackendError, OptionError
 from udtw.inputs import SeriesSet, load_series
 from udtw.kernels.backends import choose
@@ -47,7 +47,8 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
     ----------
     X, Y : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
         NumPy (or torch; then a torch tensor is returned). Without ``Y``, X is compared with itself and only one
-        triangle is computed.
+        triangle is computed. If X is a pandas data frame with a series in each row, a data frame is returned, with
+        the labels of X as its index and those of Y as its columns.
     metric : str or Metric
         A name of `udtw.metrics.METRICS`, such as "euclidean", "dtw", "soft_dtw" or "udtw", or a `Metric` with its
         parameters set. "udtw" gives the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ + λΩ'``.
@@ -91,7 +92,15 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
         parts = table.parts(advance) if return_parts else [table.values(advance)]
     if isinstance(X, Tensor):
         return tuple(map(torch.from_numpy, parts)) if return_parts else torch.from_numpy(parts[0])
+    if (rows := inputs.labels(X)) is not None:
+        parts = [_labelled(part, rows, rows if Y is None else inputs.labels(Y)) for part in parts]
     return tuple(parts) if return_parts else parts[0]
+
+
+def _labelled(table: np.ndarray, rows: Any, columns: Any) -> Any:
+    import pandas
+
+    return pandas.DataFrame(table, rows, columns)
 
 
 def distances(left: SeriesSet, right: SeriesSet | None, metric: Metric, n_jobs: int | None = None) -> np.ndarray:

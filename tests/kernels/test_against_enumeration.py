@@ -1,9 +1,12 @@
 """Every backend against the list of all paths: values, coupling, entropy and all gradients."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 
+import udtw
 from tests.problems import Case, cases
 
 BACKENDS = ["numba", "portable"]
@@ -40,14 +43,26 @@ def compare(case: Case, backend: str) -> None:
     assert_close(found.coupling, expected.coupling, FLOAT64)
     assert_close(found.paths.starts, expected.paths.starts, FLOAT64)
     assert_close(found.paths.ends, expected.paths.ends, FLOAT64)
-    gamma, cost = float(case.tensors["gamma"]), float(found.paths._energy.detach().abs().max())
-    cost = max(cost, abs(float(case.tensors.get("warp_penalty", 0))))
-    steps = sum(found.coupling.shape[1:])
+    gamma, cost, steps = sizes(case, found)
     # The entropy is a difference of two path sums in units of γ.
     assert_close(found.paths.entropy, expected.paths.entropy, FLOAT64, scale=steps * cost / gamma)
+    compare_quantities(case, (found, leaves), (expected, expected_leaves), QUANTITIES)
 
-    field = torch.linspace(-1, 2, found.coupling.numel(), dtype=torch.float64).reshape(found.coupling.shape)
-    for name, of in QUANTITIES.items():
+
+def sizes(case: Case, found: udtw.Alignment) -> tuple[float, float, int]:
+    """γ, the largest cost, and the most steps of a path."""
+    cost = max(float(found.paths._energy.detach().abs().max()), abs(float(case.tensors.get("warp_penalty", 0))))
+    return float(case.tensors["gamma"]), cost, sum(found.paths._problem.shape[1:])
+
+
+def compare_quantities(case: Case, mine, truth, quantities) -> None:
+    """Values of the named quantities, and gradients in all leaves; ``mine`` and ``truth`` are alignment and leaves."""
+    (found, leaves), (expected, expected_leaves) = mine, truth
+    gamma, cost, steps = sizes(case, found)
+    shape = found.paths._problem.shape
+    field = torch.linspace(-1, 2, math.prod(shape), dtype=torch.float64).reshape(shape)
+    for name in quantities:
+        of = QUANTITIES[name]
         mine, truth = of(found, field), of(expected, field)
         assert_close(mine, truth, FLOAT64, what=name)
         if not truth.requires_grad:

@@ -45,7 +45,7 @@ def test_shows_coupling_variance_and_series(pair):
     np.testing.assert_allclose(axes["x"].lines[0].get_xdata(), x)
     np.testing.assert_allclose(axes["y"].lines[0].get_ydata(), y)
     for name in ("coupling", "variance"):
-        np.testing.assert_array_equal(axes[name].lines[-1].get_xydata()[:, ::-1], alignment.paths.mode()[0])
+        np.testing.assert_array_equal(axes[name].lines[-1].get_xydata()[:, ::-1], alignment.paths.mode())
     assert render(figure) > 5_000
 
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import udtw
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.inputs import load_series
 from udtw.nn import SigmaNet
 from udtw.timeseries import KNeighborsTimeSeriesClassifier as KNN
 from udtw.timeseries import NearestCentroidTimeSeriesClassifier
@@ -33,10 +34,10 @@ def test_every_metric_and_k_learns_the_classes(metric, k):
 def test_neighbours_are_those_of_the_table_of_all_pairs(metric):
     model = KNN(3, metric=metric, gamma=0.2, beta=0.3, sigma_iter=5, random_state=0).fit(X, Y)
     if metric == "udtw":
-        with torch.no_grad():
-            var = [model.sigma_net_(torch.tensor(A[..., None], dtype=torch.float32)).numpy() for A in (X_NEW, X)]
-        options = {"var_x": var[0], "var_y": var[1]}
-    table = udtw.pairwise(X_NEW, X, metric=model.metric_, **(options if metric == "udtw" else {}))
+        new, old = (model.view_.of(load_series("X", A)) for A in (X_NEW, X))
+        table = udtw.pairwise(new.values, old.values, metric=model.metric_, var_x=new.variances, var_y=old.variances)
+    else:
+        table = udtw.pairwise(X_NEW, X, metric=model.metric_)
     distances, indices = model.kneighbors(X_NEW)
     assert np.array_equal(indices, np.argsort(table, axis=1, kind="stable")[:, :3])
     np.testing.assert_allclose(distances, np.sort(table, axis=1)[:, :3], rtol=1e-5)

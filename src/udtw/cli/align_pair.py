@@ -202,7 +202,7 @@ def measured(
     if metric.uncertain:
         result["weighting"] = udtw.params["weighting"]
     # For one path the length is known without a matrix of choices.
-    best = len(found.paths.mode()[0]) if len(x) * len(y) <= MATRIX_CELLS else None
+    best = len(found.paths.mode()) if len(x) * len(y) <= MATRIX_CELLS else None
     return result | {
         "distance": distance,
         "regularizer": omega,

@@ -14,7 +14,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="ucr|ecg5000|barycenters|calibration|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
+            metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
             help="Which experiment; for images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
             "soylocal, cross-domain.",
         ),
@@ -32,6 +32,12 @@ def reproduce(
         str | None, typer.Option(help="For images: as in `patches,dinov3`; see `udtw images embed`.")
     ] = None,
     per_class: options.PerClass = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="For ucr: `seeds` (50/25/25 by seed) or `default` (the archive's own split).", show_default="seeds"
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
     dask: Dask = None,
 ) -> None:
@@ -44,6 +50,10 @@ def reproduce(
 
     - `udtw reproduce ucr --data-dir ~/ucr --jobs 2`
 
+    - `udtw reproduce ucr --protocol default --data-dir ~/ucr`
+
+    - `udtw reproduce faults --data-dir ~/ucr`
+
     - `udtw reproduce ecg5000 --data-dir ~/ucr --seeds 0-4`
 
     - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
@@ -55,9 +65,11 @@ def reproduce(
     - `udtw reproduce ucr --data-dir /shared/ucr --out /shared/runs --dask tcp://10.0.0.1:8786`
     """
     from udtw.experiments import Store, run
-    from udtw.experiments.registry import experiment, units_of, work_of, write_report
+    from udtw.experiments.registry import experiment, protocol_name, units_of, work_of, write_report
     from udtw.experiments.store import exclusive
 
+    if protocol is not None:
+        name = protocol_name(name, protocol)
     entry = experiment(name)
     usual_seeds = list(entry.seeds[:1] if quick else entry.seeds)
     folder = out / (f"{name}-quick" if quick else name)

@@ -1,6 +1,7 @@
 """Labelled time series: files of the UCR archive, generators, normalisation and splits."""
 
 from udtw.data.cache import save_npz
+from udtw.data.faults import add_faults
 from udtw.data.generators import cylinder_bell_funnel, synthetic_control
 from udtw.data.labelled import LabelledSeries, UCRData, split_by_seed, znormalize
 from udtw.data.ucr import available_ucr, load_ucr
@@ -8,6 +9,7 @@ from udtw.data.ucr import available_ucr, load_ucr
 __all__ = [
     "LabelledSeries",
     "UCRData",
+    "add_faults",
     "available_ucr",
     "cylinder_bell_funnel",
     "load_ucr",

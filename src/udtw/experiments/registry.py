@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from udtw.errors import OptionError
-from udtw.experiments import barycenters, calibration, ecg5000, omniglot, ucr
+from udtw.experiments import barycenters, calibration, ecg5000, faults, omniglot, ucr, ucr_default
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.image_tables import IMAGE_TABLES
@@ -17,6 +17,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     entry.name: entry
     for entry in (
         ucr.EXPERIMENT,
+        ucr_default.EXPERIMENT,
+        faults.EXPERIMENT,
         ecg5000.EXPERIMENT,
         barycenters.EXPERIMENT,
         calibration.EXPERIMENT,
@@ -33,6 +35,14 @@ def experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise OptionError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
     return EXPERIMENTS[name]
+
+
+def protocol_name(name: str, protocol: str) -> str:
+    """The experiment that is a protocol of another one."""
+    protocols = {"seeds": ucr.NAME, "default": ucr_default.NAME}
+    if name != ucr.NAME or protocol not in protocols:
+        raise OptionError(f"--protocol is for ucr, and one of {', '.join(protocols)}; got {protocol!r} for {name}.")
+    return protocols[protocol]
 
 
 def units_of(entry: Experiment, *, backbones: list[str] | None, per_class: int | None, **options: Any) -> list[Unit]:
@@ -54,7 +64,8 @@ def work_of(entry: Experiment, data_dir: str | None, folder: Path) -> Callable[[
 def name_of(unit: Unit) -> str | None:
     """The experiment that a unit belongs to; None if it is not in the table."""
     of = unit.experiment
-    return next((name for name in EXPERIMENTS if of == name or of.startswith(f"{name}-")), None)
+    fitting = [name for name in EXPERIMENTS if of == name or of.startswith(f"{name}-")]
+    return max(fitting, key=len, default=None)
 
 
 def write_report(name: str, results: Results, folder: Path) -> Path:

@@ -24,7 +24,7 @@ from udtw.timeseries.resample import resample
 NAME = "ucr"
 MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
 NEIGHBORS = (1, 3, 5)
-FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 100
+FRECHET_ITER, ADAM_ITER, SIGMA_ITER = 30, 120, 200
 GAMMAS = (0.1, 0.01, 1.0)
 COLUMNS = {
     "K = 1": ("knn", "1"),
@@ -54,9 +54,11 @@ _COMMON: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def _udtw(*settings: tuple[float, str | None], weighting: str = "likelihood") -> list[dict[str, Any]]:
+def _udtw(
+    *settings: tuple[float, str | None], weighting: str = "likelihood", beta: float = 0.1
+) -> list[dict[str, Any]]:
     """Settings of uDTW from γ and kind of σ."""
-    return [{"gamma": gamma, "beta": 0.1, "sigma": sigma, "weighting": weighting} for gamma, sigma in settings]
+    return [{"gamma": gamma, "beta": beta, "sigma": sigma, "weighting": weighting} for gamma, sigma in settings]
 
 
 # All metrics with γ have the same number of settings.
@@ -64,7 +66,7 @@ GRIDS: Grids = {
     "knn": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": _udtw((0.1, "context"), (1.0, "context"), (0.1, None)),
+        "udtw": _udtw((0.1, "local"), (1.0, "local"), (0.1, "context"), beta=0.5),
         "udtw-paper": _udtw((0.1, None), (0.1, "series"), (1.0, None), weighting="precision"),
     },
     "frechet": _COMMON
@@ -112,13 +114,14 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     return _centroid(metric, kind, unit.options, unit.seed, parts)
 
 
-def load_parts(name: str, seed: int, data_dir: str | None) -> Parts:
-    """Training, validation and test part, each (X (n, T) float32, y)."""
+def load_parts(name: str, seed: int, data_dir: str | None, max_series: int | None = None) -> Parts:
+    """Training, validation and test part, each (X (n, T) float32, y); `MAX_SERIES` in all unless given."""
+    max_series = max_series or MAX_SERIES
     whole = load_ucr(name, data_dir).all
     y = np.asarray(whole.y)
     rng = np.random.default_rng(seed)
-    if len(y) > MAX_SERIES:
-        shares = (MAX_SERIES / len(y), 1 - MAX_SERIES / len(y))
+    if len(y) > max_series:
+        shares = (max_series / len(y), 1 - max_series / len(y))
         chosen = split_by_seed(y, int(rng.integers(2**31)), shares)[0]
     else:
         chosen = np.arange(len(y))

@@ -67,7 +67,7 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
         "",
         f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
         NUMBERS,
-        'print(f"entropy {float(a.paths.entropy)!r} nats, most probable path of {len(a.paths.mode()[0])} cells")',
+        'print(f"entropy {float(a.paths.entropy)!r} nats, most probable path of {len(a.paths.mode())} cells")',
         f'plot_alignment(x, y, a, paths={s.paths}, seed={s.seed}).savefig("alignment.png", dpi={DPI})',
     ]
     return _joined(code)

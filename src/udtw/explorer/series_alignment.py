@@ -243,9 +243,9 @@ def align_series(prepared: PreparedSeries, settings: SeriesSettings) -> SeriesRe
     """The alignment with uncertainty, and other distances for comparison."""
     x, y = prepared.x, prepared.y
     found = align(x, y, prepared.var_x, prepared.var_y, **settings.options)
-    mode = found.paths.mode()[0]
+    mode = found.paths.mode()
     plain = found if prepared.var_x is None else align(x, y, **settings.options)
-    best = mode if plain is found else plain.paths.mode()[0]
+    best = mode if plain is found else plain.paths.mode()
     compared = [
         _euclidean(x, y),
         ComparedDistance("DTW", float(dtw(x, y, band=settings.band)), None, best),

@@ -110,7 +110,7 @@ def align_clips(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> Ske
         var_y=variances[1],
         alignment=found,
         coupling=found.coupling,
-        mode=found.paths.mode()[0],
+        mode=found.paths.mode(),
         frame=round(settings.frame / 100 * (len(sides[0]) - 1)),
     )
 

@@ -8,14 +8,23 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
-from udtw.checkpoint import Checkpoint, Saved, check_shapes, load_modules
+from udtw.checkpoint import (
+    Checkpoint,
+    History,
+    Saved,
+    check_shapes,
+    load_modules,
+    module_tensors,
+    write_checkpoint,
+)
 from udtw.errors import FileFormatError
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
+from udtw.hub import HubModel
 from udtw.training import Task, Training
 
 
-class Recognizer(ABC):
+class Recognizer(HubModel, ABC):
     """A ``model`` of a ``recipe`` and the ``losses`` of its training."""
 
     what: ClassVar[str]
@@ -45,6 +54,16 @@ class Recognizer(ABC):
             checkpoint = Checkpoint(checkpoint_path, self.config, every=checkpoint_every, writes=writes)
         self.losses = Training(task, self.recipe.n_steps, checkpoint=checkpoint).run(tick).train
         return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file for `load`; without the state of the optimiser, so that no training goes on."""
+        history = {"training": History(list(self.losses))}
+        write_checkpoint(Path(path), self.config, history, module_tensors(self._modules))
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: str | Path) -> Self:
+        """The recogniser in a file by `save`, or by a training with ``checkpoint_path``."""
 
     @abstractmethod
     def _task(self, samples: Any, fabric: Any) -> Task:

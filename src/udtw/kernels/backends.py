@@ -3,7 +3,11 @@
 Modules are imported on first use, so that ``import udtw`` stays fast and works where Numba does not.
 """
 
+import builtins
 import importlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from torch import Tensor
 
@@ -12,25 +16,44 @@ from udtw.kernels.base import Backend
 
 BACKENDS = {
     "numba": "udtw.kernels.cpu.backend",
+    "triton": "udtw.kernels.gpu.backend",
     "portable": "udtw.kernels.reference.torch_backends",
     "enumeration": "udtw.kernels.reference.torch_backends",
 }
 """Name to the module whose ``BACKENDS`` holds the `Backend`; ``"auto"`` takes the first that fits."""
 
 _loaded: dict[str, Backend] = {}
+_BUILTINS = max, min, math.pow
+
+
+@contextmanager
+def _original_builtins() -> Iterator[None]:
+    """Undo, for an import, what torch.export does to them while it traces: Numba cannot be imported otherwise."""
+    replaced = builtins.max, builtins.min, math.pow
+    builtins.max, builtins.min, math.pow = _BUILTINS
+    try:
+        yield
+    finally:
+        builtins.max, builtins.min, math.pow = replaced
+
+
+_failed: dict[str, str] = {}
+"""Why a backend could not be loaded: trying again at every call would take long."""
 
 
 def _unavailable(name: str) -> str | None:
     """Why the backend cannot be used on this machine; None if it can. Loads it."""
-    if name in _loaded:
-        return None
-    try:
-        _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
-    except ModuleNotFoundError as error:
-        return f"the package {error.name} is not installed (pip install {error.name})"
-    except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception
-        return f"it does not work here: {type(error).__name__}: {error}"
-    return None
+    if name not in _loaded and name not in _failed:
+        try:
+            with _original_builtins():
+                _loaded[name] = importlib.import_module(BACKENDS[name]).BACKENDS[name]
+        except BackendError as error:
+            _failed[name] = str(error)
+        except ModuleNotFoundError as error:
+            _failed[name] = f"the package {error.name} is not installed (pip install {error.name})"
+        except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception
+            _failed[name] = f"it does not work here: {type(error).__name__}: {error}"
+    return _failed.get(name)
 
 
 # torch.compile takes the result instead of tracing the import. This is what torch.compiler.assume_constant_result does,

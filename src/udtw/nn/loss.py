@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw import inputs, ragged
 from udtw.align import align
 from udtw.alignment import Alignment
 from udtw.errors import GammaError, OptionError, ShapeError
@@ -112,15 +113,14 @@ class UDTWLoss(nn.Module):
         return self.options | {"gamma": self.gamma, "beta": self.beta, "warp_penalty": self.warp_penalty}
 
     def align(
-        self, pred: Tensor, target: Tensor, var_pred: Tensor | None = None, var_target: Tensor | None = None, *,
-        variance: Tensor | None = None, lengths_pred: Tensor | None = None, lengths_target: Tensor | None = None,
+        self, pred: Any, target: Any, var_pred: Any = None, var_target: Any = None, *,
+        variance: Tensor | None = None, lengths_pred: Any = None, lengths_target: Any = None,
     ) -> Alignment:  # fmt: skip
         """The alignment behind the loss: distance, regulariser, coupling and variance of each pair."""
-        pred, target = _with_features("pred", pred), _with_features("target", target)
-        lengths = (lengths_pred, lengths_target)
+        (pred, target), lengths = _batches(pred, target, lengths_pred, lengths_target)
         var_pred, var_target, variance = self._variances(pred, target, (var_pred, var_target, variance), lengths)
         return align(
-            pred, target, var_pred, var_target, variance=variance, lengths_x=lengths_pred, lengths_y=lengths_target,
+            pred, target, var_pred, var_target, variance=variance, lengths_x=lengths[0], lengths_y=lengths[1],
             **self._present(),
         )  # fmt: skip
 
@@ -136,14 +136,14 @@ class UDTWLoss(nn.Module):
             return None, None, self.sigma(pred, target)
         return self.sigma(pred, lengths[0]), self.sigma(target, lengths[1]), None
 
-    def forward(
-        self, pred: Tensor, target: Tensor, var_pred: Tensor | None = None, var_target: Tensor | None = None,
-        **options: Any,
-    ) -> Tensor:  # fmt: skip
+    def forward(self, pred: Any, target: Any, var_pred: Any = None, var_target: Any = None, **options: Any) -> Tensor:
         """The loss of ``pred`` (B, N, d) against ``target`` (B, M, d), or (B, N) and (B, M) for univariate series.
 
+        Either may also be a list of tensors (T_i, d), a nested tensor or a PackedSequence.
+
         Variances in the call (``var_pred``, ``var_target``, or ``variance`` (B, N, M)) replace those of the
-        network; ``lengths_pred`` and ``lengths_target`` are the true lengths of padded series.
+        network; ``lengths_pred`` and ``lengths_target`` are the true lengths of padded series, as tensors or as lists
+        of ints.
         """
         if self.objective == "faithful":
             loss = self._faithful(pred, target, var_pred, var_target, **options)
@@ -152,21 +152,22 @@ class UDTWLoss(nn.Module):
         return loss if self.reduction == "none" else loss.mean() if self.reduction == "mean" else loss.sum()
 
     def _faithful(
-        self, pred: Tensor, target: Tensor, var_pred: Tensor | None, var_target: Tensor | None, *,
-        variance: Tensor | None = None, lengths_pred: Tensor | None = None, lengths_target: Tensor | None = None,
+        self, pred: Any, target: Any, var_pred: Any, var_target: Any, *,
+        variance: Tensor | None = None, lengths_pred: Any = None, lengths_target: Any = None,
     ) -> Tensor:  # fmt: skip
         """``E_π[D] + E_π[sg(D)/Σ + β log Σ]``, (B,)."""
-        pred, target = _with_features("pred", pred), _with_features("target", target)
-        lengths = (lengths_pred, lengths_target)
+        (pred, target), lengths = _batches(pred, target, lengths_pred, lengths_target)
+        var_pred = ragged.padded_variances("var_pred", var_pred, lengths[0])
+        var_target = ragged.padded_variances("var_target", var_target, lengths[1])
         variances = self._variances(pred, target, (var_pred, var_target, variance), lengths)
         options = self._present()
         with torch.no_grad():
             found = align(
-                pred, target, *variances[:2], variance=variances[2], lengths_x=lengths_pred, lengths_y=lengths_target,
+                pred, target, *variances[:2], variance=variances[2], lengths_x=lengths[0], lengths_y=lengths[1],
                 **options,
             )  # fmt: skip
             coupling = found.coupling
-        pred, target = (_without_padding(*one) for one in ((pred, lengths_pred), (target, lengths_target)))
+        pred, target = (_without_padding(*one) for one in ((pred, lengths[0]), (target, lengths[1])))
         field = squared_distances(pred, target) + _energy(pred.detach(), target.detach(), variances, options["beta"])
         loss = (coupling * field).sum((1, 2))
         if options["normalize"] == "path":
@@ -174,7 +175,7 @@ class UDTWLoss(nn.Module):
         if options["normalize"] == "length":
             steps = [
                 torch.as_tensor(one.shape[1] if length is None else length, device=loss.device).expand(len(loss))
-                for one, length in ((pred, lengths_pred), (target, lengths_target))
+                for one, length in ((pred, lengths[0]), (target, lengths[1]))
             ]
             return loss / torch.maximum(*steps)
         return loss
@@ -217,11 +218,29 @@ def _without_padding(series: Tensor, lengths: Tensor | None) -> Tensor:
     """The series with zeros past their lengths: a coupling of zero does not cancel NaN."""
     if lengths is None:
         return series
-    inside = torch.arange(series.shape[1], device=series.device) < torch.as_tensor(lengths).reshape(-1, 1)
+    inside = torch.arange(series.shape[1], device=series.device) < lengths[:, None]
     return torch.where(inside[..., None], series, 0.0)
 
 
-def _with_features(name: str, batch: Tensor) -> Tensor:
-    if batch.ndim not in (2, 3):
-        raise ShapeError(f"{name} must have shape (B, T, d), or (B, T) if univariate; got {tuple(batch.shape)}.")
+def _batches(
+    pred: Any, target: Any, lengths_pred: Any, lengths_target: Any
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, Tensor | None]]:
+    """Both batches as padded tensors (B, T, d), and their lengths (B,), or None if nothing is padded."""
+    pred, lengths_pred = ragged.padded("pred", pred, lengths_pred)
+    target, lengths_target = ragged.padded("target", target, lengths_target)
+    pred, target = _with_features("pred", pred), _with_features("target", target)
+    count = max(len(pred), len(target))
+    if lengths_pred is not None:
+        pred = pred.expand(count, -1, -1) if len(pred) == 1 else pred
+        lengths_pred = inputs.lengths("lengths_pred", lengths_pred, len(pred), pred.shape[1], pred.device)
+    if lengths_target is not None:
+        target = target.expand(count, -1, -1) if len(target) == 1 else target
+        lengths_target = inputs.lengths("lengths_target", lengths_target, len(target), target.shape[1], target.device)
+    return (pred, target), (lengths_pred, lengths_target)
+
+
+def _with_features(name: str, batch: Any) -> Tensor:
+    if not isinstance(batch, Tensor) or batch.ndim not in (2, 3):
+        found = tuple(batch.shape) if isinstance(batch, Tensor) else type(batch).__name__
+        raise ShapeError(f"{name} must be a tensor (B, T, d), or (B, T) if univariate; got {found}.")
     return batch[..., None] if batch.ndim == 2 else batch

@@ -6,14 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw import inputs, ragged
 from udtw.errors import OptionError, ShapeError
+from udtw.hub import HubModel
 from udtw.memory import refuse_if_too_large
 
 RENAMED = {"a": "sigma_span", "b": "sigma_min", "start": "sigma_init"}
 """Keywords of earlier versions."""
 
 
-class SigmaNet(nn.Module):
+class SigmaNet(HubModel, nn.Module):
     """One variance per step: ``σ_t = sigma_span·sigmoid(mean_features(f(x)_t)) + sigma_min``; returns ``σ²``, (B, T).
 
     With ``per_feature=True`` no mean is taken: ``σ_tl = sigma_span·sigmoid(f(x)_tl) + sigma_min``, (B, T, d).
@@ -73,10 +75,11 @@ class SigmaNet(nn.Module):
         self.sigma_span, self.sigma_min, self.per_feature = sigma_span, sigma_min, per_feature
         if hidden is None:
             hidden = 64 if length is not None else max(2 * dim, 16) if context > 1 else 2 * dim
+        self._hidden = hidden
         self.net = self._layers(dim, hidden, context, length, dim if per_feature else 1)
         for layer in self.net:
             if isinstance(layer, nn.Linear | nn.Conv1d):
-                _initialise(layer)
+                initialise(layer)
         if sigma_init is not None:
             high = sigma_span + sigma_min
             if not sigma_min < sigma_init < high:
@@ -98,17 +101,21 @@ class SigmaNet(nn.Module):
             return nn.Sequential(nn.Linear(inputs, outputs))
         return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, lengths: Any = None) -> Tensor:
         """Variances (B, T) of ``x`` (B, T, d); or (T,) of (T, d). Steps beyond ``lengths`` are not read and get 1.
 
-        With ``per_feature`` they have the shape of ``x``.
+        With ``per_feature`` they have the shape of ``x``. A list of tensors (T_i, d), a nested tensor or a
+        PackedSequence is padded first.
         """
+        x, lengths = ragged.padded("x", x, lengths)
         if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
             raise ShapeError(f"SigmaNet expects (B, T, {self.dim}) or (T, {self.dim}); got {tuple(x.shape)}.")
         if x.ndim == 2:
             return self(x[None], lengths)[0]
-        inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
-        if inside is not None:
+        inside = None
+        if lengths is not None:
+            lengths = inputs.lengths("lengths", lengths, len(x), x.shape[1], x.device)
+            inside = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
             x = torch.where(inside[..., None], x, 0.0)
         raw = self._raw(x, lengths)
         sigma = self.sigma_span * torch.sigmoid(raw if self.per_feature else raw.mean(-1)) + self.sigma_min
@@ -127,11 +134,18 @@ class SigmaNet(nn.Module):
             return torch.stack([nn.functional.pad(row, (0, 0, 0, x.shape[1] - row.shape[0])) for row in rows])
         return self.net(x.mT).mT if self.context > 1 else self.net(x)
 
+    @property
+    def hub_config(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim, "hidden": self._hidden, "context": self.context, "length": self.length,
+            "sigma_span": self.sigma_span, "sigma_min": self.sigma_min, "per_feature": self.per_feature,
+        }  # fmt: skip
+
     def extra_repr(self) -> str:
         return f"sigma in ({self.sigma_min:g}, {self.sigma_span + self.sigma_min:g})"
 
 
-class PairSigmaNet(nn.Module):
+class PairSigmaNet(HubModel, nn.Module):
     """One variance per match: ``σ²(x_m, y_n)``, (B, N, M), from both steps together.
 
     ``σ = sigma_span·sigmoid(w·ReLU(U x_m + V y_n + c)) + sigma_min``. With ``symmetric`` (the default) ``V = U``, so
@@ -172,7 +186,7 @@ class PairSigmaNet(nn.Module):
         self.of_y = self.of_x if symmetric else nn.Linear(dim, hidden)
         self.out = nn.Linear(hidden, 1)
         for layer in (self.of_x, self.of_y, self.out):
-            _initialise(layer)
+            initialise(layer)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(B, N, M) from (B, N, d) and (B, M, d); (N, M) from single sequences."""
@@ -185,6 +199,13 @@ class PairSigmaNet(nn.Module):
         self._refuse_if_too_large(x, y)
         hidden = torch.relu(self.of_x(x)[..., :, None, :] + self.of_y(y)[..., None, :, :])
         return (self.sigma_span * torch.sigmoid(self.out(hidden)[..., 0]) + self.sigma_min).square()
+
+    @property
+    def hub_config(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim, "hidden": self.out.in_features, "sigma_span": self.sigma_span,
+            "sigma_min": self.sigma_min, "symmetric": self.of_y is self.of_x,
+        }  # fmt: skip
 
     def _refuse_if_too_large(self, x: Tensor, y: Tensor) -> None:
         """Raise if the hidden layer of all matches, (B, N, M, hidden), before and after ReLU, exceeds the memory."""
@@ -199,7 +220,8 @@ class PairSigmaNet(nn.Module):
         )
 
 
-def _initialise(layer: nn.Linear | nn.Conv1d) -> None:
+def initialise(layer: nn.Linear | nn.Conv1d) -> None:
+    """Xavier-normal weights and a zero bias."""
     nn.init.xavier_normal_(layer.weight)
     assert layer.bias is not None, "all layers here have one"
     nn.init.zeros_(layer.bias)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw import ragged
 from udtw.align import soft_dtw
 from udtw.errors import BandError, GammaError, OptionError, ShapeError
 
@@ -62,8 +63,11 @@ class SoftDTW(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(B,) from ``x`` (B, N, d) and ``y`` (B, M, d)."""
         for name, batch in (("x", x), ("y", y)):
-            if batch.ndim != 3:
-                raise ShapeError(f"{name} must have shape (B, T, d); got {tuple(batch.shape)}.")
+            found = ragged.container(batch) or (tuple(batch.shape) if isinstance(batch, Tensor) else type(batch))
+            if not (isinstance(found, tuple) and len(found) == 3):
+                raise ShapeError(
+                    f"{name} must be a tensor of shape (B, T, d); got {found}. udtw.soft_dtw takes different lengths."
+                )
         value = self._soft_dtw(x, y)
         return value - 0.5 * (self._soft_dtw(x, x) + self._soft_dtw(y, y)) if self.normalize else value
 

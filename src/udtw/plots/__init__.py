@@ -10,11 +10,13 @@ except ModuleNotFoundError as error:
 from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
 from udtw.plots.calibration import plot_calibration
+from udtw.plots.critical_difference import plot_critical_difference
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
 from udtw.plots.image_match import ImageMatch, plot_image_match, plot_match_pair
 from udtw.plots.matches import plot_matches
+from udtw.plots.reliability import plot_reliability
 from udtw.plots.skeleton import plot_clip
 from udtw.plots.skeleton_match import plot_match
 
@@ -25,11 +27,13 @@ __all__ = [
     "plot_calibration",
     "plot_clip",
     "plot_components",
+    "plot_critical_difference",
     "plot_forecast",
     "plot_gamma_sweep",
     "plot_image_match",
     "plot_match",
     "plot_match_pair",
     "plot_matches",
+    "plot_reliability",
     "plot_uncertainty",
 ]

@@ -140,7 +140,7 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
         own = _batch(alignment.variance, 3 + alignment.paths._problem.by_feature)[index]
         variance = _floats(own if own.ndim == 2 else own.mean(2))[:n, :m]
     single = torch.as_tensor(alignment.coupling).ndim == 2
-    drawn = alignment.paths.sample(paths, seed) if paths else []
+    drawn, best = alignment.paths.sample(paths, seed) if paths else [], alignment.paths.mode()
     return _Pair(
         x=of_x,
         y=of_y,
@@ -148,7 +148,7 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
         sigma_y=sigma_y,
         coupling=_floats(coupling[index])[:n, :m],
         variance=variance,
-        mode=np.asarray(alignment.paths.mode()[index]),
+        mode=np.asarray(best if single else best[index]),
         samples=[np.asarray(path) for path in (drawn if single or not drawn else drawn[index])],
     )
 

@@ -59,8 +59,10 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     sigma: bool = True,
     intervals: bool = True,
     times: tuple[Sequence[Any] | None, Sequence[Any] | None] = (None, None),
+    doubtful: bool = True,
+    figure: Any = None,
     **figure_options: Any,
-) -> Figure:
+) -> Any:
     """A figure of two series above each other, with a line from each step to its most probable partner.
 
     Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
@@ -88,6 +90,10 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         Draw the fans.
     times : (times of x, times of y)
         What is written at the steps, N and M texts or numbers; None: the numbers of the steps.
+    doubtful : bool
+        Mark the doubtful stretches.
+    figure : matplotlib Figure or SubFigure, optional
+        Where to draw; a new figure by default.
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``.
 
@@ -117,7 +123,7 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     )
     gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
     upper = replace(upper, shift=lower.limits[1] + gap - upper.limits[0])
-    figure = new_figure((9, 4.2), figure_options)
+    figure = new_figure((9, 4.2), figure_options) if figure is None else figure
     axes = figure.add_subplot(label="matches")
     axes.set_xlim(window)
     own, other = (upper, lower) if of == "x" else (lower, upper)
@@ -126,9 +132,9 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     links = _draw_matches(axes, own, other, found, lines, intervals, is_upper=of == "x")
     figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
     _label(axes, upper, lower)
-    doubtful = found.doubtful()
-    _mark(axes, own, doubtful, is_upper=of == "x")
-    _draw_legend(figure, upper, lower, intervals, level, bool(doubtful))
+    stretches = found.doubtful() if doubtful else []
+    _mark(axes, own, stretches, is_upper=of == "x")
+    _draw_legend(figure, upper, lower, intervals, level, bool(stretches))
     return figure
 
 
@@ -219,9 +225,10 @@ def _draw_matches(
     probability = np.asarray(found.probability[chosen] * found.matched[chosen], float)
     order = np.argsort(probability)  # sure lines on top
     segments = np.stack([starts, ends], 1)[order]
-    links = LineCollection(
-        list(segments), cmap=SURE, norm=Normalize(0, 1), linewidths=0.5 + 0.9 * probability[order], zorder=3
-    )
+    # Relative to the surest match: at the temperature of noisy series none is near 1, and all lines would be faint.
+    highest = max(float(probability.max(initial=0)), 1e-6)
+    widths = 0.5 + 0.9 * probability[order] / highest
+    links = LineCollection(list(segments), cmap=SURE, norm=Normalize(0, highest), linewidths=widths, zorder=3)
     links.set_array(probability[order])
     axes.add_collection(links)
     return links

@@ -22,7 +22,7 @@ GAMMA, WARP_PENALTY = AUTO_GAMMA, 2.0
 """Of the free energy with variances that are learned."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Barycenter:
     """What `barycenter` found.
 
@@ -45,6 +45,12 @@ class Barycenter:
     n_iter: int
     sigma: SigmaNet | None = None
     """The network as trained along with the mean (a copy; the given one is not changed)."""
+
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "stopped"
+        return (
+            f"Barycenter({len(self.mean)} steps, objective={self.objective:.4g}, {end} after {self.n_iter} iterations)"
+        )
 
 
 def barycenter(  # noqa: PLR0913 (the options that users type)

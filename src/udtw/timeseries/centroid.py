@@ -19,7 +19,7 @@ from udtw.timeseries.prototypes import (
     start_prototypes,
     train_prototypes,
 )
-from udtw.timeseries.uncertainty import LearnedPrices, seeded_sigma
+from udtw.timeseries.uncertainty import LearnedPrices, seeded_view
 from udtw.training import Descent
 
 OBJECTIVES = ("frechet", "discriminative")
@@ -40,9 +40,9 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
         The defaults suit z-normalised series. With the likelihood's weighting the discriminative objective learns β and
         ω too.
-    sigma : "free", "context", "series", "step", None or a `SigmaNet`
+    sigma : "free", "local", "context", "series", "step", None or a `SigmaNet`
         Uncertainty of "udtw": one variance for each step of each prototype; a network of that kind (see
-        `udtw.timeseries.uncertainty`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
+        `KNeighborsTimeSeriesClassifier`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
         trained further.
     sigma_range : (low, high)
         Range of σ.
@@ -77,7 +77,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         gamma: float = 0.1,
         beta: float = 0.1,
         band: Any = None,
-        warp_penalty: float = 0.0,
+        warp_penalty: float | None = None,
         weighting: str = "likelihood",
         normalize: str | None = None,
         sigma: Any = "free",
@@ -116,7 +116,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sigma = self.sigma if metric.uncertain else None
         if sigma is not None and sigma != "free":
-            sigma = seeded_sigma(sigma, series, self.sigma_range, seed)
+            sigma = seeded_view(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
         descent = Descent(self.max_iter, self.batch_size, self.learning_rate, seed)
         self.loss_trace_: list[float] = []
@@ -135,7 +135,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
             self.temperature_ = fit_temperature(all_distances(found, series, metric), codes)
         self.n_iter_ = len(self.loss_trace_)
         self._prototypes = found
-        self.sigma_net_ = found.net
+        self.view_ = found.view
+        self.sigma_net_ = None if found.view is None else found.view.net
         with torch.no_grad():
             variances = found.variances()
         self.prototypes_ = found.values.numpy()

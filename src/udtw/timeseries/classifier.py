@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from udtw import ragged
 from udtw.errors import LengthError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
@@ -25,7 +26,8 @@ class MetricClassifier(ClassifierMixin, BaseEstimator):
 
     def _metric(self) -> Metric:
         """The metric before any training."""
-        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band, "warp_penalty": self.warp_penalty}
+        penalty = 0.0 if self.warp_penalty is None else self.warp_penalty
+        given = {"gamma": self.gamma, "beta": self.beta, "band": self.band, "warp_penalty": penalty}
         if self.normalize is not None:
             given["normalize"] = self.normalize
         if get_metric(self.metric).uncertain and isinstance(self.metric, str):
@@ -88,6 +90,8 @@ def _table_options(nan_policy: str) -> dict[str, Any]:
 
 def _ragged_or_deep(X: Any) -> Any:
     """X if it is a list of different lengths or has three axes; None if it is an ordinary table."""
+    if ragged.container(X) is not None:
+        return ragged.parts(X)
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
     if isinstance(X, list | tuple):

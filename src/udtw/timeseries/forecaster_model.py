@@ -15,8 +15,9 @@ from udtw.distributed import Processes
 from udtw.likelihood import squared_distances
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet, UDTWLoss
+from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
-from udtw.timeseries.uncertainty import make_sigma, sigma_bounds, starting_sigma
+from udtw.timeseries.uncertainty import make_sigma
 from udtw.training import Task
 
 Floats = NDArray[np.floating]
@@ -75,7 +76,7 @@ class Forecaster(nn.Module):
 class PastSigma(Forecaster):
     """Variances (B, T_out, d) of the future, from the past (B, T_in, d_in) alone; one hidden layer, as a `Forecaster`.
 
-    ``log σ`` is bounded by ``sigma_range`` and starts near that of `starting_sigma`. A network of its own, so that
+    ``log σ`` is bounded by ``sigma_range`` and starts near `SigmaRange.start`. A network of its own, so that
     learning the variances does not change what the forecaster has learned.
     """
 
@@ -83,9 +84,9 @@ class PastSigma(Forecaster):
         self, past: tuple[int, int], future: tuple[int, int], sigma_range: Any, hidden: int = 64, dropout: float = 0.0
     ) -> None:
         super().__init__(past, future, [hidden], dropout)
-        bounds = sigma_bounds(sigma_range)
-        self.low, self.high = (math.log(limit) for limit in bounds)
-        share = (math.log(starting_sigma(*bounds)) - self.low) / (self.high - self.low)
+        bounds = SigmaRange.of(sigma_range)
+        self.low, self.high = math.log(bounds.low), math.log(bounds.high)
+        share = (math.log(bounds.start) - self.low) / (self.high - self.low)
         for layer, bias in zip(self.layers, (0.0, math.log(share / (1 - share))), strict=True):
             nn.init.constant_(layer.bias, bias)  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "likelihood": {"gamma": 1.0, "warp_penalty": 2.0, "beta": 1.0, "sigma": "past", "sigma_range": (0.05, 5.0)},
     "precision": {"gamma": 0.1, "warp_penalty": 0.0, "beta": 0.1, "sigma": "context", "sigma_range": (1.0, 1.5)},
 }
-"""Weighting to the options of a loss with variances that are "auto"; chosen on validation series of ECG5000."""
+"""Weighting to the options of a loss with variances that are "auto"; chosen on training series of ECG5000 only."""
 
 
 def loss_options(forecaster: "SequenceForecaster") -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.align import align, dtw
+from udtw.align import _paths, align, dtw
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.pair_block import Batch
@@ -123,9 +123,10 @@ def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple
         of_series, of_mean, penalty = (torch.as_tensor(np.stack(part)[owner], dtype=y.dtype) for part in split)
         options |= {"var_x": of_series[:, None].expand(x.values.shape[:2]), "var_y": of_mean}
         options |= {"warp_penalty": penalty, "beta": metric.params["beta"]}
+    if metric.name == "dtw":  # by the parts of `align`, which would compute a free energy too
+        paths = _paths(x.values, y, lengths=(x.lengths, None), **options)
+        return dtw(x.values, y, lengths_x=x.lengths, **options), paths.mode_coupling
     found = align(x.values, y, lengths_x=x.lengths, **options)
-    if metric.name == "dtw":
-        return dtw(x.values, y, lengths_x=x.lengths, **options), found.paths.mode_coupling
     return found.free_energy, found.coupling
 
 

@@ -10,10 +10,12 @@ from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
+from udtw.progress import progress_bar
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
-from udtw.timeseries.uncertainty import seeded_sigma, train_for_neighbours, variances_of
+from udtw.timeseries.uncertainty import seeded_view, train_for_neighbours
+from udtw.timeseries.views import ValueView, View
 from udtw.training import Descent
 
 VOTES = ("soft", "uniform")
@@ -33,13 +35,16 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
         "udtw" is the divergence of the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ``.
     gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
-        The defaults suit z-normalised series. With the likelihood's weighting β and ω are starting values: ``fit``
-        learns them together with the network.
+        The defaults suit series of unit variance. With the likelihood's weighting β and ω are starting values: ``fit``
+        learns them together with the network. With ``warp_penalty=None`` leave-one-out chooses where ω starts (other
+        metrics have none then).
     vote : "soft" or "uniform"
         Weight of a neighbour: ``exp(−d_k / mean_k d)``, or one. Ties go to the nearest neighbour's class.
-    sigma : "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
-        Where the variances of "udtw" come from: a network of that kind (see `udtw.timeseries.uncertainty`) trained by
-        ``fit``; none (Σ = 1); a network as it is; or that of a classifier.
+    sigma : "local", "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
+        Where the variances of "udtw" come from: a network trained by ``fit``; none (Σ = 1); a network as it is; or that
+        of a classifier. "local" compares values and slopes, each with its own variance from a `LocalSigmaNet`, and is
+        trained with random faults in half of the series, so that faults count little even if they come only after
+        training. The others compare values: "context" sees 9 steps, "series" all, "step" one.
     sigma_objective : "neighbors" or "centroid"
         What ``fit`` trains the network for: that neighbours in the training set share their class (ours; the state with
         the least leave-one-out error is kept), or as part of a nearest-centroid classifier (the paper's).
@@ -51,11 +56,14 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         What to do about steps with NaN: a named error, or leave them out.
     n_jobs : int, optional
         Threads of the search.
+    progress : bool
+        Show a progress bar while the network is trained (needs the package rich).
     random_state : int, RandomState or None
 
     Attributes
     ----------
-    classes_ : (C,); sigma_net_ : the network, if there is one; metric_ : the metric with what was learned.
+    classes_ : (C,); metric_ : the metric with what was learned; sigma_net_ : the network, if there is one; view_ : the
+    features and variances in which series are compared, None for the values themselves.
 
     Examples
     --------
@@ -72,20 +80,21 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         *,
         metric: str | Metric = "udtw",
         gamma: float = 0.1,
-        beta: float = 0.1,
+        beta: float = 0.5,
         band: Any = None,
-        warp_penalty: float = 0.0,
+        warp_penalty: float | None = None,
         weighting: str = "likelihood",
         normalize: str | None = None,
         vote: str = "soft",
-        sigma: Any = "context",
+        sigma: Any = "local",
         sigma_objective: str = "neighbors",
         sigma_range: tuple[float, float] = (0.25, 4.0),
-        sigma_iter: int = 150,
+        sigma_iter: int = 200,
         batch_size: int = 24,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.015,
         nan_policy: str = "raise",
         n_jobs: int | None = None,
+        progress: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -105,6 +114,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         self.learning_rate = learning_rate
         self.nan_policy = nan_policy
         self.n_jobs = n_jobs
+        self.progress = progress
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -118,45 +128,52 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         labels = checked_labels(series, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         _check_neighbors(self.n_neighbors, len(series))
-        self.sigma_net_ = self._fit_sigma(series, codes, metric)
-        self._train = self._with_variances(series)
+        self.view_ = self._fit_view(series, codes, metric)
+        self.sigma_net_ = None if self.view_ is None else self.view_.net
+        self._train = self._seen(series)
         self._codes = codes
         return self
 
-    def _fit_sigma(self, series: SeriesSet, codes: np.ndarray, metric: Metric) -> SigmaNet | None:
+    def _fit_view(self, series: SeriesSet, codes: np.ndarray, metric: Metric) -> View | None:
         if not metric.uncertain or self.sigma is None:
             return None
         if isinstance(self.sigma, NearestCentroidTimeSeriesClassifier):
-            if getattr(self.sigma, "sigma_net_", None) is None:
+            if getattr(self.sigma, "view_", None) is None:
                 raise OptionError(
-                    "sigma is a nearest-centroid classifier without a SigmaNet; fit it with sigma='context', "
+                    "sigma is a nearest-centroid classifier without a SigmaNet; fit it with sigma='local', 'context', "
                     "'series' or 'step' first."
                 )
-            return self.sigma.sigma_net_
+            return self.sigma.view_
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        net = seeded_sigma(self.sigma, series, self.sigma_range, seed)
+        view = seeded_view(self.sigma, series, self.sigma_range, seed)
         if isinstance(self.sigma, SigmaNet) or len(self.classes_) < 2 or len(series) < 3:
-            return net
+            return view
         if self.sigma_objective == "centroid":
+            if not isinstance(view, ValueView):
+                raise OptionError("sigma_objective='centroid' trains a SigmaNet: sigma='context', 'series' or 'step'.")
             centroid = NearestCentroidTimeSeriesClassifier(
-                metric=metric, objective="discriminative", sigma=net, max_iter=self.sigma_iter,
+                metric=metric, objective="discriminative", sigma=view.net, max_iter=self.sigma_iter,
                 learning_rate=self.learning_rate, random_state=seed,
             )  # fmt: skip
             centroid.fit(series.rows(), codes)
             self.metric_ = centroid.metric_
-            return centroid.sigma_net_
+            return centroid.view_
         descent = Descent(self.sigma_iter, self.batch_size, self.learning_rate, seed)
-        self.metric_, _ = train_for_neighbours(net, series, codes, metric, descent)
-        return net
+        with progress_bar("learning what to trust", self.sigma_iter, self.progress) as advance:
+            self.metric_, _ = train_for_neighbours(
+                view, series, codes, metric, descent, choose_penalty=self.warp_penalty is None,
+                tick=lambda number, loss: advance(1),
+            )  # fmt: skip
+        return view
 
-    def _with_variances(self, series: SeriesSet) -> SeriesSet:
-        return series if self.sigma_net_ is None else variances_of(self.sigma_net_, series)
+    def _seen(self, series: SeriesSet) -> SeriesSet:
+        return series if self.view_ is None else self.view_.of(series)
 
     def search(self, X: Any, n_neighbors: int | None = None) -> Neighbours:
         """The nearest training series: ``distances`` and ``indices`` (n, k), and ``saved``, the share not computed."""
         check_is_fitted(self)
         metric = self.metric_
-        series = self._with_variances(new_series(self, X, self.nan_policy, elastic=metric.elastic))
+        series = self._seen(new_series(self, X, self.nan_policy, elastic=metric.elastic))
         count = self.n_neighbors if n_neighbors is None else n_neighbors
         _check_neighbors(count, len(self._train))
         return nearest(series, self._train, count, metric, self.n_jobs)

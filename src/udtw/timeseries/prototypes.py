@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
-from udtw.nn import SigmaNet
+from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
-from udtw.timeseries.uncertainty import LearnedPrices, sigma_bounds, starting_sigma
+from udtw.timeseries.uncertainty import LearnedPrices
+from udtw.timeseries.views import View
 from udtw.training import Descent, minimise
 
 PAIR_CELLS = 2**24
@@ -27,11 +28,11 @@ class Prototypes:
 
     values: Tensor
     """(C, L, d)"""
+    bounds: SigmaRange
     raw_sigma: Tensor | None = None
-    """(C, L): ``σ = low + (high − low)·sigmoid(raw_sigma)`` of each step; the series themselves have σ = 1."""
-    sigma_range: tuple[float, float] = (0.25, 4.0)
-    net: SigmaNet | None = None
-    """Gives the variances of series and prototypes, if there is one."""
+    """(C, L): σ of each step is ``bounds.sigma(raw_sigma)``; the series themselves have σ = 1."""
+    view: View | None = None
+    """How series and prototypes are seen, with variances, if a network gives them."""
     log_temperature: Tensor = field(default_factory=lambda: torch.zeros(()))
     prices: LearnedPrices | None = None
     """β and ω, where they are learned."""
@@ -41,26 +42,27 @@ class Prototypes:
 
     def parameters(self) -> list[Tensor]:
         given = [self.values, self.log_temperature, *([] if self.raw_sigma is None else [self.raw_sigma])]
-        return given + [p for module in (self.net, self.prices) if module is not None for p in module.parameters()]
+        return given + [p for module in (self.view, self.prices) if module is not None for p in module.parameters()]
 
     def variances(self) -> Tensor | None:
-        """(C, L), or None where Σ = 1."""
-        if self.net is not None:
-            return self.net(self.values)
-        if self.raw_sigma is None:
-            return None
-        low, high = self.sigma_range
-        return (low + (high - low) * torch.sigmoid(self.raw_sigma)).square()
+        """(C, L), or (C, L, features) of the view; None where Σ = 1."""
+        return self._centres().variances
+
+    def _centres(self) -> Batch:
+        """The prototypes with their variances."""
+        if self.view is not None:
+            return self.view(Batch(self.values))
+        return Batch(self.values, None, None if self.raw_sigma is None else self.bounds.sigma(self.raw_sigma).square())
 
     def _noisy(self, x: Batch) -> Batch:
         """The series with their own variances."""
-        if self.net is not None:
-            return x.with_variances(self.net(x.values, x.lengths))
+        if self.view is not None:
+            return self.view(x)
         return x if self.raw_sigma is None else x.with_variances(torch.ones(x.values.shape[:2]))
 
     def distances(self, x: Batch, metric: Metric) -> Tensor:
         """(B, C) differentiable distances of every series to every prototype."""
-        noisy, centres = self._noisy(x), Batch(self.values, None, self.variances())
+        noisy, centres = self._noisy(x), self._centres()
         plain = metric.without_bias
         count, classes = len(x), len(self)
         left = torch.arange(count).repeat_interleave(classes)
@@ -73,7 +75,7 @@ class Prototypes:
 
     def own_distances(self, x: Batch, codes: Tensor, metric: Metric) -> Tensor:
         """(B,) differentiable distances of every series to the prototype of its class."""
-        return metric.between(self._noisy(x), Batch(self.values, None, self.variances())[codes])
+        return metric.between(self._noisy(x), self._centres()[codes])
 
 
 def start_prototypes(
@@ -81,18 +83,17 @@ def start_prototypes(
     codes: np.ndarray,
     *,
     length: int | None,
-    sigma: SigmaNet | str | None,
+    sigma: View | str | None,
     sigma_range: Any,
 ) -> Prototypes:
-    """Class means of the series resampled to ``length`` (their average by default), σ as `starting_sigma` says."""
+    """Class means of the series resampled to ``length`` (their average by default), σ at the start of its range."""
     steps = length or max(1, round(float(series.lengths.mean())))
     same = np.stack([resample(row, steps) for row in series.rows()])
     means = np.stack([same[codes == c].mean(0) for c in range(codes.max() + 1)])
-    low, high = sigma_bounds(sigma_range)
-    begin = starting_sigma(low, high)
-    raw = torch.full(means.shape[:2], math.log((begin - low) / (high - begin))) if sigma == "free" else None
-    net = sigma if isinstance(sigma, SigmaNet) else None
-    return Prototypes(torch.tensor(means, dtype=torch.float32), raw, (low, high), net)
+    bounds = SigmaRange.of(sigma_range)
+    raw = torch.full(means.shape[:2], bounds.raw(bounds.start)) if sigma == "free" else None
+    view = sigma if isinstance(sigma, View) else None
+    return Prototypes(torch.tensor(means, dtype=torch.float32), bounds, raw, view)
 
 
 def frechet_means(

@@ -1,4 +1,4 @@
-"""The SigmaNets of the estimators: which kinds there are, and how the classifiers train them on labelled series."""
+"""The uncertainty of the estimators: which kinds there are, and how the classifiers learn it from labelled series."""
 
 import copy
 import math
@@ -13,60 +13,48 @@ from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
+from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
-from udtw.training import BatchTask, Descent, Training
+from udtw.timeseries.corruption import Corruption
+from udtw.timeseries.views import SlopeView, ValueView, View
+from udtw.training import Descent, Task, Training, cosine
 
-KINDS = ("context", "series", "step")
+KINDS = ("local", "context", "series", "step")
 LEAST_PRICE = 1e-3
 """Where the training of β and ω starts if they are given as zero."""
+PENALTIES = (0.02, 0.1, 0.5, 2.0)
+"""Warp penalties among which leave-one-out chooses the start of the training."""
 CHECK_EVERY, MOST_JUDGED = 25, 150
 """Steps between two looks at the leave-one-out error, and the series that it is taken over."""
+PATIENCE = 4 * CHECK_EVERY
+"""Steps without a better leave-one-out error after which training ends."""
 CONTEXT = 9
 """Steps that a network of kind "context" sees."""
 
 
-def sigma_bounds(sigma_range: Any) -> tuple[float, float]:
-    """The least and the greatest σ of an estimator's ``sigma_range``."""
-    try:
-        low, high = (float(limit) for limit in sigma_range)
-    except (TypeError, ValueError):
-        raise OptionError(f"sigma_range must be two numbers, least and greatest σ; got {sigma_range!r}.") from None
-    if not 0 < low < high < math.inf:
-        raise OptionError(f"sigma_range must satisfy 0 < low < high; got {sigma_range!r}.")
-    return low, high
-
-
-def starting_sigma(low: float, high: float) -> float:
-    """σ = 1 if the range contains it, so that training begins with the sharp soft-DTW; else the middle."""
-    return 1.0 if low < 1 < high else 0.5 * (low + high)
-
-
 def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
     """A SigmaNet for series (steps, dim): "step" sees one step, "context" `CONTEXT` of them, "series" all."""
-    if kind not in KINDS:
-        raise OptionError(f"sigma must be one of {KINDS} or None; got {kind!r}.")
-    low, high = sigma_bounds(sigma_range)
-    extent: dict[str, Any] = {"step": {}, "context": {"context": CONTEXT}, "series": {"length": steps}}[kind]
-    return SigmaNet(dim, sigma_span=high - low, sigma_min=low, sigma_init=starting_sigma(low, high), **extent)
+    extents: dict[str, dict[str, Any]] = {"step": {}, "context": {"context": CONTEXT}, "series": {"length": steps}}
+    if kind not in extents:
+        raise OptionError(f"sigma must be one of {tuple(extents)} or None; got {kind!r}.")
+    bounds = SigmaRange.of(sigma_range)
+    span = bounds.high - bounds.low
+    return SigmaNet(dim, sigma_span=span, sigma_min=bounds.low, sigma_init=bounds.start, **extents[kind])
 
 
-def seeded_sigma(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> SigmaNet:
-    """A network of that kind for these series, its weights drawn by ``seed``; or a float32 copy of a given one."""
+def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> View:
+    """The view of that kind for these series, its weights drawn by ``seed``; or that of a copy of a given network."""
     if isinstance(sigma, SigmaNet):
-        return copy.deepcopy(sigma).float()
+        return ValueView(copy.deepcopy(sigma).float())
+    if sigma not in KINDS:
+        raise OptionError(f"sigma must be one of {KINDS}, a SigmaNet or None; got {sigma!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        if sigma == "local":
+            return SlopeView(series, sigma_range)
         _, steps, dim = series.values.shape
-        return make_sigma(sigma, steps, dim, sigma_range)
-
-
-def variances_of(net: SigmaNet, series: SeriesSet) -> SeriesSet:
-    """The same series with the network's variances."""
-    batch = Batch.of(series)
-    with torch.no_grad():
-        variances = net(batch.values, batch.lengths).numpy().astype(series.values.dtype)
-    return series.with_variances(variances)
+        return ValueView(make_sigma(sigma, steps, dim, sigma_range))
 
 
 class LearnedPrices(nn.Module):
@@ -78,8 +66,7 @@ class LearnedPrices(nn.Module):
     def __init__(self, metric: Metric) -> None:
         super().__init__()
         self.metric = metric
-        self.learns = metric.params.get("weighting") == "likelihood"
-        if self.learns:
+        if metric.params.get("weighting") == "likelihood":
             for name in ("beta", "warp_penalty"):
                 start = max(float(metric.params[name]), LEAST_PRICE)
                 self.register_parameter(name, nn.Parameter(torch.tensor(math.log(start))))
@@ -106,67 +93,123 @@ def all_pairs(batch: Batch, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
     return plain.between(batch[i], batch[j]) - 0.5 * (own[i] + own[j]), i, j
 
 
-class NeighbourTask(BatchTask):
-    """Steps of neighbourhood components; every `CHECK_EVERY` of them are judged by leaving one series out."""
+class LeaveOneOut:
+    """How well each of some training series is classified by the others; ``corruption`` breaks half of them."""
+
+    def __init__(self, series: SeriesSet, labels: np.ndarray, corruption: Corruption | None, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        chosen = np.sort(rng.permutation(len(series))[:MOST_JUDGED])
+        self.series, self.labels = series[chosen], labels[chosen]
+        self.same = self.labels[:, None] == self.labels
+        self.queries = None if corruption is None else corruption.of_some(self.series, rng)[0]
+
+    def table(self, view: View, metric: Metric) -> np.ndarray:
+        """(n, n) distances, infinite of a series to itself."""
+        series = view.of(self.series)
+        found = distances(series if self.queries is None else view.of(self.queries), series, metric)
+        np.fill_diagonal(found, np.inf)
+        return found
+
+    def error(self, table: np.ndarray) -> float:
+        """The share of series whose nearest other one has another class."""
+        return float((self.labels[table.argmin(1)] != self.labels).mean())
+
+    def loss(self, table: np.ndarray) -> float:
+        """``−mean log p`` of the own class, with ``p ∝ exp(−d/T)``: finer than the error, for choosing."""
+        closeness = np.exp((table.min(1, keepdims=True) - table) / neighbourhood_scale(table))
+        return float(-np.log((closeness * self.same).sum(1) / closeness.sum(1) + 1e-3).mean())
+
+
+def neighbourhood_scale(table: np.ndarray) -> float:
+    """The spread of the distances of a series to its five nearest: a temperature that suits any metric."""
+    nearest = np.sort(table, axis=1)[:, : min(5, len(table) - 1)]
+    return max(float(nearest.std(1).mean()), 1e-6)
+
+
+class NeighbourTask(Task):
+    """Steps of neighbourhood components on class-balanced batches, judged by leaving one series out."""
+
+    schedule = staticmethod(cosine)
 
     def __init__(
-        self, modules: dict[str, nn.Module], loss: Callable[[Tensor], Tensor], error: Callable[[], float], count: int,
-        cells: int, descent: Descent,
+        self, modules: dict[str, nn.Module], loss: Callable[[Tensor, np.random.Generator], Tensor],
+        error: Callable[[], float], labels: np.ndarray, cells: int, descent: Descent,
     ) -> None:  # fmt: skip
         parameters = [p for module in modules.values() for p in module.parameters()]
-        optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
-        generator = torch.Generator().manual_seed(descent.seed)
-        super().__init__(optimizer, loss, count, descent.batch_size, generator, cells)
-        self.modules, self.error, self.done, self.last = modules, error, 0, descent.max_iter
+        self.modules, self.optimizers = modules, {"all": torch.optim.Adam(parameters, lr=descent.learning_rate)}
+        self.generator, self.cells = torch.Generator().manual_seed(descent.seed), cells
+        self.loss, self.error, self.descent = loss, error, descent
+        self.members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        self.done = 0
 
     def step(self, number: int) -> float:
         self.done = number + 1
-        return super().step(number)
+        rng = np.random.default_rng(int(torch.randint(2**31, (), generator=self.generator)))
+        value = self.loss(self._batch(rng), rng)
+        optimizer = self.optimizers["all"]
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        return float(value.detach())
+
+    def _batch(self, rng: np.random.Generator) -> Tensor:
+        """Indices of as many series of each of some classes; at least two, since a series needs a partner."""
+        size, classes = self.descent.batch_size, len(self.members)
+        chosen = rng.permutation(classes)[: max(2, size // 2)]
+        each = max(2, math.ceil(size / len(chosen)))
+        return torch.as_tensor(np.concatenate([rng.permutation(self.members[c])[:each] for c in chosen]))
 
     def validate(self) -> float:
-        """The share of training series whose nearest other one has another class; infinite where it is not asked."""
-        return self.error() if self.done % CHECK_EVERY == 0 or self.done == self.last else math.inf
+        """The leave-one-out error every `CHECK_EVERY` steps and at the end; infinite otherwise."""
+        last = self.done == self.descent.max_iter
+        return self.error() if self.done % CHECK_EVERY == 0 or last else math.inf
 
 
 def train_for_neighbours(
-    net: SigmaNet, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent
-) -> tuple[Metric, list[float]]:
-    """Train ``net`` so that the neighbours of a series have its class; returns the metric and the loss of every step.
+    view: View, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent, *, choose_penalty: bool,
+    tick: Callable[[int, float], None] | None = None,
+) -> tuple[Metric, list[float]]:  # fmt: skip
+    """Train ``view`` so that the neighbours of a series have its class; returns the metric and the loss of every step.
 
     ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / T)`` over the other series j of a batch (neighbourhood
     components), T learned, and for the likelihood β and ω. A factor of γ would do nothing that a factor of all
-    variances, β and ω cannot do. Kept is the state with the least leave-one-out error, the first of equals.
+    variances, β and ω cannot do. ω starts where leave-one-out is best, if ``choose_penalty``. Training ends when
+    leave-one-out stops improving, and its best state is kept.
+
+    A view that reads the local noise sees random faults in half of the series: otherwise it cannot know what to make of
+    a fault that comes only after training.
     """
     x, target = Batch.of(series), torch.as_tensor(labels)
+    corruption = Corruption(series) if isinstance(view, SlopeView) else None
+    judge = LeaveOneOut(series, labels, corruption, descent.seed)
+    if choose_penalty and metric.params.get("weighting") == "likelihood":
+        choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
+        metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
     prices = LearnedPrices(metric)
-    scale = nn.Parameter(torch.zeros(()))
+    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric)))))
 
-    def loss(index: Tensor) -> Tensor:
-        batch = x[index]
-        batch = batch.with_variances(net(batch.values, batch.lengths))
+    def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
         count = len(index)
-        cost, i, j = all_pairs(batch, prices.live())
+        batch, possible = x[index], ~torch.eye(count, dtype=torch.bool)
+        if corruption is not None:
+            broken, hit = corruption.of_some(series[index.numpy()], rng)
+            # A broken series looks for neighbours and is none itself, as when it comes after training.
+            batch, possible = Batch.of(broken), possible & ~torch.from_numpy(hit)
+        cost, i, j = all_pairs(view(batch), prices.live())
         closeness = -cost / scale.exp()
         logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
-        same = (target[index][:, None] == target[index]) & ~torch.eye(count, dtype=torch.bool)
-        # Rows without another series of their class have no loss.
-        share = torch.where(same, torch.softmax(logits, 1), 0.0).sum(1)[same.any(1)]
+        logits = torch.where(possible, logits, -torch.inf)
+        same = (target[index][:, None] == target[index]) & possible
+        rows = same.any(1)  # the others have no partner of their class, and no loss
+        share = torch.where(same[rows], torch.softmax(logits[rows], 1), 0.0).sum(1)
         return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
 
-    rng = np.random.default_rng(descent.seed)
-    some = rng.permutation(len(series))[: descent.batch_size]
-    judged = np.sort(rng.permutation(len(series))[:MOST_JUDGED])
-
     def error() -> float:
-        table = distances(variances_of(net, series[judged]), None, prices.fitted())
-        np.fill_diagonal(table, np.inf)
-        return float((labels[judged][table.argmin(1)] != labels[judged]).mean())
+        table = judge.table(view, prices.fitted())
+        return judge.error(table) + 1e-3 * judge.loss(table)
 
-    nearest = np.sort(distances(variances_of(net, series[some]), None, prices.fitted()), axis=1)[:, 1:6]
-    with torch.no_grad():  # the temperature starts at the spread of distances within a neighbourhood
-        scale.fill_(math.log(max(float(nearest.std(1).mean()), 1e-6)))
-    cells = descent.batch_size**2 // 2 * series.values.shape[1] ** 2
-    modules = {"net": net, "prices": prices, "scale": nn.ParameterList([scale])}
-    task = NeighbourTask(modules, loss, error, len(series), cells, descent)
-    history = Training(task, descent.max_iter, keep_best=True).run()
+    steps = series.values.shape[1]
+    modules = {"view": view, "prices": prices, "scale": nn.ParameterList([scale])}
+    task = NeighbourTask(modules, loss, error, labels, descent.batch_size**2 // 2 * steps**2, descent)
+    history = Training(task, descent.max_iter, keep_best=True, patience=PATIENCE).run(tick)
     return prices.fitted(), history.train

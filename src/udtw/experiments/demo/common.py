@@ -28,9 +28,11 @@ class Sizes:
     """
 
     seeds: int = 3
+    pairs: int = 100
+    """Pairs of series that are aligned."""
     length: int = 64
     """Steps of a Cylinder-Bell-Funnel series."""
-    train: int = 8
+    train: int = 12
     """Training series per class."""
     test: int = 40
     """Test series per class."""
@@ -53,8 +55,8 @@ class Sizes:
 FULL = Sizes()
 """A few minutes, with figures worth looking at."""
 QUICK = Sizes(
-    seeds=1, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4, sigma_iterations=4,
-    epochs=3, forecast_train=4,
+    seeds=1, pairs=5, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4,
+    sigma_iterations=4, epochs=3, forecast_train=4,
     clips=5, action_steps=3, images=4, image_steps=3,
 )  # fmt: skip
 """Only shows that everything runs."""

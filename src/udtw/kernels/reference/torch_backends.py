@@ -55,7 +55,7 @@ class TorchBackend(Backend):
 
         Values are not checked.
         """
-        narrow, problem = problem.main.dtype, _clean(_widest(problem))
+        narrow, problem = problem.main.dtype, clean(_widest(problem))
         wanted = list(wanted)
         every = [problem.field(which) for which in wanted if which != WARPS] + [
             f.to(problem.main.dtype) for f in fields
@@ -78,19 +78,19 @@ class TorchBackend(Backend):
 
     def unchecked_coupling(self, problem: Problem) -> Tensor:
         """π* (B, N, M) of values that are known to be usable."""
-        return self.method.coupling(*_described(_clean(_widest(problem)))).to(problem.main.dtype)
+        return self.method.coupling(*_described(clean(_widest(problem)))).to(problem.main.dtype)
 
     @torch.no_grad()
     def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         self._refuse_if_too_large(problem, "transitions")
         self._check(problem)
-        found, ends = self.method.transitions(*_described(_clean(_widest(problem))))
+        found, ends = self.method.transitions(*_described(clean(_widest(problem))))
         return found.to(problem.main.dtype), ends.to(problem.main.dtype)
 
     @torch.no_grad()
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
         self._refuse_if_too_large(problem, "matches")
-        return _match_sums(self.coupling(problem), self.transitions(problem)[0], tail)
+        return match_sums(self.coupling(problem), self.transitions(problem)[0], tail)
 
     @torch.no_grad()
     def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -103,7 +103,7 @@ class TorchBackend(Backend):
 
     def _least_cost(self, problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
         self._check(problem)
-        problem = _clean(problem)
+        problem = clean(problem)
         energy, _, *prior = _described(problem)
         value, last, choice = self.method.least_cost(energy, *prior)
         return value + problem.constant_energy(), last, choice
@@ -130,7 +130,7 @@ def _widest(problem: Problem) -> Problem:
     return problem if problem.main.device.type == "mps" else problem.to(torch.float64)
 
 
-def _clean(problem: Problem) -> Problem:
+def clean(problem: Problem) -> Problem:
     """Ready-made costs and variances with usable numbers in cells that no path may use, for the sake of gradients."""
     if problem.cost is None and problem.variance is None:
         return problem
@@ -156,7 +156,7 @@ def _described(problem: Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[
     )
 
 
-def _match_sums(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
+def match_sums(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
     """(B, N, 7) as in `Backend.match_sums`, from π* (B, N, M) and the transitions (3, B, N, M)."""
     coupling = coupling.double()
     total, best = coupling.sum(2), coupling.amax(2)

@@ -11,8 +11,6 @@ from udtw.errors import NonFiniteError, OptionError, ShapeError
 from udtw.metrics import IGNORABLE, Metric, get_metric
 from udtw.pairwise import pairwise
 
-__all__ = ["DistanceFunction", "dissimilarity", "distance_function"]
-
 LAYOUTS = ("time_first", "channels_first")
 OPTIONS = ("nan_policy", "backend")
 """Options of `udtw.pairwise` beside the parameters of the metric."""

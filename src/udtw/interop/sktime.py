@@ -1,0 +1,339 @@
+"""udtw's estimators for sktime (extra ``sktime``): distance, aligner, classifier, clusterer, forecaster.
+
+They take every container of sktime, and pass its ``check_estimator``.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
+from sklearn.base import clone
+
+try:
+    from sktime.alignment.base import BaseAligner
+    from sktime.classification.base import BaseClassifier
+    from sktime.clustering import BaseClusterer
+    from sktime.dists_kernels.base import BasePairwiseTransformerPanel
+    from sktime.forecasting.base import BaseForecaster
+except ModuleNotFoundError as error:
+    if error.name != "sktime":
+        raise
+    raise ImportError("udtw.interop.sktime needs sktime; install it with: pip install 'udtw[sktime]'") from error
+
+from udtw.align import align
+from udtw.errors import LengthError
+from udtw.metrics import Metric
+from udtw.pairwise import pairwise
+from udtw.timeseries import (
+    KNeighborsTimeSeriesClassifier,
+    NearestCentroidTimeSeriesClassifier,
+    SequenceForecaster,
+    TimeSeriesKMeans,
+    TimeSeriesKMedoids,
+)
+
+# ruff: noqa: RUF012 (sktime declares tags as dictionaries of a class)
+ANY_SERIES = {
+    "X_inner_mtype": "df-list",
+    "capability:multivariate": True,
+    "capability:unequal_length": True,
+    "capability:missing_values": False,
+    "capability:categorical_in_X": False,
+    "authors": "The udtw developers",
+    "python_dependencies": "udtw",
+}
+
+
+def _arrays(panel: list[pd.DataFrame]) -> list[np.ndarray]:
+    """(T, d) arrays of the series."""
+    return [one.to_numpy(float) for one in panel]
+
+
+class UDTWDistance(BasePairwiseTransformerPanel):
+    """All distances between the series of one or two panels, by `udtw.pairwise`.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
+    params : dict, optional
+        Parameters of the metric, such as ``{"gamma": 0.1, "band": 0.1}``.
+    n_jobs : int, optional
+        Threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.interop.sktime import UDTWDistance
+    >>> X = np.array([[[0.0, 0.0, 1.0, 0.0]], [[0.0, 1.0, 0.0, 0.0]], [[1.0, 2.0, 3.0, 4.0]]])  # (n, d, T)
+    >>> UDTWDistance("dtw")(X).tolist()[0]
+    [0.0, 0.0, 23.0]
+    """
+
+    _tags = {**ANY_SERIES, "symmetric": True, "pwtrafo_type": "distance"}
+
+    def __init__(self, metric: str | Metric = "udtw", params: dict | None = None, n_jobs: int | None = None) -> None:
+        self.metric, self.params, self.n_jobs = metric, params, n_jobs
+        super().__init__()
+
+    def _transform(self, X: Any, X2: Any = None) -> np.ndarray:
+        other = None if X2 is None else _arrays(X2)
+        return pairwise(_arrays(X), other, self.metric, self.n_jobs, **(self.params or {}))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Settings for sktime's own checks."""
+        return [{}, {"metric": "dtw", "params": {"band": 0.3}, "n_jobs": 1}]
+
+
+class UDTWAligner(BaseAligner):
+    """The most probable path between two series, and their distance, by `udtw.align`.
+
+    Parameters
+    ----------
+    uncertainty : "estimate" or None
+        Estimate the variance of each step from the series themselves, or Σ = 1.
+    params : dict, optional
+        Options of `udtw.align`, such as ``{"gamma": 4.0, "warp_penalty": 1.0}``.
+
+    Attributes
+    ----------
+    alignment_ : udtw.Alignment
+        Everything else: matches with credible intervals, the coupling, samples of paths.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from udtw.interop.sktime import UDTWAligner
+    >>> X = [pd.DataFrame({"a": [0.0, 1.0, 2.0]}), pd.DataFrame({"a": [0.0, 0.0, 1.0, 2.0]})]
+    >>> UDTWAligner(params={"gamma": 0.1}).fit(X).get_alignment().to_numpy().tolist()
+    [[0, 0], [0, 1], [1, 2], [2, 3]]
+    """
+
+    _tags = {
+        "authors": "The udtw developers",
+        "python_dependencies": "udtw",
+        "capability:multiple-alignment": False,
+        "capability:distance": True,
+        "capability:distance-matrix": True,
+        "capability:unequal_length": True,
+        "alignment_type": "full",
+    }
+
+    def __init__(self, uncertainty: str | None = None, params: dict | None = None) -> None:
+        self.uncertainty, self.params = uncertainty, params
+        super().__init__()
+
+    def _fit(self, X: list[pd.DataFrame], Z: Any = None) -> "UDTWAligner":
+        x, y = _arrays(X)
+        self.alignment_ = align(x, y, self.uncertainty, self.uncertainty, **(self.params or {}))
+        return self
+
+    def _get_alignment(self) -> pd.DataFrame:
+        return pd.DataFrame(self.alignment_.paths.mode(), columns=["ind0", "ind1"])
+
+    def _get_distance(self) -> float:
+        return float(self.alignment_.loss)
+
+    def _get_distance_matrix(self) -> np.ndarray:
+        distance = self._get_distance()
+        return np.array([[0.0, distance], [distance, 0.0]])
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Settings for sktime's own checks."""
+        return [{}, {"uncertainty": "estimate", "params": {"gamma": 4.0}}]
+
+
+class UDTWClassifier(BaseClassifier):
+    """A classifier of `udtw.timeseries` as an sktime classifier, for series of any number of variables and any lengths.
+
+    Parameters
+    ----------
+    estimator : KNeighborsTimeSeriesClassifier or NearestCentroidTimeSeriesClassifier, optional
+        With its options; ``KNeighborsTimeSeriesClassifier()`` by default. It is not changed.
+
+    Attributes
+    ----------
+    estimator_ : the fitted copy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.interop.sktime import UDTWClassifier
+    >>> from udtw.timeseries import KNeighborsTimeSeriesClassifier
+    >>> X = np.array([[[0.0, 0.0, 1.0, 0.0]], [[0.0, 1.0, 0.0, 0.0]], [[1.0, 2.0, 3.0, 4.0]], [[0.0, 2.0, 3.0, 4.0]]])
+    >>> model = UDTWClassifier(KNeighborsTimeSeriesClassifier(metric="dtw")).fit(X, np.array([0, 0, 1, 1]))
+    >>> model.predict(X[::3])
+    array([0, 1])
+    """
+
+    _tags = {**ANY_SERIES, "capability:predict_proba": True}
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+        super().__init__()
+
+    def _fit(self, X: Any, y: np.ndarray) -> "UDTWClassifier":
+        self.estimator_ = clone(self.estimator or KNeighborsTimeSeriesClassifier()).fit(_arrays(X), y)
+        return self
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(_arrays(X))
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict_proba(_arrays(X))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Small settings for sktime's own checks."""
+        return [
+            {"estimator": KNeighborsTimeSeriesClassifier(sigma_iter=2, random_state=0)},
+            {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
+        ]
+
+
+class UDTWClusterer(BaseClusterer):
+    """A clusterer of `udtw.timeseries` as an sktime clusterer, for series of any number of variables and any lengths.
+
+    Parameters
+    ----------
+    estimator : TimeSeriesKMeans or TimeSeriesKMedoids, optional
+        With its options; ``TimeSeriesKMeans()`` by default. It is not changed.
+
+    Attributes
+    ----------
+    estimator_ : the fitted copy; labels_ : (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.interop.sktime import UDTWClusterer
+    >>> from udtw.timeseries import TimeSeriesKMedoids
+    >>> X = np.array([[[0.0, 0.0, 1.0, 0.0]], [[0.0, 1.0, 0.0, 0.0]], [[1.0, 2.0, 3.0, 4.0]], [[0.0, 2.0, 3.0, 4.0]]])
+    >>> labels = UDTWClusterer(TimeSeriesKMedoids(2, metric="dtw", random_state=0)).fit(X).labels_
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
+    """
+
+    _tags = {**ANY_SERIES, "capability:predict_proba": False}
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+        super().__init__()
+
+    def _fit(self, X: Any, y: Any = None) -> "UDTWClusterer":
+        self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(_arrays(X))
+        self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
+        self._fit_metadata = self._X_metadata  # type: ignore[has-type]  # set by sktime's base class
+        return self
+
+    def _predict(self, X: Any, y: Any = None) -> np.ndarray:
+        self._X_metadata = self._fit_metadata  # sktime 1.2.0 replaces it in predict, which its checks forbid
+        return self.estimator_.predict(_arrays(X))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Small settings for sktime's own checks."""
+        return [
+            {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
+            {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
+        ]
+
+
+class UDTWForecaster(BaseForecaster):
+    """A `SequenceForecaster` trained on all windows of one series: the next steps from the last ``window_length``.
+
+    Past and future of a window are taken relative to its last value, so that a drifting level does no harm. Intervals
+    and variances come from the calibrated uncertainty of the forecaster.
+
+    Parameters
+    ----------
+    window_length : int, optional
+        Steps of the past that are read; twice the horizon by default, or fewer if the series is short.
+    estimator : SequenceForecaster, optional
+        With its options; ``SequenceForecaster()`` by default. It is not changed.
+
+    Attributes
+    ----------
+    estimator_ : the fitted copy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from udtw.interop.sktime import UDTWForecaster
+    >>> from udtw.timeseries import SequenceForecaster
+    >>> months = pd.period_range("2020-01", periods=60, freq="M")
+    >>> y = pd.Series(np.sin(np.arange(60) / 3), months)
+    >>> model = UDTWForecaster(12, SequenceForecaster(max_epochs=5, random_state=0)).fit(y, fh=[1, 2, 3])
+    >>> model.predict().index.astype(str).tolist()
+    ['2025-01', '2025-02', '2025-03']
+    """
+
+    _tags = {
+        "authors": "The udtw developers",
+        "python_dependencies": "udtw",
+        "y_inner_mtype": "pd.DataFrame",
+        "capability:multivariate": True,
+        "capability:exogenous": False,
+        "capability:insample": False,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": False,
+        "capability:missing_values": False,
+        "capability:update": True,
+        "requires-fh-in-fit": True,
+    }
+    _config = {"remember_data": False}  # the newest steps are kept here, and no others
+
+    def __init__(self, window_length: int | None = None, estimator: Any = None) -> None:
+        self.window_length, self.estimator = window_length, estimator
+        super().__init__()
+        self._y = self._X = None  # sktime looks for them if a user switches remember_data on
+
+    def _fit(self, y: pd.DataFrame, X: Any, fh: Any) -> "UDTWForecaster":
+        self._horizon = int(max(fh.to_relative(self.cutoff)))
+        self._past = self.window_length or max(1, min(2 * self._horizon, (len(y) - self._horizon) // 2))
+        steps = self._past + self._horizon
+        if len(y) < steps + 1:
+            raise LengthError(
+                f"A past of {self._past} and a horizon of {self._horizon} steps need a series of at least "
+                f"{steps + 1}; got {len(y)}. Choose a smaller window_length."
+            )
+        windows = sliding_window_view(y.to_numpy(float), steps, axis=0).transpose(0, 2, 1)  # (n, past + horizon, d)
+        windows = windows - windows[:, self._past - 1 : self._past]
+        estimator = clone(self.estimator or SequenceForecaster())
+        self.estimator_ = estimator.fit(windows[:, : self._past], windows[:, self._past :])
+        self._recent = y.iloc[-self._past :]
+        return self
+
+    def _update(self, y: pd.DataFrame, X: Any = None, update_params: bool = True) -> "UDTWForecaster":
+        """Forecast from the newest steps from now on; the weights are kept."""
+        known = pd.concat([self._recent, y])
+        self._recent = known[~known.index.duplicated(keep="last")].iloc[-self._past :]
+        return self
+
+    def _forecast(self, fh: Any) -> tuple[np.ndarray, np.ndarray, pd.Index]:
+        """Means and standard deviations (steps, d) at ``fh``, and its index."""
+        past = self._recent.to_numpy(float)
+        mean, std = self.estimator_.predict((past - past[-1:])[None], return_std=True)
+        chosen = np.asarray(fh.to_relative(self.cutoff), dtype=int) - 1
+        return (mean[0] + past[-1:])[chosen], std[0][chosen], fh.to_absolute_index(self.cutoff)
+
+    def _predict(self, fh: Any, X: Any = None) -> pd.DataFrame:
+        mean, _, index = self._forecast(fh)
+        return pd.DataFrame(mean, index, self._recent.columns)
+
+    def _predict_var(self, fh: Any = None, X: Any = None, cov: bool = False) -> pd.DataFrame:
+        _, std, index = self._forecast(fh)
+        return pd.DataFrame(std**2, index, self._recent.columns)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Small settings for sktime's own checks."""
+        small: dict[str, Any] = {"hidden": 4, "max_epochs": 1, "random_state": 0}
+        return [
+            {"window_length": 3, "estimator": SequenceForecaster(**small)},
+            {"estimator": SequenceForecaster("euclidean", **small)},
+        ]

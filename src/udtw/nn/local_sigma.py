@@ -1,0 +1,115 @@
+"""LocalSigmaNet: variances from the shape, the noise and the spread around each step."""
+
+import torch
+from torch import Tensor, nn
+
+from udtw.nn.sigma import initialise
+from udtw.nn.sigma_range import SigmaRange
+
+DILATIONS = (1, 2, 4)
+KERNEL = 5
+"""Three convolutions of 5 steps with these dilations see 29 steps."""
+NOISE_REACH, SPREAD_REACH = 2, 4
+"""Steps on either side over which the noise and the spread are averaged."""
+LEAST = 1e-4
+"""Variance below which noise and spread are not told apart, in units of the scale."""
+
+
+class LocalSigmaNet(nn.Module):
+    """Variances (B, T, outputs) of series (B, T, d) from 29 steps around each; (B, T) for one output.
+
+    It reads the values, the logarithm of the local noise (from second differences) and of the local spread, so that
+    bursts, spikes and flat stretches stand out before anything is learned. ``σ = low + (high − low)·sigmoid(f)`` with
+    three dilated convolutions f; before any training σ is near 1, or near the middle of a range without 1.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features d per step.
+    outputs : int
+        Variances per step.
+    hidden : int
+        Width of the hidden layers.
+    sigma_range : (low, high)
+        Range of σ.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.nn import LocalSigmaNet
+    >>> net = LocalSigmaNet(1, outputs=2)
+    >>> net(torch.zeros(3, 40, 1)).shape
+    torch.Size([3, 40, 2])
+    >>> LocalSigmaNet(1)(torch.zeros(3, 40, 1), torch.tensor([40, 30, 20])).shape
+    torch.Size([3, 40])
+    """
+
+    scale: Tensor
+
+    def __init__(
+        self, dim: int, outputs: int = 1, hidden: int = 16, sigma_range: tuple[float, float] = (0.25, 4.0)
+    ) -> None:
+        super().__init__()
+        self.dim, self.outputs = dim, outputs
+        self.range = SigmaRange.of(sigma_range)
+        widths = [3 * dim] + [hidden] * len(DILATIONS)
+        self.layers = nn.ModuleList(
+            nn.Conv1d(before, after, KERNEL, padding=dilation * (KERNEL // 2), dilation=dilation)
+            for before, after, dilation in zip(widths[:-1], widths[1:], DILATIONS, strict=True)
+        )
+        self.out = nn.Conv1d(hidden, outputs, 1)
+        for layer in (*self.layers, self.out):
+            initialise(layer)
+        nn.init.normal_(self.out.weight, std=0.1)
+        assert self.out.bias is not None, "all layers here have one"
+        nn.init.constant_(self.out.bias, self.range.raw(self.range.start))
+        self.register_buffer("scale", torch.ones(dim))
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Variances of ``x`` (B, T, d). Steps beyond ``lengths`` are not read and get 1."""
+        inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+        hidden = self._inputs(x, lengths).mT
+        for layer in self.layers:
+            # Padding is zero in every layer, as beyond the ends of a series without padding.
+            hidden = hidden if inside is None else torch.where(inside[:, None], hidden, 0.0)
+            hidden = layer(hidden).relu()
+        variance = self.range.sigma(self.out(hidden)).square().mT
+        if inside is not None:
+            variance = torch.where(inside[..., None], variance, 1.0)
+        return variance[..., 0] if self.outputs == 1 else variance
+
+    def _inputs(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """(B, T, 3d): values, noise and spread, each of order one."""
+        x = x / self.scale
+        noise = (local_noise(x, lengths) + LEAST).log() / 3 + 1
+        around = windows(x, lengths, SPREAD_REACH)
+        spread = (around.var(2, correction=0) + LEAST).log() / 4 + 1
+        return torch.cat([x, noise, spread], 2)
+
+
+def windows(x: Tensor, lengths: Tensor | None, reach: int) -> Tensor:
+    """(B, T, 2·reach + 1, d): the steps around each step; beyond the ends, the first and the last are repeated.
+
+    >>> import torch
+    >>> windows(torch.tensor([[[1.0], [2.0], [3.0]]]), None, 1)[0, 0, :, 0].tolist()
+    [1.0, 1.0, 2.0]
+    """
+    count, steps = x.shape[:2]
+    around = torch.arange(steps, device=x.device)[:, None] + torch.arange(-reach, reach + 1, device=x.device)
+    last = torch.full((count,), steps - 1, device=x.device) if lengths is None else lengths.to(x.device) - 1
+    index = torch.minimum(around.clamp_min(0)[None], last[:, None, None])
+    return x[torch.arange(count, device=x.device)[:, None, None], index]
+
+
+def local_noise(x: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """(B, T, d): the variance of white noise around each step, a sixth of the mean square of second differences."""
+    steps = x.shape[1]
+    if steps < 3:
+        return torch.zeros_like(x)
+    bend = nn.functional.pad(x.diff(n=2, dim=1).square() / 6, (0, 0, 1, 1))
+    # The first and the last step have no second difference; they take that of their neighbour.
+    at = torch.arange(steps, device=x.device)[None]
+    last = torch.full((len(x),), steps, device=x.device) if lengths is None else lengths.to(x.device)
+    at = torch.minimum(at.clamp_min(1), (last - 2).clamp_min(1)[:, None])
+    bend = bend[torch.arange(len(x), device=x.device)[:, None], at]
+    return windows(bend, lengths, NOISE_REACH).mean(2)

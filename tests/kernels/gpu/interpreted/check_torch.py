@@ -1,0 +1,162 @@
+"""Torch around the kernels: compile, func, higher derivatives, determinism, and errors that name what is wrong."""
+
+import pytest
+import torch
+from torch.func import grad, vmap
+
+import udtw
+from tests.kernels.gpu.interpreter import quicken, tiling
+from udtw.kernels import backends
+from udtw.kernels.gpu import operators
+
+quicken()
+NUMPY_WARNS = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what a GPU computes without a word
+OPTIONS = {"gamma": 0.5, "backend": "triton"}
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles():
+    with tiling(2, 4, 8):
+        yield
+
+
+def series(seed: int = 0, count: int = 2, steps: int = 4, **options) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, steps, 1, generator=generator, dtype=torch.float64, **options)
+
+
+X, Y = series(0), series(1, steps=3)
+VARIANCES = series(2).abs()[:, :, 0] + 0.5, series(3, steps=3).abs()[:, :, 0] + 0.5
+
+
+def losses(backend: str, **options):
+    return {
+        "free energy": lambda x: udtw.align(x, Y, *VARIANCES, gamma=0.5, backend=backend, **options).loss,
+        "paper": lambda x: (
+            udtw.align(x, Y, *VARIANCES, gamma=0.5, backend=backend, weighting="precision", **options).loss
+        ),
+        "coupling": lambda x: udtw.align(x, Y, gamma=0.5, backend=backend, **options).coupling.square().sum((1, 2)),
+        "warps": lambda x: udtw.align(x, Y, gamma=0.5, backend=backend, **options).warps,
+    }
+
+
+@pytest.mark.parametrize("name", losses("triton"))
+def test_second_derivatives(name):
+    found = []
+    for backend in ("triton", "portable"):
+        x = X.clone().requires_grad_()
+        first = torch.autograd.grad(losses(backend)[name](x).sum(), x, create_graph=True)[0]
+        found.append((first, torch.autograd.grad(first.square().sum(), x)[0]))
+    for mine, truth in zip(*found, strict=True):
+        assert torch.allclose(mine, truth, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", losses("triton"))
+def test_func_grad_and_vmap(name):
+    mine, truth = losses("triton")[name], losses("portable")[name]
+    assert torch.allclose(grad(lambda x: mine(x).sum())(X), grad(lambda x: truth(x).sum())(X))
+    many = torch.stack([X, X + 0.3])
+    expected = torch.stack([grad(lambda x: truth(x).sum())(x) for x in many])
+    assert torch.allclose(vmap(grad(lambda x: mine(x).sum()))(many), expected)
+
+
+@pytest.mark.parametrize("name", ["free energy", "paper", "coupling"])
+def test_compile_without_graph_breaks(name):
+    mine = losses("triton")[name]
+    compiled = torch.compile(mine, fullgraph=True, backend="aot_eager")
+    x, same = X.clone().requires_grad_(), X.clone().requires_grad_()
+    value, truth = compiled(x), mine(same)
+    assert torch.allclose(value, truth)
+    both = (torch.autograd.grad(v.sum(), leaf)[0] for v, leaf in ((value, x), (truth, same)))
+    assert torch.allclose(*both)
+
+
+def test_operators_are_what_they_say():
+    """Schema, fake tensors and autograd registration by torch's own checks."""
+    gamma, lengths = torch.full((2,), 0.5, dtype=torch.float64), torch.tensor([[4, 3], [3, 3]])
+    energy = (X - Y.transpose(1, 2)).square().requires_grad_()
+    tests = ("test_schema", "test_faketensor")
+    fields = energy.detach()[None].clone()
+    torch.library.opcheck(
+        operators.gpu_sums, (energy, gamma, None, lengths, None, fields, [0, -1, -2]), test_utils=tests
+    )
+    torch.library.opcheck(operators.gpu_coupling, (energy, gamma, gamma, lengths, None), test_utils=tests)
+    torch.library.opcheck(operators.gpu_transitions, (energy, gamma, None, lengths, None), test_utils=tests)
+    torch.library.opcheck(operators.gpu_least, (energy, gamma, None, lengths, None, True), test_utils=tests)
+    described = (None, None, X, Y, *VARIANCES, gamma, gamma, None, lengths, None)
+    torch.library.opcheck(operators.gpu_loss, (*described, 0.0, False, True), test_utils=tests)
+    out = operators.gpu_loss(*described, 0.0, False, True)
+    given = (gamma, gamma, *out[3:], *described, 0.0, False, False)
+    torch.library.opcheck(operators.gpu_loss_grads, given, test_utils=tests)
+
+
+def test_results_are_the_same_bits_each_time():
+    def once():
+        x = X.float().requires_grad_()
+        value = udtw.align(x, Y.float(), **OPTIONS).loss
+        return value.detach(), torch.autograd.grad(value.sum(), x)[0]
+
+    for mine, again in zip(once(), once(), strict=True):
+        assert torch.equal(mine, again)
+
+
+def test_autocast_changes_nothing():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = udtw.align(X.float(), Y.float(), **OPTIONS).loss
+    assert torch.equal(found, udtw.align(X.float(), Y.float(), **OPTIONS).loss)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("what", ["x", "cost", "field"])
+@NUMPY_WARNS
+def test_values_that_are_not_finite_are_named(bad, what):
+    values = X.clone() if what == "x" else torch.rand(2, 4, 3, dtype=torch.float64)
+    values[1, 2] = bad
+    uses = {
+        "x": lambda: udtw.align(values, Y, **OPTIONS).loss,
+        "cost": lambda: udtw.PathDistribution(values, **OPTIONS).soft_min,
+        "field": lambda: udtw.PathDistribution(torch.ones(2, 4, 3, dtype=torch.float64), **OPTIONS).expect(values),
+    }
+    with pytest.raises(udtw.errors.UdtwError, match=what):
+        uses[what]()
+
+
+@pytest.mark.parametrize("size", [1e30, -1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@NUMPY_WARNS
+def test_an_overflow_is_reported(size, dtype):
+    with pytest.raises(udtw.errors.RangeError, match="gamma"):
+        udtw.PathDistribution(torch.full((3, 3), size, dtype=dtype), **OPTIONS).soft_min  # noqa: B018
+
+
+def test_a_cell_that_is_too_expensive_is_avoided():
+    cost = torch.rand(4, 4, dtype=torch.float64)
+    cost[1, 1] = cost[2, 1] = 1e30
+    found, truth = (udtw.PathDistribution(cost, gamma=0.5, backend=name) for name in ("triton", "portable"))
+    assert torch.allclose(found.soft_min, truth.soft_min)
+    assert torch.allclose(found.coupling, truth.coupling)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, float("nan")])
+@NUMPY_WARNS
+def test_a_temperature_that_is_none_is_named(gamma):
+    with pytest.raises(udtw.errors.UdtwError, match="gamma"):
+        udtw.align(X, Y, gamma=torch.full((2,), gamma, dtype=torch.float64), backend="triton").loss  # noqa: B018
+
+
+@NUMPY_WARNS
+def test_variances_must_be_positive():
+    with pytest.raises(udtw.errors.UdtwError, match="var_x"):
+        udtw.align(X, Y, -VARIANCES[0], 4 + VARIANCES[1], **OPTIONS).loss  # noqa: B018
+
+
+def test_a_mask_without_a_path_is_named():
+    with pytest.raises(udtw.errors.BandError, match="no path"):
+        udtw.PathDistribution(X[0] - Y[0].T, band=torch.eye(4, 3, dtype=torch.bool), **OPTIONS).soft_min  # noqa: B018
+
+
+def test_it_fits_the_interpreters_device_and_floats_only():
+    triton = backends.choose("triton", X)
+    assert "is on meta" in triton.misfit(torch.zeros(1, device="meta"))
+    assert "float16" in triton.misfit(torch.zeros(1, dtype=torch.float16))
+    assert backends.choose("auto", X).name == "numba"
