@@ -18,6 +18,8 @@ from udtw.errors import FileFormatError, OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
+from udtw.nn.local_sigma import LocalSigmaNet
+from udtw.nn.sigma_range import SigmaRange
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.kmeans import TimeSeriesKMeans
 from udtw.timeseries.kmedoids import TimeSeriesKMedoids
@@ -25,6 +27,7 @@ from udtw.timeseries.matched_means import Means
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.prototypes import Prototypes
 from udtw.timeseries.uncertainty import LearnedPrices
+from udtw.timeseries.views import SlopeView, ValueView
 
 FORMAT, VERSION = "udtw.timeseries", 1
 ESTIMATORS: dict[str, Any] = {
@@ -33,8 +36,9 @@ ESTIMATORS: dict[str, Any] = {
         KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier, TimeSeriesKMeans, TimeSeriesKMedoids,
     )
 }  # fmt: skip
-RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes, Means)}
+RECORDS: dict[str, type] = {one.__name__: one for one in (SeriesSet, Prototypes, Means, SigmaRange)}
 """Data classes that fitted estimators hold."""
+NETWORKS: dict[str, Any] = {"sigma_net": SigmaNet, "local_sigma_net": LocalSigmaNet}
 
 
 def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None = None) -> None:
@@ -124,9 +128,13 @@ class _Writer:
             return {"tensor": name}
         if isinstance(value, Metric):
             return {"metric": value.name, "params": self.encode(name, dict(value.params))}
-        if isinstance(value, SigmaNet):
+        if isinstance(value, SigmaNet | LocalSigmaNet):
             self.tensors |= {f"{name}.{key}": one for key, one in value.state_dict().items()}
-            return {"sigma_net": name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
+            kind = "sigma_net" if isinstance(value, SigmaNet) else "local_sigma_net"
+            return {kind: name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
+        if isinstance(value, ValueView | SlopeView):
+            weights = self.encode(f"{name}.weights", getattr(value, "log_weights", None))
+            return {"view": self.encode(f"{name}.net", value.net), "weights": weights}
         if type(value) is RECORDS.get(type(value).__name__):
             fields = {key: self.encode(f"{name}.{key}", one) for key, one in vars(value).items()}
             return {"record": type(value).__name__, "fields": fields}
@@ -159,25 +167,37 @@ class _Reader:
             return self.tensors[value["tensor"]]
         if kind == "metric":
             return get_metric(value["metric"]).with_params(**self.decode(value["params"]))
-        if kind == "sigma_net":
-            return self._sigma_net(value)
+        if kind in NETWORKS:
+            return self._network(NETWORKS[kind], value[kind], value)
+        if kind == "view":
+            return _view(self.decode(value["view"]), self.decode(value["weights"]))
         if kind == "record":
             return RECORDS[value["record"]](**{key: self.decode(one) for key, one in value["fields"].items()})
         raise FileFormatError(f"a value of the unknown kind {kind!r:.60}")
 
-    def _sigma_net(self, value: dict[str, Any]) -> SigmaNet:
-        net = SigmaNet(**value["config"]).to(torch.float64 if value["dtype"] == "torch.float64" else torch.float32)
-        prefix = f"{value['sigma_net']}."
+    def _network(self, make: Any, name: str, value: dict[str, Any]) -> Any:
+        net = make(**value["config"]).to(torch.float64 if value["dtype"] == "torch.float64" else torch.float32)
+        prefix = f"{name}."
         own = {key.removeprefix(prefix): one for key, one in self.tensors.items() if key.startswith(prefix)}
         net.load_state_dict(own, strict=True)
         return net.requires_grad_(False)
 
 
-def _config(net: SigmaNet) -> dict[str, Any]:
+def _config(net: SigmaNet | LocalSigmaNet) -> dict[str, Any]:
     """The arguments that make a network of the same layers."""
-    first: Any = net.net[0]
-    width = first.out_channels if isinstance(first, torch.nn.Conv1d) else first.out_features
+    if isinstance(net, SigmaNet):
+        return net.hub_config
     return {
-        "dim": net.dim, "hidden": int(width) if len(net.net) > 1 else 0, "context": net.context, "length": net.length,
-        "sigma_span": net.sigma_span, "sigma_min": net.sigma_min, "per_feature": net.per_feature,
+        "dim": net.dim, "outputs": net.outputs, "hidden": net.out.in_channels,
+        "sigma_range": [net.range.low, net.range.high],
     }  # fmt: skip
+
+
+def _view(net: Any, weights: Tensor | None) -> ValueView | SlopeView:
+    """The view with that network; with ``weights`` one of values and slopes."""
+    if weights is None:
+        return ValueView(net)
+    view = SlopeView.__new__(SlopeView)  # its constructor measures the series of the training, which ``net`` has kept
+    torch.nn.Module.__init__(view)
+    view.net, view.log_weights = net, torch.nn.Parameter(weights, requires_grad=False)
+    return view
