@@ -46,7 +46,7 @@ def _twin(model: HubModel) -> Any:
 
 
 @cache
-def _with_mixin(cls: type) -> Any:
+def _with_mixin(cls: Any) -> Any:
     try:
         from huggingface_hub import ModelHubMixin, PyTorchModelHubMixin
     except ModuleNotFoundError as error:
@@ -69,8 +69,10 @@ def _with_mixin(cls: type) -> Any:
             from huggingface_hub import hf_hub_download
 
             known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-            path = Path(hf_hub_download(model_id, WEIGHTS, **{name: options.get(name) for name in known}))
-        return cls.load(path)  # type: ignore[attr-defined]
+            path = Path(
+                hf_hub_download(model_id, WEIGHTS, **{name: options[name] for name in known if name in options})
+            )
+        return cls.load(path)
 
     own = {"_save_pretrained": _save_pretrained, "_from_pretrained": classmethod(_from_pretrained)}
     return type(cls.__name__, (ModelHubMixin, cls), own, **described)
