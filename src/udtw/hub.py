@@ -48,7 +48,7 @@ def _twin(model: HubModel) -> Any:
 
 
 @cache
-def _with_mixin(cls: type) -> Any:
+def _with_mixin(cls: Any) -> Any:
     try:
         from huggingface_hub import ModelHubMixin, PyTorchModelHubMixin
     except ModuleNotFoundError as error:
@@ -71,9 +71,10 @@ def _with_mixin(cls: type) -> Any:
             from huggingface_hub import hf_hub_download
 
             known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-            given: dict[str, Any] = {name: options.get(name) for name in known}
-            path = Path(hf_hub_download(model_id, WEIGHTS, **given))
-        return cls.load(path)  # type: ignore[attr-defined]
+            path = Path(
+                hf_hub_download(model_id, WEIGHTS, **{name: options[name] for name in known if name in options})
+            )
+        return cls.load(path)
 
     own = {"_save_pretrained": _save_pretrained, "_from_pretrained": classmethod(_from_pretrained)}
     return type(cls.__name__, (ModelHubMixin, cls), own, **described)
