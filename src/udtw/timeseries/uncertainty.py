@@ -25,9 +25,9 @@ LEAST_PRICE = 1e-3
 """Where the training of β and ω starts if they are given as zero."""
 PENALTIES = (0.02, 0.1, 0.5, 2.0)
 """Warp penalties among which leave-one-out chooses the start of the training."""
-CHECK_EVERY, MOST_JUDGED = 25, 150
+CHECK_EVERY, MOST_JUDGED = 50, 150
 """Steps between two looks at the leave-one-out error, and the series that it is taken over."""
-PATIENCE = 8 * CHECK_EVERY
+PATIENCE = 4 * CHECK_EVERY
 """Steps without a better leave-one-out error after which training ends."""
 CONTEXT = 9
 """Steps that a network of kind "context" sees."""
