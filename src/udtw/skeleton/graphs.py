@@ -45,6 +45,17 @@ class Graph:
         root = matrix.sum(1) ** -0.5
         return root[:, None] * matrix * root[None, :]
 
+    def outwards(self) -> list[tuple[int, int]]:
+        """(joint, its neighbour towards the centre) for every other joint that is connected, the nearest first."""
+        found: dict[int, int] = {self.centre: self.centre}
+        ways = [*self.edges, *((b, a) for a, b in self.edges)]
+        reached = [self.centre]
+        for parent in reached:
+            for joint in (b for a, b in ways if a == parent and b not in found):
+                found[joint] = parent
+                reached.append(joint)
+        return [(joint, parent) for joint, parent in found.items() if joint != self.centre]
+
     @property
     def text(self) -> str:
         """A name that `graph` turns into this layout again (without the names of the joints).

@@ -3,6 +3,7 @@
 from udtw.data.skipping import Skipped
 from udtw.skeleton.datasets.class_splits import ClassSplit
 from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.faults import Faults
 from udtw.skeleton.datasets.loading import DATASETS, find_source, load_skeletons
 from udtw.skeleton.datasets.protocols import Protocol, class_split, cross_view, protocol
 from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source
@@ -14,6 +15,7 @@ __all__ = [
     "ClassSplit",
     "Clip",
     "Entry",
+    "Faults",
     "Prepared",
     "Protocol",
     "Sensor",
