@@ -108,6 +108,16 @@ def test_a_clip_has_the_length_of_its_frames():
     assert len(clip(frames=7)) == 7
 
 
+def test_clips_shorter_than_a_block_can_be_left_out(skeletons):
+    found = skeletons.at_least(6)  # clip i has 2 + i frames
+    assert found.names == tuple(f"clip {i}" for i in range(4, 10))
+    assert [one.name for one in found.skipped] == [f"clip {i}" for i in range(4)]
+    assert found.skipped[0].reason == "2 frames are fewer than 6"
+    assert skeletons.skipped == ()
+    with pytest.raises(LengthError, match="none of the 10 clips has 12 frames or more; the longest has 11"):
+        skeletons.at_least(12)
+
+
 FRAMES = np.ones((3, 1, 4, 3), np.float32)
 
 

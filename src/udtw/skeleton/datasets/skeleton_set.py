@@ -9,7 +9,7 @@ import numpy as np
 
 from udtw.data.choosing import checked_indices, class_numbers
 from udtw.data.skipping import Skipped, check_on_error
-from udtw.errors import DataError, OptionError, ShapeError, UdtwError
+from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
 from udtw.progress import progress_bar
 from udtw.skeleton.datasets.clip import Clip, Reader, Recording
 from udtw.skeleton.graphs import from_edges, graph
@@ -189,6 +189,33 @@ class SkeletonSet(Sequence[Clip]):
         """The clips of some classes, given by name or number, in the order of this set."""
         wanted = class_numbers(classes, self.classes, self.name)
         return self.subset(np.flatnonzero(np.isin(self.labels, wanted)))
+
+    def at_least(self, n_frames: int) -> "SkeletonSet":
+        """The clips of ``n_frames`` or more; the shorter ones are listed in ``skipped``. All clips are read for it.
+
+        A model pads a clip that is shorter than one of its blocks with the last frame; use this to leave them out.
+
+        Examples
+        --------
+        >>> from udtw.skeleton.datasets import make_actions
+        >>> actions = make_actions(n_classes=4, n_clips=5)
+        >>> longer = actions.at_least(60)
+        >>> len(longer) + len(longer.skipped), min(len(clip) for clip in longer) >= 60
+        (20, True)
+        """
+        if n_frames < 1:
+            raise OptionError(f"n_frames must be at least 1; got {n_frames}.")
+        lengths = np.array([len(clip) for clip in self], dtype=np.int64)
+        kept = self.subset(np.flatnonzero(lengths >= n_frames))
+        short = np.flatnonzero(lengths < n_frames)
+        if len(short) == len(self):
+            raise LengthError(
+                f"{self.name}: none of the {len(self)} clips has {n_frames} frames or more; the longest has "
+                f"{lengths.max(initial=0)}. Use smaller blocks."
+            )
+        reasons = [Skipped(self.names[i], f"{lengths[i]} frames are fewer than {n_frames}") for i in short]
+        kept.skipped = (*self.skipped, *reasons)
+        return kept
 
     def _reader_of(self, chosen: np.ndarray) -> Reader:
         if isinstance(self._read, _Chosen):  # one level only, so that subsets of subsets do not get slower
