@@ -70,10 +70,11 @@ class Clip:
         return np.where(np.isfinite(self.frames).all(-1), self.confidence, np.float32(0))
 
     @classmethod
-    def of(cls, recording: Recording, *known: Any) -> "Clip":
-        """The clip of what a `Reader` gives; ``known`` are label, name, subject and camera."""
-        frames, confidence = recording if isinstance(recording, tuple) else (recording, None)
-        return cls(frames, *known, confidence=confidence)  # type: ignore[arg-type]
+    def of(cls, recording: Recording, label: int, name: str, subject: int = -1, camera: int = -1) -> "Clip":
+        """The clip of what a `Reader` gives."""
+        if isinstance(recording, tuple):
+            return cls(recording[0], label, name, subject, camera, recording[1])
+        return cls(recording, label, name, subject, camera)
 
 
 def check_frames(frames: np.ndarray, what: str) -> None:

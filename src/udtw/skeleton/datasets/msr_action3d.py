@@ -5,12 +5,13 @@ that end in `_skeleton.txt` hold x and y in pixels; they are read if the others 
 """
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from udtw.errors import DataError
-from udtw.skeleton.datasets.files import numbered_files
+from udtw.skeleton.datasets.files import ClipFile, numbered_files
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 NAME, GRAPH = "msr-action3d", "msr20"
@@ -39,12 +40,14 @@ def msr_action3d_source(path: Path) -> Source:
                 entries.append(Entry(name[:11].lower(), action - 1, subject, -1, file.stamp, file.size))
                 files.append(file)
         if files:
-            return Source(
-                NAME, GRAPH, CLASSES, tuple(entries), lambda i, files=files: read_text(files[i].read(), files[i].where)
-            )  # fmt: skip
+            return Source(NAME, GRAPH, CLASSES, tuple(entries), partial(_read, files))
     raise DataError(
         f"{path} holds no MSR Action3D: expected files such as a01_s01_e01_skeleton3D.txt, or the zip file with them."
     )
+
+
+def _read(files: list[ClipFile], index: int) -> tuple[np.ndarray, np.ndarray]:
+    return read_text(files[index].read(), files[index].where)
 
 
 def read_text(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
