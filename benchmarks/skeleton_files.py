@@ -33,7 +33,7 @@ def main() -> None:
         walls, processor = [], []
         for _ in range(RUNS):
             wall, cpu = time.perf_counter(), time.process_time()
-            frames = read_skeleton(path)
+            frames, _ = read_skeleton(path)
             walls.append(time.perf_counter() - wall)
             processor.append(time.process_time() - cpu)
         size = path.stat().st_size / 1e6

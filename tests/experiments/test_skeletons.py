@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
+from tests.skeleton.datasets.test_numbered_files import nw_ucla_files
 from udtw.errors import OptionError
 from udtw.experiments import Document, Store, run
 from udtw.experiments.document import over_seeds
@@ -29,7 +30,7 @@ def test_every_method_has_its_unit_and_a_recipe(name, columns):
 
 
 def test_all_methods_share_everything_but_the_comparison():
-    differing = {"metric", "encoder"}
+    differing = {"metric", "encoder", "weighting", "learned"}
     for mode in ("supervised", "unsupervised"):
         recipes = [recipe_of(u).as_dict() for u in TABLES["utd-mhad"].units(**EVERY) if u.options["mode"] == mode]
         same = [{k: v for k, v in recipe.items() if k not in differing} for recipe in recipes]
@@ -52,6 +53,55 @@ def test_a_quick_run_from_start_to_report(tmp_path):
     text = (document.write(tmp_path).parent / "report.md").read_text()
     assert "Unsupervised, by codes" in text
     assert text.count("| uDTW |") == 1
+
+
+def test_every_method_is_also_trained_across_views():
+    units = TABLES["nw-ucla"].units(**EVERY)
+    crossed = [unit for unit in units if unit.options.get("cross_view")]
+    assert [unit.method for unit in crossed] == list(METHODS)
+    assert len(units) == 2 * len(METHODS) + len(UNSUPERVISED)
+    assert recipe_of(crossed[0]).mode == "supervised"
+
+
+def test_both_protocols_run_on_files_of_three_views(tmp_path):
+    for name, content in nw_ucla_files().items():
+        (tmp_path / name).write_bytes(content)
+    nw_ucla = experiment("nw-ucla")
+    units = nw_ucla.units(datasets=None, seeds=[0], quick=True, data_dir=None)
+    chosen = [unit for unit in units if unit.method == "protonet"]
+    assert [bool(unit.options.get("cross_view")) for unit in chosen] == [False, True]
+    few = {"n_query": 1}  # four training clips of each class
+    found = [
+        work_of(nw_ucla, str(tmp_path), tmp_path)(Unit(u.experiment, u.dataset, u.method, 0, u.options | few))
+        for u in chosen
+    ]
+    assert found[0]["alignment"]["n"] == 2000
+    assert found[1]["cross-view"]["n"] == 20  # two people, ten actions, the third view
+    document = Document("test")
+    nw_ucla.report(list(zip(chosen, found, strict=True)), document)
+    assert "Cross-view" in (document.write(tmp_path).parent / "report.md").read_text()
+
+
+def test_faults_from_start_to_report(tmp_path):
+    faults = experiment("skeleton-faults")
+    units = faults.units(datasets=["synthetic"], seeds=[0, 1], quick=True, data_dir=None)
+    per_seed = {(unit.method, unit.options["train"]) for unit in units}
+    assert len(units) == 2 * len(per_seed)
+    assert ("soft_dtw", "stated") not in per_seed  # no use for a confidence
+    assert ("udtw", "stated") in per_seed
+    chosen = [unit for unit in units if unit.method in ("udtw", "protonet")]
+    store = Store(tmp_path / "units")
+    assert not run(chosen, work_of(faults, None, tmp_path), store).failed
+    found = {(unit.method, unit.options["train"]): result for unit, result in store.results()}
+    assert {"clean", "stated", "unstated"} <= found["udtw", "clean"].keys()
+    assert "clean" not in found["udtw", "stated"]
+    # Without uncertainty the confidence changes nothing.
+    assert found["protonet", "clean"]["stated"] == found["protonet", "clean"]["unstated"]
+    document = Document("test")
+    faults.report(store.results(), document)
+    text = (document.write(tmp_path).parent / "report.md").read_text()
+    assert "| uDTW |" in text
+    assert "uDTW minus the best comparator without uncertainty" in text
 
 
 def test_the_one_shot_protocol_runs_on_files_as_the_kinect_writes_them(tmp_path):

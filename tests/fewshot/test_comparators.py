@@ -106,3 +106,28 @@ def test_an_unknown_metric_is_named():
         make_comparator("cosine")
     with pytest.raises(OptionError, match="different lengths"):
         AlignmentComparator("euclidean")
+
+
+@pytest.mark.parametrize("relax", [0, 1])
+def test_the_likelihood_is_the_divergence_of_the_free_energy(relax):
+    options = {"gamma": 0.3, "normalize": "length", "weighting": "likelihood", "beta": 0.4, "warp_penalty": 0.2}
+    comparator = AlignmentComparator("udtw", **options, relax=relax)
+    found = comparator(QUERIES, SUPPORTS)
+    assert (found.regularizer == 0).all()
+    for q in range(5):
+        for s in range(3):
+            alone = udtw.align(**pair(q, s), **options, debias=True, relax=(relax,) * 4 if relax else None)
+            torch.testing.assert_close(found.distance[q, s], alone.loss)
+
+
+def test_learned_parameters_have_gradients_and_start_at_the_given_values():
+    given = {"weighting": "likelihood", "beta": 0.4, "warp_penalty": 0.2}
+    fixed = AlignmentComparator("udtw", 0.3, **given).double()
+    learned = AlignmentComparator("udtw", 0.3, **given, learned=True).double()
+    distance = learned(QUERIES, SUPPORTS).distance
+    torch.testing.assert_close(distance, fixed(QUERIES, SUPPORTS).distance, rtol=1e-5, atol=1e-5)
+    distance.sum().backward()
+    assert {name for name, _ in learned.named_parameters()} == {"log_gamma", "log_beta", "warp_penalty"}
+    assert all(weight.grad != 0 for weight in learned.parameters())
+    assert not list(fixed.parameters())
+    assert not list(AlignmentComparator("udtw", weighting="precision", learned=True).parameters())

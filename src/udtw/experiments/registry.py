@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from udtw.errors import OptionError
-from udtw.experiments import barycenters, calibration, ecg5000, faults, omniglot, ucr, ucr_default
+from udtw.experiments import barycenters, calibration, ecg5000, faults, omniglot, skeleton_faults, ucr, ucr_default
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.image_tables import IMAGE_TABLES
@@ -23,6 +23,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         barycenters.EXPERIMENT,
         calibration.EXPERIMENT,
         *(table.experiment for table in SKELETON_TABLES),
+        skeleton_faults.EXPERIMENT,
         omniglot.EXPERIMENT,
         *(table.experiment for table in IMAGE_TABLES),
     )

@@ -26,7 +26,7 @@ from udtw.fewshot.evaluation import evaluate_scores
 from udtw.fewshot.model import predict
 from udtw.metrics import METRICS
 from udtw.skeleton import ActionRecognizer, Recipe
-from udtw.skeleton.datasets import SkeletonSet, load_skeletons, protocol
+from udtw.skeleton.datasets import Protocol, SkeletonSet, cross_view, load_skeletons, protocol
 
 EPISODES = 2000
 NOVEL_SEED = 12345
@@ -34,15 +34,24 @@ NOVEL_SEED = 12345
 UNSUPERVISED = published.TRAINED
 """Methods that are also trained without labels."""
 METHODS = {name: METRICS[name].label for name in UNSUPERVISED} | {
+    "udtw-paper": "uDTW, paper's weighting",
     "tap": "TAP",
     "protonet": "ProtoNet",
     "matchnet": "MatchNets",
     "protonet-pictures": "ProtoNet (pictures)",
     "matchnet-pictures": "MatchNets (pictures)",
 }
-"""Name in units to name in tables; "-pictures" is the convolutional net on rendered blocks, as in the paper."""
+"""Name in units to name in tables."""
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pictures": {"encoder": "pictures"},
+    "paper": {"weighting": "precision", "learned": False},
+    "confidence": {"confidence": "sensor"},
+}
+"""What follows "-" in the name of a method, and its settings: the convolutional net on rendered blocks, as in the
+paper; the paper's weighting; joints repaired by the sensor's confidence."""
 WAYS = {
     ("supervised", "alignment"): "Supervised",
+    ("supervised", "cross-view"): "Cross-view, all classes",
     ("unsupervised", "codes"): "Unsupervised, by codes",
     ("unsupervised", "alignment"): "Unsupervised, by alignment",
 }
@@ -53,6 +62,10 @@ QUICK = {
 """Settings of a run that only shows that everything works."""
 
 Settings = dict[str, Any]
+COMMON: Settings = {
+    "width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300, "rotation": 30.0, "stretch": 0.1, "noise": 0.02,
+}  # fmt: skip
+"""Settings for sets of about a thousand clips of a Kinect, chosen on UTD-MHAD's training and validation classes."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,9 @@ class SkeletonTable:
     """Numbers of training classes, a column each; by default all classes, and a row for each way of training."""
     published: dict[str, Rows] = field(default_factory=dict)
     """The paper's figures by mode and method."""
+    cross_view: bool = False
+    """Also train on all classes as some cameras see them, and test on the clips of the others by their nearest training
+    clip."""
     columns: tuple[str, ...] = ()
     """Headings of the paper's figures, if they have a table of their own."""
 
@@ -88,15 +104,19 @@ class SkeletonTable:
         """A unit for each data set, method, mode, number of training classes and seed."""
         common, of_mode = (self.common | QUICK, {}) if quick else (self.common, self.of_mode)
         sizes = self.sizes[:1] if quick else self.sizes
+        parts: list[tuple[str, dict[str, Any]]] = [
+            (mode, common | of_mode.get(mode, {}) | {"mode": mode} | size)
+            for mode in ("supervised", "unsupervised")
+            for size in ([{"n_train": size} for size in sizes] or [{}])
+        ]
+        if self.cross_view:
+            parts.insert(1, ("supervised", parts[0][1] | {"cross_view": True}))
         return [
-            Unit(
-                self.name, dataset, method, seed,
-                common | of_mode.get(mode, {}) | {"mode": mode} | ({} if size is None else {"n_train": size}),
-            )
+            Unit(self.name, dataset, method, seed, params)
             for dataset in chosen_datasets(datasets, self.datasets or [self.name], self.also)
             for method in METHODS  # before the modes and seeds, so that the slowest methods come last
-            for mode in (("supervised", "unsupervised") if method in UNSUPERVISED else ("supervised",))
-            for size in sizes or [None]
+            for mode, params in parts
+            if mode == "supervised" or method in UNSUPERVISED
             for seed in seeds
         ]  # fmt: skip
 
@@ -138,7 +158,7 @@ SKELETON_TABLES = (
     SkeletonTable(
         "utd-mhad",
         "UTD-MHAD: few-shot action recognition",
-        {"width": 64, "joint_dim": 32, "depth": 0, "n_steps": 300, "rotation": 30.0, "stretch": 0.1, "noise": 0.02},
+        COMMON,
         {
             "unsupervised": {
                 "n_steps": 50, "dropout": 0.0, "encoder_rate": 1e-4, "n_atoms": 128, "n_nearest": 64,
@@ -147,6 +167,16 @@ SKELETON_TABLES = (
         },
         also=("synthetic",),
         seeds=(0, 1, 2, 3, 4),
+    ),
+    # 10 actions of 10 people, seen by three cameras: 5 for training, in views 1 and 2; 5 novel ones with supports from
+    # these views and queries from view 3. Settings are those of UTD-MHAD: five novel classes leave none to choose by.
+    SkeletonTable(
+        "nw-ucla",
+        "Northwestern-UCLA: few-shot and cross-view action recognition",
+        COMMON,
+        {"unsupervised": {"n_steps": 50, "dropout": 0.0, "encoder_rate": 1e-4}},
+        seeds=(0, 1, 2, 3, 4),
+        cross_view=True,
     ),
     # Novel classes A1, A7, …, A55 with one exemplar each; 10 to 50 of the others for training.
     SkeletonTable(
@@ -182,22 +212,33 @@ SKELETON_TABLES = (
 
 def recipe_of(unit: Unit) -> Recipe:
     """The recipe that a unit trains by."""
-    metric, _, pictures = unit.method.partition("-")
     if unit.method not in METHODS:
         raise OptionError(f"There is no method {unit.method!r}; there are {', '.join(METHODS)}.")
-    settings = {name: value for name, value in unit.options.items() if name != "n_train"}
-    return Recipe.from_dict(settings | {"metric": metric, "encoder": pictures or "joints", "seed": unit.seed})
+    settings = {name: value for name, value in unit.options.items() if name not in ("n_train", "cross_view")}
+    return recipe_by(unit.method, settings | {"seed": unit.seed})
+
+
+def recipe_by(method: str, settings: Settings) -> Recipe:
+    """The recipe of a method: the name of a comparator, alone or followed by "-" and one of `VARIANTS`."""
+    metric, _, variant = method.partition("-")
+    return Recipe.from_dict(settings | {"metric": metric} | VARIANTS.get(variant, {}))
 
 
 @lru_cache(maxsize=2)
-def _load(name: str, data_dir: str | None) -> SkeletonSet:
+def load_once(name: str, data_dir: str | None) -> SkeletonSet:
+    """The data set, kept in memory for the next unit."""
     return load_skeletons(name, data_dir)
 
 
 def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
     """The accuracy on novel classes after training on the others: by episodes, or by the protocol's exemplars."""
-    skeletons = _load(unit.dataset, data_dir)
-    parts = protocol(skeletons, unit.options.get("n_train"))
+    skeletons = load_once(unit.dataset, data_dir)
+    crossed = unit.options.get("cross_view", False)
+    if crossed:
+        seen, tested = cross_view(skeletons)
+        parts = Protocol(seen, np.arange(0), tested, exemplars=seen)
+    else:
+        parts = protocol(skeletons, unit.options.get("n_train"))
     train, novel = skeletons.subset(parts.train), skeletons.subset(parts.novel)
     recognizer = ActionRecognizer(recipe_of(unit), skeletons.graph, skeletons[0].frames.shape[3])
     checkpoint = None if folder is None else Path(folder) / "checkpoints" / f"{unit.key}.safetensors"
@@ -208,17 +249,26 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
     for way in ways:
         if parts.exemplars is None:
             scores = recognizer.scores(novel, inference=way)
-            n_way = min(5, len(np.unique(novel.labels)))
-            sampler = EpisodeSampler(novel.labels, n_way, 1, queries_for(novel.labels, 1), NOVEL_SEED)
-            accuracy = evaluate_scores(scores, sampler, EPISODES)
+            accuracy = evaluate_scores(scores, episodes_of(novel.labels, parts.queries), EPISODES)
         else:
             known = skeletons.subset(parts.exemplars)
             found = predict(recognizer.scores(novel, known, inference=way), known.labels)
             accuracy = accuracy_of((found == novel.labels).astype(float))
-        result[way] = {"mean": accuracy.mean, "half_width": accuracy.half_width, "n": accuracy.n_episodes}
+        result["cross-view" if crossed else way] = {
+            "mean": accuracy.mean,
+            "half_width": accuracy.half_width,
+            "n": accuracy.n_episodes,
+        }
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     return result
+
+
+def episodes_of(labels: np.ndarray, queries: np.ndarray | None = None) -> EpisodeSampler:
+    """The test episodes, the same for all methods and seeds: 5-way 1-shot with up to 10 queries per class."""
+    possible = labels if queries is None else labels[queries]
+    n_query = queries_for(possible, 1 if queries is None else 0)
+    return EpisodeSampler(labels, min(5, len(np.unique(labels))), 1, n_query, NOVEL_SEED, queries=queries)
 
 
 def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], list[float]]:
@@ -244,7 +294,7 @@ def _report_ways(results: Results, document: Document, name: str) -> None:
         ],
         f"Mean ± 95 % interval over training seeds {sorted({unit.seed for unit, _ in results})} (Student's t); each is "
         f"judged by the same {EPISODES} episodes with up to 10 queries per class, whose own interval is about "
-        f"±{100 * np.mean(widths):.1f}. Chance is 20 %.",
+        f"±{100 * np.mean(widths):.1f}. Chance is 20 %. Cross-view: by the nearest training clip.",
     )
     for way, heading in WAYS.items():
         rows = against(results, way=way)

@@ -78,28 +78,55 @@ class AlignmentComparator(Comparator):
     ----------
     metric : str or Metric
         An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
-        others ignore them. The name "udtw" means the paper's weighting here, for which the recipes were chosen; pass
-        ``get_metric("udtw", weighting="likelihood", beta=…)`` for the free energy.
+        others ignore them. A `Metric` brings its own parameters, and those below are not used.
     gamma : float
     normalize : "length", "path" or None
     band
         As in `udtw.align`.
+    weighting : "likelihood" or "precision"
+        Of uDTW. "likelihood": the distance is the divergence of the free energy, ``F(x, y) − ½[F(x, x) + F(y, y)]``, in
+        which a path pays ``β log Σ`` for the uncertainty that it claims. "precision": the paper's ``d²`` and Ω.
+    beta : float
+        Of "likelihood".
+    warp_penalty : float
+        ω, added for each non-diagonal step; not of the paper's weighting.
+    relax : int
+        Tokens that may stay unmatched at each end of both sequences: an action need not fill its clip.
+    learned : bool
+        Train γ, β and ω of "likelihood" (γ and β in log form) with the rest of the model.
     """
 
-    def __init__(
-        self, metric: str | Metric, gamma: float = 0.1, normalize: str | None = "length", band: Any = None
-    ) -> None:
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
+        self, metric: str | Metric, gamma: float = 0.1, normalize: str | None = "length", band: Any = None, *,
+        weighting: str = "precision", beta: float = 1.0, warp_penalty: float = 0.0, relax: int = 0,
+        learned: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         chosen = get_metric(metric, gamma=gamma, band=band)
         if not chosen.elastic:
             raise OptionError(f"metric must compare sequences of different lengths; {chosen.name!r} does not.")
-        if isinstance(metric, str) and "normalize" in chosen.params:
-            chosen = chosen.with_params(normalize=normalize)
-        if isinstance(metric, str) and "weighting" in chosen.params:
-            chosen = chosen.with_params(weighting="precision")
+        if isinstance(metric, str):
+            likely = "weighting" in chosen.params and weighting == "likelihood"
+            wanted: dict[str, Any] = {
+                "normalize": normalize, "weighting": weighting, "warp_penalty": warp_penalty,
+                "relax": (relax,) * 4 if relax else None,
+            } | ({"beta": beta, "debias": True} if likely else {})  # fmt: skip
+            chosen = chosen.with_params(**{name: v for name, v in wanted.items() if name in chosen.params})
         chosen.check()
         self.metric = chosen
         self.plain = chosen.without_bias or chosen
+        self.learns = learned and chosen.params.get("weighting") == "likelihood"
+        if self.learns:
+            self.log_gamma = nn.Parameter(torch.tensor(float(chosen.params["gamma"])).log())
+            self.log_beta = nn.Parameter(torch.tensor(float(chosen.params["beta"])).log())
+            self.warp_penalty = nn.Parameter(torch.tensor(float(chosen.params["warp_penalty"])))
+
+    def params(self) -> dict[str, Any]:
+        """The parameters of the metric without its bias, with the present values of those that are learned."""
+        if not self.learns:
+            return dict(self.plain.params)
+        present = {"gamma": self.log_gamma.exp(), "beta": self.log_beta.exp(), "warp_penalty": self.warp_penalty}
+        return dict(self.plain.params) | present
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         found = self._all_pairs(queries, supports)
@@ -129,10 +156,10 @@ class AlignmentComparator(Comparator):
         return Comparison(found.distance.unflatten(0, (n_q, n_s)), found.regularizer.unflatten(0, (n_q, n_s)))
 
     def _self_distance(self, tokens: Tokens) -> Tensor:
-        return self._pairs(tokens, tokens, certain=True).distance
+        return self._pairs(tokens, tokens).distance
 
-    def _pairs(self, x: Tokens, y: Tokens, certain: bool = False) -> Comparison:
-        variances = (None, None) if certain else (x.variance, y.variance)
+    def _pairs(self, x: Tokens, y: Tokens) -> Comparison:
+        variances = (x.variance, y.variance)
         if self.plain.takes_cost:
             return self._of_cost(squared_distances(x.features, y.features), (x.lengths, y.lengths), variances)
         return _comparison(
@@ -143,7 +170,7 @@ class AlignmentComparator(Comparator):
         self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None]
     ) -> Comparison:
         rows, columns = cost.shape[1:]
-        options: dict[str, Any] = dict(self.plain.params)
+        options = self.params()
         if bool((lengths[0] < rows).any()) or bool((lengths[1] < columns).any()):
             options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
         if self.plain.uncertain and variances[0] is not None and variances[1] is not None:

@@ -48,6 +48,8 @@ class EpisodeSampler:
     n_way, n_shot, n_query : int
         Classes, supports per class and queries per class. Supports and queries never share a sample.
     seed : int
+    queries : (n,) bool, optional
+        True for samples that may only be queries, False for those that may only be supports (another camera, say).
 
     Examples
     --------
@@ -63,31 +65,47 @@ class EpisodeSampler:
     """
 
     def __init__(
-        self, labels: Sequence[int] | np.ndarray, n_way: int, n_shot: int, n_query: int, seed: int = 0
-    ) -> None:
+        self, labels: Sequence[int] | np.ndarray, n_way: int, n_shot: int, n_query: int, seed: int = 0, *,
+        queries: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         for name, value in (("n_way", n_way), ("n_shot", n_shot), ("n_query", n_query)):
             if value < 1:
                 raise OptionError(f"{name} must be at least 1; got {value}.")
         labels = np.asarray(labels)
         self.n_way, self.n_shot, self.n_query, self.seed = n_way, n_shot, n_query, seed
         self._members = {int(c): np.flatnonzero(labels == c) for c in np.unique(labels)}
-        needed = n_shot + n_query
-        poor = [c for c, members in self._members.items() if len(members) < needed]
-        if poor:
-            raise DataError(
-                f"Every class needs n_shot + n_query = {needed} samples; classes {poor} have fewer "
-                f"({[len(self._members[c]) for c in poor]}). Lower n_query or n_shot, or leave these classes out."
-            )
+        self._queries = None if queries is None else np.asarray(queries, dtype=bool)
+        if self._queries is None:
+            self._check("n_shot + n_query", n_shot + n_query, {c: len(own) for c, own in self._members.items()})
+        else:
+            counts = {c: int(self._queries[own].sum()) for c, own in self._members.items()}
+            self._check("n_query", n_query, counts)
+            self._check("n_shot", n_shot, {c: len(own) - counts[c] for c, own in self._members.items()})
         if len(self._members) < n_way:
             raise DataError(f"n_way={n_way} classes were asked for; the data has {len(self._members)}.")
+
+    @staticmethod
+    def _check(what: str, needed: int, counts: dict[int, int]) -> None:
+        poor = [c for c, count in counts.items() if count < needed]
+        if poor:
+            raise DataError(
+                f"Every class needs {what} = {needed} samples; classes {poor} have fewer "
+                f"({[counts[c] for c in poor]}). Lower n_query or n_shot, or leave these classes out."
+            )
 
     def episode(self, number: int) -> Episode:
         """Episode ``number``."""
         generator = np.random.default_rng((self.seed, number))
         classes = generator.choice(np.array(sorted(self._members)), self.n_way, replace=False)
-        drawn = [generator.choice(self._members[int(c)], self.n_shot + self.n_query, replace=False) for c in classes]
-        samples = np.stack(drawn)
+        samples = np.stack([self._drawn(generator, self._members[int(c)]) for c in classes])
         return Episode(classes, samples[:, : self.n_shot], samples[:, self.n_shot :])
+
+    def _drawn(self, generator: np.random.Generator, members: np.ndarray) -> np.ndarray:
+        """(n_shot + n_query,) samples of a class, the supports first."""
+        if self._queries is None:
+            return generator.choice(members, self.n_shot + self.n_query, replace=False)
+        pools = (members[~self._queries[members]], self.n_shot), (members[self._queries[members]], self.n_query)
+        return np.concatenate([generator.choice(pool, size, replace=False) for pool, size in pools])
 
     def __iter__(self) -> Iterator[Episode]:
         """All episodes, without end."""

@@ -22,6 +22,8 @@ BASELINES: dict[str, Callable[[], Comparator]] = {
     "tap": TAPComparator,
 }
 """Comparators that align nothing. Every other name is an elastic metric of `udtw.metrics`."""
+NOISE_UNIT = 0.01
+"""Noise that adds 1 to the variance of a token, before any training."""
 MATCHING = ("support", "prototype")
 OBJECTIVES = ("similarity", "cross_entropy")
 
@@ -31,13 +33,13 @@ def comparator_names() -> tuple[str, ...]:
     return *(name for name, metric in METRICS.items() if metric.elastic), *BASELINES
 
 
-def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length") -> Comparator:
-    """The comparator of that name, one of `comparator_names`."""
+def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length", **energy: Any) -> Comparator:
+    """The comparator of that name, one of `comparator_names`; ``energy`` are options of `AlignmentComparator`."""
     if metric in BASELINES:
         return BASELINES[metric]()
     if metric not in comparator_names():
         raise OptionError(f"metric must be one of {comparator_names()}; got {metric!r}.")
-    return AlignmentComparator(metric, gamma, normalize)
+    return AlignmentComparator(metric, gamma, normalize, **energy)
 
 
 class SimilarityObjective(nn.Module):
@@ -110,6 +112,8 @@ class FewShotModel(nn.Module):
         without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence per class.
+    weighting, warp_penalty, relax, learned
+        See `AlignmentComparator`.
 
     Examples
     --------
@@ -131,7 +135,7 @@ class FewShotModel(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support",
+        sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support", **energy: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -142,14 +146,18 @@ class FewShotModel(nn.Module):
         if not 0 < sigma_gain < math.inf:
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
-        self.comparator = make_comparator(metric, gamma, normalize)
+        self.comparator = make_comparator(metric, gamma, normalize, beta=beta, **energy)
         uncertain = metric not in BASELINES and METRICS[metric].uncertain
         self.objective = make_objective(objective, beta if uncertain else 0.0)
         self.sigma: SigmaNet | None = None
         if uncertain:
             dim: Any = encoder.dim
             sigma_init = 1.0 if low < 1 < high else None
-            self.sigma = SigmaNet(dim, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
+            self.reads_noise = bool(getattr(encoder, "states_noise", False))
+            inputs = dim + 1 if self.reads_noise else dim
+            self.sigma = SigmaNet(inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
+            if self.reads_noise:
+                self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
 
     def encode(self, batch: Any) -> Tokens:
         """Tokens of a batch of samples, with variances if the metric reads them."""
@@ -160,8 +168,15 @@ class FewShotModel(nn.Module):
         """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet."""
         if self.sigma is None:
             return tokens
-        variance = self.sigma(tokens.features * self.sigma_gain, tokens.lengths)
-        return Tokens(tokens.features, tokens.lengths, variance)
+        seen = tokens.features * self.sigma_gain
+        if not self.reads_noise:
+            return Tokens(tokens.features, tokens.lengths, self.sigma(seen, tokens.lengths))
+        noise = tokens.noise
+        if noise is None:  # atoms of a dictionary
+            noise = seen.new_zeros(seen.shape[:2])
+        seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
+        variance = self.sigma(seen, tokens.lengths) + self.log_noise_gain.exp() * noise
+        return Tokens(tokens.features, tokens.lengths, variance, noise)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 from torch import nn
 
@@ -10,6 +10,7 @@ from udtw.errors import OptionError
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
 from udtw.fewshot.tasks import EpisodicTask, Source
+from udtw.likelihood import WEIGHTINGS
 
 MODES = ("supervised", "unsupervised")
 
@@ -18,9 +19,12 @@ MODES = ("supervised", "unsupervised")
 class FewShotRecipe:
     """What is trained and how: the settings that every few-shot recogniser has.
 
-    The classes in brackets explain the settings below them.
+    The classes in brackets explain the settings below them. ``weighting=None`` is "likelihood" with labels, and the
+    paper's "precision" without. γ, β and ω are ``learned`` with labels only.
     """
 
+    BEFORE: ClassVar[dict[str, Any]] = {"weighting": "precision", "learned": False}
+    """Settings that are newer than some checkpoints, and what those mean."""
     metric: str = "udtw"
     mode: str = "supervised"
     objective: str = "cross_entropy"
@@ -34,6 +38,11 @@ class FewShotRecipe:
     sigma_hidden: int | None = None
     sigma_gain: float = 1.0
     matching: str = "support"
+    # The energy of a path [AlignmentComparator]
+    weighting: str | None = "precision"
+    warp_penalty: float = 0.0
+    relax: int = 0
+    learned: bool = False
     # Training [EpisodicTask]
     n_steps: int = 300
     learning_rate: float = 1e-3
@@ -49,12 +58,13 @@ class FewShotRecipe:
             ("mode", MODES),
             ("objective", OBJECTIVES),
             ("matching", MATCHING),
+            ("weighting", (*WEIGHTINGS, None)),
         ):
             self.check_choice(name, choices)
         if self.n_steps < 0:
             raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
 
-    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
         """Raise unless setting ``name`` is one of ``choices``."""
         if getattr(self, name) not in choices:
             raise OptionError(f"{name} must be one of {choices}; got {getattr(self, name)!r}.")
@@ -62,6 +72,14 @@ class FewShotRecipe:
     def as_dict(self) -> dict[str, Any]:
         """All settings by name."""
         return asdict(self)
+
+    @classmethod
+    def from_saved(cls, settings: Mapping[str, Any]) -> Self:
+        """`from_dict` for the settings of a checkpoint. Those that it does not name were not known when it was written,
+        and have the values by which that version computed."""
+        if not isinstance(settings, Mapping):
+            raise OptionError(f"Settings must be a dictionary; got {settings!r:.60}.")
+        return cls.from_dict(cls.BEFORE | dict(settings))
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:
@@ -83,10 +101,14 @@ class FewShotRecipe:
 
     def model(self, encoder: nn.Module) -> FewShotModel:
         """The model around an encoder."""
+        # Without labels nothing holds γ and ω: the free energy falls without end as they change.
+        labels = self.mode == "supervised"
+        weighting = self.weighting or ("likelihood" if labels else "precision")
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            matching=self.matching,
+            matching=self.matching, weighting=weighting, warp_penalty=self.warp_penalty, relax=self.relax,
+            learned=self.learned and labels,
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:

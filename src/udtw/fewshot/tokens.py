@@ -21,6 +21,8 @@ class Tokens:
         True lengths; later tokens are padding, which nothing reads.
     variance : Tensor (B, T), optional
         σ² of every token.
+    noise : Tensor (B, T), optional
+        Variance of what the token was made from, as far as the encoder knows it: of the joints of a block, for example.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class Tokens:
     features: Tensor
     lengths: Tensor
     variance: Tensor | None = None
+    noise: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.features.ndim != 3 or self.lengths.shape != self.features.shape[:1]:
@@ -44,18 +47,19 @@ class Tokens:
                 "Tokens need features (B, T, d) and lengths (B,); got "
                 f"{tuple(self.features.shape)} and {tuple(self.lengths.shape)}."
             )
-        if self.variance is not None and self.variance.shape != self.features.shape[:2]:
-            raise ShapeError(
-                f"Tokens of shape {tuple(self.features.shape)} need a variance of shape "
-                f"{tuple(self.features.shape[:2])}; got {tuple(self.variance.shape)}."
-            )
+        for what, values in (("variance", self.variance), ("noise", self.noise)):
+            if values is not None and values.shape != self.features.shape[:2]:
+                raise ShapeError(
+                    f"Tokens of shape {tuple(self.features.shape)} need a {what} of shape "
+                    f"{tuple(self.features.shape[:2])}; got {tuple(values.shape)}."
+                )
 
     def __len__(self) -> int:
         return self.features.shape[0]
 
     def __getitem__(self, which: Tensor | slice) -> "Tokens":
-        variance = None if self.variance is None else self.variance[which]
-        return Tokens(self.features[which], self.lengths[which], variance)
+        variance, noise = (None if one is None else one[which] for one in (self.variance, self.noise))
+        return Tokens(self.features[which], self.lengths[which], variance, noise)
 
     @property
     def inside(self) -> Tensor:
@@ -83,17 +87,22 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
     longest = max(batch.features.shape[1] for batch in batches)
     features = [pad(b.features, (0, 0, 0, longest - b.features.shape[1])) for b in batches]
     lengths = torch.cat([b.lengths for b in batches])
-    if any(b.variance is None for b in batches):
-        return Tokens(torch.cat(features), lengths)
-    variances = [pad(b.variance, (0, longest - b.features.shape[1]), value=1.0) for b in batches]  # type: ignore[arg-type]
-    return Tokens(torch.cat(features), lengths, torch.cat(variances))
+    variance = _joined([b.variance for b in batches], longest, 1.0)
+    noise = _joined([b.noise for b in batches], longest, 0.0)
+    return Tokens(torch.cat(features), lengths, variance, noise)
+
+
+def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Tensor | None:
+    """(B, T) parts in one batch; None if one of them is None."""
+    known = [pad(part, (0, longest - part.shape[1]), value=padding) for part in parts if part is not None]
+    return torch.cat(known) if len(known) == len(parts) else None
 
 
 def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
     """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
-    ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances are
-    averaged likewise.
+    ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
+    noise are averaged likewise.
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
@@ -103,7 +112,8 @@ def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
     weights = (member / member.sum(0)).T
     features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))
     lengths = torch.full((n_way,), steps, device=labels.device)
-    if supports.variance is None:
-        return Tokens(features, lengths)
-    variance = Tokens(supports.variance[..., None], supports.lengths).resampled(steps)[..., 0]
-    return Tokens(features, lengths, weights @ variance)
+    variance, noise = (
+        None if one is None else weights @ Tokens(one[..., None], supports.lengths).resampled(steps)[..., 0]
+        for one in (supports.variance, supports.noise)
+    )
+    return Tokens(features, lengths, variance, noise)

@@ -26,8 +26,8 @@ def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
 @torch.no_grad()
 def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Alignment:
     """The alignment of x and y, (1, τ, d) each, under the model's energy and prior."""
-    kept = ("gamma", "band", "weighting", "warp_penalty", "relax")
-    params = {name: value for name, value in comparator.metric.params.items() if name in kept}
+    kept = ("gamma", "beta", "band", "weighting", "warp_penalty", "relax")
+    params = {name: value for name, value in comparator.params().items() if name in kept}
     params.setdefault("weighting", "precision")
     cost = squared_distances(x.features, y.features)
     return align(None, None, x.variance, y.variance, cost=cost, **params)

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
+from udtw.skeleton.confidence import motion, repaired
 from udtw.skeleton.graphs import Graph
 
 SCALES = ("axis", "body", None)
+CONFIDENCE = ("ignore", "sensor")
 CACHED_BYTES = 2**30
 """Normalised clips are cached up to this size, so that small sets are read and normalised once."""
 
@@ -138,6 +140,9 @@ class SkeletonSource:
         See `normalize`.
     augmentation : Augmentation, optional
         Applied in training, that is if `batch` is given a generator.
+    confidence : "ignore" or "sensor"
+        With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
+        variances of the joints. "ignore" takes positions as they are.
 
     Examples
     --------
@@ -161,42 +166,61 @@ class SkeletonSource:
         stride: int = 4,
         scale: str | None = "body",
         augmentation: Augmentation | None = None,
+        confidence: str = "ignore",
     ) -> None:
         if len(clips) != len(labels):
             raise DataError(f"Every clip needs a label; got {len(clips)} clips and {len(labels)} labels.")
+        if confidence not in CONFIDENCE:
+            raise OptionError(f"confidence must be one of {CONFIDENCE}; got {confidence!r}.")
         self.clips, self.labels, self.graph = clips, np.asarray(labels), graph
+        self.confidence = confidence
         self.block_size, self.stride, self.scale = block_size, stride, scale
         self.augmentation = augmentation or Augmentation()
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._kept: dict[int, tuple[np.ndarray, ...]] = {}
         self._kept_bytes = 0
 
-    def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them."""
-        cut, people = [], []
+    def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> tuple[Tensor, ...]:
+        """``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them.
+
+        Unless confidence is ignored, the fourth item is the variance of the joints in each block, (B, τ, P, J).
+        """
+        cut, people, variances = [], [], []
         for index in indices:
-            frames, present = self._normalized(int(index))
+            frames, present, variance = self._normalized(int(index))
             if generator is not None:
                 frames = self.augmentation(frames, generator)
             blocks = cut_blocks(frames, self.block_size, self.stride)  # (τ, M, P, J, C)
             cut.append(blocks.transpose(0, 2, 3, 1, 4).reshape(len(blocks), *frames.shape[1:3], -1))
             people.append(present)
+            variances.append(cut_blocks(variance, self.block_size, self.stride).mean(1))  # (τ, P, J)
         lengths = np.array([len(blocks) for blocks in cut])
         n_people = max(len(present) for present in people)
         padded = np.zeros((len(cut), lengths.max(), n_people, *cut[0].shape[2:]), np.float32)
+        noise = np.zeros(padded.shape[:4], np.float32)
         there = np.zeros((len(cut), n_people), bool)
         for row, (blocks, present) in enumerate(zip(cut, people, strict=True)):
-            padded[row, : len(blocks), : len(present)] = blocks
+            where = row, slice(len(blocks)), slice(len(present))
+            padded[where], noise[where] = blocks, variances[row]
             there[row, : len(present)] = present
-        return torch.from_numpy(padded), torch.from_numpy(lengths), torch.from_numpy(there)
+        batch = (padded, lengths, there) if self.confidence == "ignore" else (padded, lengths, there, noise)
+        return tuple(torch.from_numpy(one) for one in batch)
 
-    def _normalized(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Frames (T, P, J, C), and the mask (P,) of people who are present; at least the first is."""
+    def _normalized(self, index: int) -> tuple[np.ndarray, ...]:
+        """Frames (T, P, J, C), the mask (P,) of people who are present, and variances (T, P, J)."""
         if index in self._kept:
             return self._kept[index]
-        raw = self.clips[index].frames
+        clip = self.clips[index]
+        raw = clip.frames
         present = np.isfinite(raw).any((0, 2, 3))
         present[0] = True
-        found = normalize(raw, self.graph.centre, self.scale), present
+        variance = np.zeros(raw.shape[:3], np.float32)
+        if self.confidence != "ignore":
+            sure = clip.tracked
+            raw, variance = repaired(raw, sure)
+        frames = normalize(raw, self.graph.centre, self.scale)
+        if variance.any():
+            variance = variance * motion(frames, sure)
+        found = frames, present, variance
         if self._kept_bytes + found[0].nbytes <= CACHED_BYTES:
             self._kept[index] = found
             self._kept_bytes += found[0].nbytes

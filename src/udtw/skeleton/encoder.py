@@ -11,6 +11,8 @@ from udtw.fewshot.tokens import Tokens
 from udtw.skeleton.graphs import Graph
 
 MOST_HOPS, MOST_LAYERS = 1000, 256
+UNIT = 0.01
+"""Variance of a joint, in units of the normalised body, at which it counts half."""
 
 
 class SkeletonEncoder(nn.Module):
@@ -40,6 +42,12 @@ class SkeletonEncoder(nn.Module):
         Scale tokens to zero mean and ``‖token‖² = 1`` (LayerNorm without weights, divided by √d'), so that costs lie
         between 0 and 4 for any data, and both targets δ = 0 and 1 can be reached.
 
+    weighted : bool
+        Use variances ``v`` of the joints, which batches must have then. A joint has the weight ``w = 1/(1 + v/s²)`` in
+        S²GC, so that the features of one that is not tracked come from its neighbours:
+        ``Σ_j A_ij w_j X̂_j · Σ_j A_ij / Σ_j A_ij w_j``. s is learned, from 0.1 of the normalised body on. The mean of v
+        over the joints is the ``noise`` of a token.
+
     Examples
     --------
     >>> import torch
@@ -54,7 +62,7 @@ class SkeletonEncoder(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, graph: Graph, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
-        unit_tokens: bool = True,
+        unit_tokens: bool = True, weighted: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if min(width, heads, dim, joint_dim, block_size) < 1 or not 0 <= depth <= MOST_LAYERS:
@@ -64,7 +72,8 @@ class SkeletonEncoder(nn.Module):
             )
         if width % heads:
             raise OptionError(f"width must be a multiple of heads; got {width} and {heads}.")
-        self.dim, self.unit_tokens = dim, unit_tokens
+        self.dim, self.unit_tokens, self.weighted = dim, unit_tokens, weighted
+        self.states_noise = weighted
         size = block_size * coordinates
         self.inputs = (len(graph.joints), size)
         self.mlp = nn.Sequential(
@@ -79,13 +88,15 @@ class SkeletonEncoder(nn.Module):
             nn.LayerNorm(joint_dim),
         )
         self.register_buffer("diffusion", s2gc_matrix(graph, hops, alpha), persistent=False)
+        if weighted:
+            self.log_unit = nn.Parameter(torch.tensor(math.log(UNIT)))
         self.project = nn.Linear(len(graph.joints) * joint_dim, width)
         layer = nn.TransformerEncoderLayer(width, heads, 2 * width, dropout, batch_first=True, norm_first=True)
         self.transformer = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False) if depth else None
         self.out = nn.Linear(width, dim)
 
     @torch.no_grad()
-    def standardize(self, batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    def standardize(self, batch: tuple[Tensor, ...]) -> None:
         """Rescale the last FC so that every feature of these clips' tokens has mean 0 and standard deviation 1.
 
         Before training all tokens point in nearly the same direction, because clips differ little compared with what
@@ -97,32 +108,39 @@ class SkeletonEncoder(nn.Module):
         self.out.weight /= std[:, None]
         self.out.bias.copy_((self.out.bias - values.mean(0)) / std)
 
-    def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
-        """Tokens (B, τ, d') of ``(blocks, lengths, people)``.
+    def forward(self, batch: tuple[Tensor, ...]) -> Tokens:
+        """Tokens (B, τ, d') of ``(blocks, lengths, people)``; if weighted, of ``(…, variance)``.
 
         ``blocks`` (B, τ, P, J, M·C) are padded to the longest clip; ``lengths`` (B,) are their numbers; ``people``
-        (B, P) is True for people who are present.
+        (B, P) is True for people who are present; ``variance`` (B, τ, P, J) is that of the joints.
         """
         raw = self._raw(batch)
         if not self.unit_tokens:
             return raw
         unit = nn.functional.layer_norm(raw.features, raw.features.shape[-1:]) / math.sqrt(self.dim)
-        return Tokens(unit, raw.lengths)
+        return Tokens(unit, raw.lengths, noise=raw.noise)
 
-    def _raw(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
-        blocks, lengths, people = batch
+    def _raw(self, batch: tuple[Tensor, ...]) -> Tokens:
+        blocks, lengths, people = batch[:3]
+        variance = batch[3] if self.weighted else None
         if blocks.ndim != 5 or tuple(blocks.shape[3:]) != self.inputs:
             joints, size = self.inputs
             raise ShapeError(f"The encoder expects blocks (B, τ, P, {joints}, {size}); got {tuple(blocks.shape)}.")
         joints = self.mlp(blocks)
-        diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints)
+        if variance is None:
+            diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints)
+        else:
+            weight = 1 / (1 + variance / self.log_unit.exp())
+            share = self.diffusion.sum(1) / (weight @ self.diffusion.mT)
+            diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints * weight[..., None]) * share[..., None]
         each = self.project(diffused.flatten(3))
         present = people.to(each.dtype)[:, None, :, None]
         tokens = (each * present).sum(2) / present.sum(2)
+        noise = None if variance is None else (variance.mean(3) * present[..., 0]).sum(2) / present.sum((2, 3))
         if self.transformer is not None:
             outside = torch.arange(blocks.shape[1], device=blocks.device) >= lengths[:, None]
             tokens = self.transformer(tokens, src_key_padding_mask=outside)
-        return Tokens(self.out(tokens), lengths)
+        return Tokens(self.out(tokens), lengths, noise=noise)
 
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
@@ -174,8 +192,8 @@ class RenderedEncoder(nn.Module):
             ]
         self.net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], dim))
 
-    def forward(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tokens:
-        blocks, lengths, people = batch
+    def forward(self, batch: tuple[Tensor, ...]) -> Tokens:
+        blocks, lengths, people = batch[:3]  # the picture has no place for variances
         inside = torch.arange(blocks.shape[1], device=blocks.device) < lengths[:, None]
         used = inside[:, :, None] & people[:, None, :]
         tokens = self.net(render(blocks[used], self.coordinates, self.image_size))

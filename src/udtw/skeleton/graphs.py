@@ -1,11 +1,16 @@
 """Joint layouts: the joints of a skeleton and the bones that connect them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from udtw.errors import OptionError
+
+OWN = re.compile(r"(\d{1,4}) joints: ((?:\d{1,4}-\d{1,4}(?: |(?=,)))*), centre (\d{1,4})")
+MOST_JOINTS = 2000
+"""A damaged name must not ask for a large adjacency."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,27 @@ class Graph:
             matrix[a, b] = matrix[b, a] = 1
         root = matrix.sum(1) ** -0.5
         return root[:, None] * matrix * root[None, :]
+
+    def outwards(self) -> list[tuple[int, int]]:
+        """(joint, its neighbour towards the centre) for every other joint that is connected, the nearest first."""
+        found: dict[int, int] = {self.centre: self.centre}
+        ways = [*self.edges, *((b, a) for a, b in self.edges)]
+        reached = [self.centre]
+        for parent in reached:
+            for joint in (b for a, b in ways if a == parent and b not in found):
+                found[joint] = parent
+                reached.append(joint)
+        return [(joint, parent) for joint, parent in found.items() if joint != self.centre]
+
+    @property
+    def text(self) -> str:
+        """A name that `graph` turns into this layout again (without the names of the joints).
+
+        >>> from udtw.skeleton import from_edges, graph
+        >>> from_edges([(0, 1), (1, 2)], n_joints=3, centre=1).text
+        '3 joints: 0-1 1-2, centre 1'
+        """
+        return f"{len(self.joints)} joints: {' '.join(f'{a}-{b}' for a, b in self.edges)}, centre {self.centre}"
 
 
 def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
@@ -93,6 +119,26 @@ GRAPHS = {
         "hip hip_l knee_l ankle_l foot_l",
         "hip hip_r knee_r ankle_r foot_r",
     ),
+    "kinect-sdk20": _chains(
+        "hip spine neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
+        "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
+        "spine",
+        "head neck spine hip",
+        "neck shoulder_l elbow_l wrist_l hand_l",
+        "neck shoulder_r elbow_r wrist_r hand_r",
+        "hip hip_l knee_l ankle_l foot_l",
+        "hip hip_r knee_r ankle_r foot_r",
+    ),
+    "msr20": _chains(
+        "shoulder_r shoulder_l neck spine hip_r hip_l hip elbow_r elbow_l wrist_r wrist_l hand_r hand_l "
+        "knee_r knee_l ankle_r ankle_l foot_r foot_l head",
+        "spine",
+        "head neck spine hip",
+        "neck shoulder_l elbow_l wrist_l hand_l",
+        "neck shoulder_r elbow_r wrist_r hand_r",
+        "hip hip_l knee_l ankle_l foot_l",
+        "hip hip_r knee_r ankle_r foot_r",
+    ),
     "upperbody8": _chains(
         "tip_l tip_r elbow_l elbow_r wrist_l wrist_r thumb_l thumb_r",
         "elbow_l",
@@ -101,16 +147,19 @@ GRAPHS = {
         "thumb_r wrist_r",
     ),
 }
-"""Joint layouts by name: Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 (UTD-MHAD), arms (NATOPS).
+"""Joint layouts by name: Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 in three orders (UTD-MHAD,
+Northwestern-UCLA, MSR Action3D), arms (NATOPS).
 
 >>> from udtw.skeleton import GRAPHS
->>> {name: len(layout.joints) for name, layout in GRAPHS.items()}
-{'ntu25': 25, 'openpose18': 18, 'kinect20': 20, 'upperbody8': 8}
+>>> list(GRAPHS)
+['ntu25', 'openpose18', 'kinect20', 'kinect-sdk20', 'msr20', 'upperbody8']
+>>> len(GRAPHS["ntu25"].joints)
+25
 """
 
 
 def graph(name: str) -> Graph:
-    """The joint layout ``name``, one of `GRAPHS`.
+    """The joint layout ``name``, one of `GRAPHS`, or the ``text`` of a layout of one's own.
 
     Examples
     --------
@@ -119,6 +168,10 @@ def graph(name: str) -> Graph:
     >>> layout.joints[layout.centre], len(layout.edges)
     ('spine', 19)
     """
+    own = OWN.fullmatch(name)
+    if own and int(own[1]) <= MOST_JOINTS:
+        edges = [(int(a), int(b)) for a, b in (edge.split("-") for edge in own[2].split())]
+        return from_edges(edges, int(own[1]), int(own[3]))
     if name not in GRAPHS:
         raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r}.")
     return GRAPHS[name]

@@ -14,7 +14,7 @@ from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
-from udtw.skeleton.blocks import Augmentation, SkeletonSource
+from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
 from udtw.skeleton.graphs import graph
@@ -39,11 +39,16 @@ class Recipe(FewShotRecipe):
     ('joints', 100)
     """
 
+    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore"}
     encoder: str = "joints"
+    sigma_gain: float = 8.0
+    weighting: str | None = None
+    learned: bool = True
     # Blocks [SkeletonSource] and their augmentation [Augmentation]
     block_size: int = 8
     stride: int = 4
     scale: str | None = "body"
+    confidence: str = "sensor"
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
@@ -70,6 +75,7 @@ class Recipe(FewShotRecipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_choice("encoder", ENCODERS)
+        self.check_choice("confidence", CONFIDENCE)
 
 
 class ActionRecognizer(Recognizer):
@@ -122,6 +128,7 @@ class ActionRecognizer(Recognizer):
             encoder = SkeletonEncoder(
                 self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
                 depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
+                weighted=r.confidence != "ignore",
             )  # fmt: skip
         return r.model(encoder)
 
@@ -139,6 +146,7 @@ class ActionRecognizer(Recognizer):
             block_size=r.block_size,
             stride=r.stride,
             scale=r.scale,
+            confidence=r.confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
@@ -209,7 +217,7 @@ class ActionRecognizer(Recognizer):
         config = saved.settings
 
         def make() -> "ActionRecognizer":
-            recipe = Recipe.from_dict(config["recipe"])
+            recipe = Recipe.from_saved(config["recipe"])
             made = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
             made._trained_on = config["data"]
             return made

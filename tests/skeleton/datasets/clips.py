@@ -20,6 +20,8 @@ def many(n=10, classes=3):
     for i in range(n):
         one = clip(f"clip {i}", label=i % classes, frames=2 + i, people=1 + i % 2, seed=i, subject=i % 4, camera=i % 2)
         one.frames[0, :, i % 4] = np.nan
+        if i % 3 == 1:
+            one.confidence[1] = 0.25 * (i % 4)
         made.append(one)
     return made
 
@@ -32,7 +34,7 @@ def source(clips, *, name="toy", broken=(), stamps=None, reads=None):
             reads.append(index)
         if index in broken:
             raise DataError(f"file {index}, line 1: nonsense.")
-        return clips[index].frames
+        return clips[index].frames, clips[index].confidence
 
     entries = tuple(
         Entry(one.name, one.label, one.subject, one.camera, (stamps or {}).get(i, "1")) for i, one in enumerate(clips)
@@ -42,8 +44,10 @@ def source(clips, *, name="toy", broken=(), stamps=None, reads=None):
 
 def same(one, other):
     known = ("label", "name", "subject", "camera")
-    return np.array_equal(one.frames, other.frames, equal_nan=True) and all(
-        getattr(one, key) == getattr(other, key) for key in known
+    return (
+        np.array_equal(one.frames, other.frames, equal_nan=True)
+        and np.array_equal(one.confidence, other.confidence)
+        and all(getattr(one, key) == getattr(other, key) for key in known)
     )
 
 

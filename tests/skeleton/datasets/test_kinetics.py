@@ -25,7 +25,7 @@ def clip_of(*frames, **known):
 
 
 def read(clip, label=None):
-    return read_clip(clip if isinstance(clip, bytes) else json.dumps(clip).encode(), "x.json", label)
+    return read_clip(clip if isinstance(clip, bytes) else json.dumps(clip).encode(), "x.json", label)[0]
 
 
 def pose(seed):
@@ -52,6 +52,17 @@ def test_joints_without_score_are_missing():
     scores[4], scores[7] = 0, float("nan")
     frames = read(clip_of([{**person(seed=1), "score": scores}]))
     assert np.flatnonzero(np.isnan(frames[0, 0]).all(-1)).tolist() == [4, 7]
+
+
+def test_scores_are_confidences():
+    scores = [0.25] * 18
+    scores[4], scores[5], scores[6] = 0, 1.01, -0.5
+    clip = clip_of([person(0.9, 1), {**person(seed=2), "score": scores}], [person(0.75, 3)])
+    _, confidence = read_clip(json.dumps(clip).encode(), "x.json")
+    assert confidence.shape == (2, 2, 18)
+    np.testing.assert_allclose(confidence[0, 0], 0.9)
+    np.testing.assert_allclose(confidence[0, 1, 3:8], [0.25, 0, 1, 0, 0.25])
+    np.testing.assert_allclose(confidence[1], np.repeat([[0.75], [0]], 18, 1))
 
 
 def test_frames_are_ordered_by_their_index():
@@ -114,10 +125,10 @@ def test_mutated_files_give_frames_or_a_named_error():
         if isinstance(result, UdtwError):
             assert "x.json" in str(result)
         else:
-            Clip(result, 0, "x")
-            assert not np.isinf(result).any()
+            Clip.of(result, 0, "x")
+            assert not np.isinf(result[0]).any()
         kinds.add(type(result).__name__)
-    assert kinds == {"ndarray", "DataError"}
+    assert kinds == {"tuple", "DataError"}
 
 
 def npz_bytes(**arrays):
@@ -135,6 +146,14 @@ def test_lifted_clips(dtype):
         assert np.isnan(found[1, 1, 3]).all()
         frames[1, 1, 3] = np.nan
         np.testing.assert_array_equal(found, frames.astype(np.float32))
+
+
+def test_lifted_clips_may_have_confidence():
+    frames, sure = np.ones((4, 1, 18, 3)), RNG.random((4, 1, 18))
+    found = read_lifted(npz_bytes(frames=frames, confidence=sure), "x.npz")
+    np.testing.assert_array_equal(found[1], sure.astype(np.float32))
+    with pytest.raises(DataError, match=r"x.npz: confidence must be \(4, 1, 18\) like its frames.*got float64 of"):
+        read_lifted(npz_bytes(frames=frames, confidence=sure[:3]), "x.npz")
 
 
 def npy_claiming(shape):

@@ -23,7 +23,7 @@ def read(tmp_path):
 
     def write_and_read(text):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_skeleton(path)
+        return read_skeleton(path)[0]
 
     return write_and_read
 
@@ -34,6 +34,23 @@ def test_one_person(read):
     assert frames.shape == (5, 1, 25, 3)
     assert frames.dtype == np.float32
     np.testing.assert_array_equal(frames[:, 0], joints.astype(np.float32))
+
+
+def test_states_of_tracking_are_confidences(tmp_path):
+    path = tmp_path / f"{NAME}.skeleton"
+    lines = ntu_text(2, {"1": seen(standing(2))}).split("\n")
+    lines[4] = lines[4][:-1] + "0"  # first joint of the first frame: not tracked
+    lines[5] = lines[5][:-1] + "1"  # second: inferred
+    lines[6] = "0 0 0 " + lines[6].split(" ", 3)[3]  # third: at the camera
+    path.write_text("\n".join(lines))
+    frames, confidence = read_skeleton(path)
+    assert confidence.shape == (2, 1, 25)
+    assert confidence[0, 0, :4].tolist() == [0, 0.5, 0, 1]
+    assert confidence[1].min() == 1
+    assert np.isfinite(frames[0, 0, :2]).all()
+    path.write_text("\n".join(lines).replace("-0.1 1\n", "-0.1 7\n"))
+    with pytest.raises(DataError, match=r"line 6: found '7' where the state of tracking belongs"):
+        read_skeleton(path)
 
 
 def test_two_people_the_one_with_more_motion_first(read):
@@ -147,10 +164,11 @@ def survive(path, count, seed):
             assert path.name in str(result)
             assert any(word in str(result) for word in (", line ", "is empty", "no body in any"))
         else:
-            Clip(result, 0, path.name)
-            assert not np.isinf(result).any()
+            assert not np.isinf(result[0]).any()
+            result = outcome(Clip.of, result, 0, path.name)
+            assert isinstance(result, Clip) or "no joint is tracked" in str(result)
         outcomes[type(result).__name__] += 1
-    assert set(outcomes) == {"ndarray", "DataError"}
+    assert set(outcomes) == {"Clip", "DataError"}
     assert min(outcomes.values()) > count / 50
 
 

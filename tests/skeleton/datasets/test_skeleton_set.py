@@ -5,9 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from tests.skeleton.datasets.clips import clip, many, same
-from udtw.errors import LengthError, OptionError, ShapeError
+from tests.skeleton.datasets.clips import clip, many, same, source
+from udtw.errors import DataError, LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.skeleton import graph
 from udtw.skeleton.datasets import Clip, Entry, SkeletonSet
+from udtw.skeleton.datasets.skeleton_set import read_all
 
 CLIPS = many(10)
 
@@ -104,3 +106,89 @@ def test_frames_of_another_shape_are_refused(frames, error, said):
 
 def test_a_clip_has_the_length_of_its_frames():
     assert len(clip(frames=7)) == 7
+
+
+def test_clips_shorter_than_a_block_can_be_left_out(skeletons):
+    found = skeletons.at_least(6)  # clip i has 2 + i frames
+    assert found.names == tuple(f"clip {i}" for i in range(4, 10))
+    assert [one.name for one in found.skipped] == [f"clip {i}" for i in range(4)]
+    assert found.skipped[0].reason == "2 frames are fewer than 6"
+    assert skeletons.skipped == ()
+    with pytest.raises(LengthError, match="none of the 10 clips has 12 frames or more; the longest has 11"):
+        skeletons.at_least(12)
+
+
+FRAMES = np.ones((3, 1, 4, 3), np.float32)
+
+
+def test_without_confidence_it_is_one():
+    assert (Clip(FRAMES, 0, "x").confidence == np.ones((3, 1, 4))).all()
+
+
+def test_missing_joints_are_not_tracked():
+    frames = FRAMES.copy()
+    frames[1, 0, 2, 1] = np.nan
+    one = Clip(frames, 0, "x", confidence=np.full((3, 1, 4), 0.5))
+    assert one.confidence.dtype == np.float32
+    assert one.tracked[1, 0].tolist() == [0.5, 0.5, 0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "error", "said"),
+    [
+        (np.ones((3, 4)), ShapeError, r"shape \(3, 1, 4\); got float64 of shape \(3, 4\)"),
+        (np.full((3, 1, 4), 1.5), OptionError, r"must lie in \[0, 1\]; got 1.5 to 1.5"),
+        (np.full((3, 1, 4), -0.1), OptionError, r"must lie in \[0, 1\]"),
+        (np.full((3, 1, 4), np.inf), OptionError, r"must lie in \[0, 1\]"),
+        (np.full((3, 1, 4), np.nan), NonFiniteError, "12 confidences are NaN"),
+        (np.full((3, 1, 4), "sure"), ShapeError, "one number per frame"),
+        (np.zeros((3, 1, 4)), DataError, "no joint is tracked in any of its 3 frames"),
+    ],
+)
+def test_bad_confidence_is_refused_by_name(confidence, error, said):
+    with pytest.raises(error, match=f"clip 'odd': .*{said}"):
+        Clip(FRAMES, 0, "odd", confidence=confidence)
+
+
+def test_a_clip_in_which_nothing_is_tracked_is_refused_or_skipped():
+    clips = many(4)
+    clips[2].confidence[:] = 0
+    with pytest.raises(DataError, match="clip 'clip 2': no joint is tracked"):
+        read_all(source(clips))
+    found = read_all(source(clips), "skip")
+    assert found.names == ("clip 0", "clip 1", "clip 3")
+    assert [one.name for one in found.skipped] == ["clip 2"]
+
+
+def test_arrays_become_clips():
+    rng = np.random.default_rng(0)
+    X, sure = [rng.standard_normal((n, 3, 2)) for n in (5, 7)], [rng.random((n, 3)) for n in (5, 7)]
+    found = SkeletonSet.from_arrays(X, ["wave", "kick"], edges=[(0, 1), (1, 2)], centre=1, confidence=sure)
+    assert found.classes == ("kick", "wave")
+    assert found.labels.tolist() == [1, 0]
+    np.testing.assert_array_equal(found[1].frames[:, 0], X[1].astype(np.float32))
+    np.testing.assert_array_equal(found[1].confidence[:, 0], sure[1].astype(np.float32))
+    assert graph(found.graph).edges == ((0, 1), (1, 2))
+    assert graph(found.graph).centre == 1
+    two = SkeletonSet.from_arrays(np.ones((2, 5, 2, 20, 3)), [1, 2], edges="kinect20")
+    assert two[0].frames.shape == (5, 2, 20, 3)
+    assert (two[0].confidence == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"y": [0]}, ShapeError, "got 2 clips, 1 labels"),
+        ({"confidence": np.ones((1, 5, 3))}, ShapeError, "1 arrays of confidence"),
+        ({"confidence": np.ones((2, 4, 3))}, ShapeError, r"clip 'clip 0': confidence .* shape \(5, 1, 3\)"),
+        ({"confidence": np.full((2, 5, 3), 2)}, OptionError, "clip 'clip 0': confidence must lie in"),
+        ({"edges": "kinect20"}, ShapeError, r"the 20 joints of the layout; got \[3\] joints"),
+        ({"edges": [(0, 9)]}, OptionError, "joint numbers from 0 to 2"),
+        ({"X": np.ones((2, 5, 3))}, ShapeError, r"X\[0\] must be \(T, P, J, C\), or without P"),
+        ({"X": [], "y": []}, DataError, "X is empty"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(change, error, said):
+    given = {"X": np.ones((2, 5, 3, 2)), "y": [0, 1], "edges": [(0, 1), (1, 2)]} | change
+    with pytest.raises(error, match=said):
+        SkeletonSet.from_arrays(given.pop("X"), given.pop("y"), **given)

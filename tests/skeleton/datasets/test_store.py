@@ -48,6 +48,14 @@ def test_the_round_trip_is_exact(tmp_path, size):
     assert same(skeletons.subset([7, 2])[0], CLIPS[7])
 
 
+def test_sets_that_were_written_without_confidence_are_read_with_ones(tmp_path):
+    sure = [Clip(one.frames, one.label, one.name, one.subject, one.camera) for one in CLIPS]
+    prepare(source(sure), tmp_path)
+    [file] = shards(tmp_path)
+    assert "confidence" not in ClipShard(file).arrays
+    assert all(same(one, other) for one, other in zip(open_prepared(tmp_path), sure, strict=True))
+
+
 def test_frames_are_read_on_demand(tmp_path):
     prepare(source(CLIPS), tmp_path, clips_per_shard=5)
     skeletons = open_prepared(tmp_path)
@@ -84,7 +92,7 @@ def test_a_stopped_run_continues_and_ends_with_the_same_files(tmp_path, stop):
     def until(index):
         if index == stop:
             raise Stop
-        return CLIPS[index].frames
+        return CLIPS[index].frames, CLIPS[index].confidence
 
     broken = source(CLIPS)
     object.__setattr__(broken, "read", until)

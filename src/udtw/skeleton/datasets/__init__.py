@@ -2,9 +2,11 @@
 
 from udtw.data.skipping import Skipped
 from udtw.skeleton.datasets.class_splits import ClassSplit
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.faults import Faults
 from udtw.skeleton.datasets.loading import DATASETS, find_source, load_skeletons
-from udtw.skeleton.datasets.protocols import Protocol, class_split, protocol
-from udtw.skeleton.datasets.skeleton_set import Clip, Entry, SkeletonSet, Source
+from udtw.skeleton.datasets.protocols import Protocol, class_split, cross_view, protocol
+from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source
 from udtw.skeleton.datasets.store import Prepared, open_prepared, prepare
 from udtw.skeleton.datasets.synthetic import Sensor, make_actions
 
@@ -13,6 +15,7 @@ __all__ = [
     "ClassSplit",
     "Clip",
     "Entry",
+    "Faults",
     "Prepared",
     "Protocol",
     "Sensor",
@@ -20,6 +23,7 @@ __all__ = [
     "Skipped",
     "Source",
     "class_split",
+    "cross_view",
     "find_source",
     "load_skeletons",
     "make_actions",

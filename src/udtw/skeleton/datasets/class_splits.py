@@ -16,19 +16,21 @@ class ClassSplit:
     """Labels of the classes for training, for validation and of novel classes.
 
     ``train`` is ordered: a protocol with fewer training classes takes the first ones. ``exemplars`` are names of clips,
-    one for each novel class, or empty.
+    one for each novel class, or empty. If there are ``test_cameras``, training clips are those of other cameras, and of
+    the novel classes the clips of these cameras are queries and the others supports.
 
     Examples
     --------
     >>> from udtw.skeleton.datasets import class_split, make_actions
     >>> class_split(make_actions(n_classes=5, n_clips=1))
-    ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=())
+    ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=(), test_cameras=())
     """
 
     train: tuple[int, ...]
     validation: tuple[int, ...]
     novel: tuple[int, ...]
     exemplars: tuple[str, ...] = ()
+    test_cameras: tuple[int, ...] = ()
 
 
 def ntu_classes(n_classes: int) -> ClassSplit:
@@ -49,7 +51,10 @@ def kinetics_classes(n_classes: int) -> ClassSplit:
 
 
 def utd_mhad_classes(n_classes: int) -> ClassSplit:
-    """By the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validation (4), others train (15)."""
+    """By the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validation (4), others train (15).
+
+    Also of MSR Action3D: 6 of 20 are novel, 4 for validation, 10 train.
+    """
     digits = {3: "novel", 6: "novel", 9: "novel", 8: "validation", 0: "validation"}
     return _by_rule(n_classes, lambda label: digits.get((label + 1) % 10, "train"))
 
@@ -57,6 +62,14 @@ def utd_mhad_classes(n_classes: int) -> ClassSplit:
 def natops_classes(n_classes: int) -> ClassSplit:
     """Of the signals 1 to 6, the multiples of 3 are novel (2), 5 is for validation, and 1, 2 and 4 train."""
     return ClassSplit((0, 1, 3), (4,), (2, 5))
+
+
+def nw_ucla_classes(n_classes: int) -> ClassSplit:
+    """Of the ten actions in their order, the odd ones (1st, 3rd, …, 9th) are novel, the others train; views 1, 2 → 3.
+
+    Five novel classes are what 5-way episodes need, which leaves none for validation: settings are chosen elsewhere.
+    """
+    return ClassSplit(tuple(range(1, n_classes, 2)), (), tuple(range(0, n_classes, 2)), test_cameras=(3,))
 
 
 def synthetic_classes(n_classes: int) -> ClassSplit:

@@ -2,11 +2,14 @@
 
 "kinetics-3d" is the same set lifted to 3D by a method of the user's choice: one `.npz` file per clip, without pickles,
 with an array ``frames`` (T, P, 18, 3), float32 or float64: time, one or two people, the joints of OpenPose, x, y, z;
-NaN where a joint is missing. Other arrays in the file are ignored.
+NaN where a joint is missing; and if there is one, ``confidence`` (T, P, 18) from 0 to 1. Other arrays in the file are
+ignored.
 """
 
 import io
 import math
+import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,14 @@ from udtw.data.npy import read_header, read_values
 from udtw.data.skipping import Skipped
 from udtw.data.zip_members import open_zip, read_member
 from udtw.errors import DataError
+from udtw.skeleton.datasets.clip import Recording
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH, JOINTS = "openpose18", 18
 PARTS = ("train", "val")
 MAX_CLASSES, MAX_FRAMES, MAX_PEOPLE, MAX_BYTES = 1000, 10_000, 200, 64 * 2**20
 LARGEST = 1e5  # pixels; coordinates are usually fractions of the picture
-LIFTED_ARRAY = "frames.npy"
+LIFTED_ARRAY, LIFTED_CONFIDENCE = "frames.npy", "confidence.npy"
 
 
 def kinetics_source(path: Path, lifted: bool = False) -> Source:
@@ -66,13 +70,16 @@ def kinetics_source(path: Path, lifted: bool = False) -> Source:
     )
 
 
-def _read(path: Path, label: int, lifted: bool) -> np.ndarray:
+def _read(path: Path, label: int, lifted: bool) -> Recording:
     content = _bytes(path)
     return read_lifted(content, str(path)) if lifted else read_clip(content, str(path), label)
 
 
-def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarray:
-    """Frames (T, P, 18, 2) float32 of the text of a clip: x to the right and y down, NaN where the score is 0.
+def read_clip(content: bytes, where: str, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Frames (T, P, 18, 2) and confidence (T, P, 18), float32, of the text of a clip.
+
+    x to the right and y down, NaN where the score is 0. The confidence is OpenPose's score, cut off at 1: it may exceed
+    1 slightly.
 
     OpenPose does not track people from frame to frame: the one or two with the highest mean score in a frame are
     taken, the highest first, so that two people may change places. Frames without people are dropped.
@@ -83,7 +90,7 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarra
         raise DataError(f'{where}: expected {{"data": [...]}} with up to {MAX_FRAMES} frames. Get the file again.')
     if label is not None and clip.get("label_index", label) != label:
         raise DataError(f"{where}: label_index is {clip['label_index']!r}, but in the list of labels it is {label}.")
-    numbered: dict[int, list[np.ndarray]] = {}
+    numbered: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
     for position, step in enumerate(steps):
         here = f"{where}, frame {position + 1}"
         index = step.get("frame_index") if isinstance(step, dict) else None
@@ -93,32 +100,54 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> np.ndarra
         if not isinstance(people, list) or len(people) > MAX_PEOPLE:
             raise DataError(f"{here}: skeleton must be a list of up to {MAX_PEOPLE} people. Get the file again.")
         scored = sorted((_person(f"{here}, person {i + 1}", one) for i, one in enumerate(people)), key=lambda p: -p[0])
-        numbered[index] = [pose for score, pose in scored[:2] if score > 0]
+        numbered[index] = [(pose, sure) for mean, pose, sure in scored[:2] if mean > 0]
     seen = [numbered[index] for index in sorted(numbered) if numbered[index]]
     if not seen:
         raise DataError(f"{where}: there is no person in any of its {len(steps)} frames. Skip it.")
     frames = np.full((len(seen), max(len(people) for people in seen), JOINTS, 2), np.nan, np.float32)
+    confidence = np.zeros(frames.shape[:3], np.float32)
     for position, poses in enumerate(seen):
-        frames[position, : len(poses)] = poses
-    return frames
+        for person, (pose, sure) in enumerate(poses):
+            frames[position, person], confidence[position, person] = pose, sure
+    return frames, confidence
 
 
-def read_lifted(content: bytes, where: str) -> np.ndarray:
-    """Frames (T, P, 18, 3) float32 of the bytes of an `.npz` file."""
+def read_lifted(content: bytes, where: str) -> Recording:
+    """Frames (T, P, 18, 3) float32 of the bytes of an `.npz` file, and confidence (T, P, 18) if it is there."""
     try:
-        file = io.BytesIO(read_member(open_zip(content), LIFTED_ARRAY, MAX_BYTES))
-        shape, fortran, dtype = read_header(file)
+        archive = open_zip(content)
     except ValueError as error:
         raise DataError(f"{where} is not an .npz file with an array frames ({error}). Write it again.") from error
-    _check_lifted(where, shape, dtype)
+    frames = _member(archive, LIFTED_ARRAY, where, _check_lifted)
+    frames[~np.isfinite(frames).all(-1)] = np.nan
+    if LIFTED_CONFIDENCE not in archive.namelist():
+        return frames
+    return frames, _member(archive, LIFTED_CONFIDENCE, where, partial(_check_confidence, frames.shape[:3]))
+
+
+def _member(archive: zipfile.ZipFile, name: str, where: str, check: Callable[..., None]) -> np.ndarray:
+    """The array ``name`` as float32, after ``check(where, shape, dtype)`` of its header."""
     try:
-        frames = read_values(file, shape, fortran, dtype)
+        file = io.BytesIO(read_member(archive, name, MAX_BYTES))
+        shape, fortran, dtype = read_header(file)
+    except ValueError as error:
+        raise DataError(
+            f"{where} is not an .npz file with an array {name.removesuffix('.npy')} ({error}). Write it again."
+        ) from error
+    check(where, shape, dtype)
+    try:
+        values = read_values(file, shape, fortran, dtype)
     except ValueError as error:
         raise DataError(f"{where}: {error}. Write it again.") from error
     with np.errstate(over="ignore", invalid="ignore"):
-        frames = np.array(frames, np.float32, order="C")
-    frames[~np.isfinite(frames).all(-1)] = np.nan
-    return frames
+        return np.array(values, np.float32, order="C")
+
+
+def _check_confidence(expected: tuple[int, ...], where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if shape != expected or dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        raise DataError(
+            f"{where}: confidence must be {expected} like its frames, float32 or float64; got {dtype} of shape {shape}."
+        )
 
 
 def _check_lifted(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -130,15 +159,16 @@ def _check_lifted(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
         )
 
 
-def _person(where: str, person: Any) -> tuple[float, np.ndarray]:
-    """Mean score and pose (18, 2)."""
+def _person(where: str, person: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mean score, pose (18, 2), and confidence (18,)."""
     if not isinstance(person, dict):
         raise DataError(f"{where}: expected pose and score; got {type(person).__name__}. Get the file again.")
     pose = _numbers(where, "pose", person.get("pose"), 2 * JOINTS).reshape(JOINTS, 2)
     score = _numbers(where, "score", person.get("score"), JOINTS)
     missing = ~(score > 0) | ~np.isfinite(pose).all(-1)
     pose[missing] = np.nan
-    return float(np.where(missing, 0, score).mean()), pose
+    score = np.where(missing, 0, score)
+    return float(score.mean()), pose, score.clip(0, 1)
 
 
 def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:

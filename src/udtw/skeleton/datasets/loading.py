@@ -9,12 +9,13 @@ from pathlib import Path
 from udtw.data.folder import data_root
 from udtw.data.skipping import check_on_error
 from udtw.errors import DataError, OptionError, SizeError
-from udtw.skeleton.datasets import kinetics, natops, ntu, synthetic, utd_mhad
+from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, synthetic, utd_mhad
 from udtw.skeleton.datasets.class_splits import (
     ClassSplit,
     kinetics_classes,
     natops_classes,
     ntu_classes,
+    nw_ucla_classes,
     synthetic_classes,
     utd_mhad_classes,
 )
@@ -71,6 +72,14 @@ DATASETS = {
         "the `.mat` files of the skeletons, or the zip file with them", utd_mhad.GRAPH, utd_mhad_classes,
         utd_mhad.utd_mhad_source,
     ),
+    "nw-ucla": Dataset(
+        "the `.json` files of the skeletons, or the zip file with them", nw_ucla.GRAPH, nw_ucla_classes,
+        nw_ucla.nw_ucla_source,
+    ),
+    "msr-action3d": Dataset(
+        "the `.txt` files of the skeletons, or the zip file with them", msr_action3d.GRAPH, utd_mhad_classes,
+        msr_action3d.msr_action3d_source,
+    ),
     "natops": Dataset("NATOPS_TRAIN.ts and NATOPS_TEST.ts", natops.GRAPH, natops_classes, natops.natops_source),
     "synthetic": Dataset("none: it is generated", synthetic.GRAPH, synthetic_classes, make=synthetic.make_actions),
 }  # fmt: skip
@@ -85,9 +94,7 @@ def load_skeletons(
     ignore: str | os.PathLike | None = None,
     progress: bool = False,
 ) -> SkeletonSet:
-    """The data set ``name``: "ntu60", "ntu120", "kinetics", "kinetics-3d", "utd-mhad", "natops" or "synthetic".
-
-    "synthetic" is generated and needs no files.
+    """The data set ``name``, one of `DATASETS`: "utd-mhad", for instance. "synthetic" is generated and needs no files.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ The text of such a file:
     for each frame:         number of bodies
         for each body:      10 values: its id, clipped edges, the state of the hands, its lean
                             number of joints, 25
-            for each joint: 12 values, of which the first three are x, y, z in metres
+            for each joint: 12 values, of which the first three are x, y, z in metres, and the last is the state of
+                            tracking: 0 not tracked, 1 inferred, 2 tracked
 
 Counts in the file never decide how much memory is used; the number of lines does, and it is bounded.
 """
@@ -31,6 +32,8 @@ WIDE, MOSTLY = 0.8, 0.69754
 JOINTS, BODY_VALUES, JOINT_VALUES = 25, 10, 12
 # A Kinect tracks six people; the longest recording of the set has 300 frames and 3 MB.
 MAX_BODIES, MAX_FRAMES, MAX_BYTES = 6, 10_000, 16 * 2**20
+CONFIDENCE = {b"0": 0.0, b"1": 0.5, b"2": 1.0}
+"""Of a state of tracking; an inferred position comes from the neighbouring joints."""
 FARTHEST = 1000.0  # metres; a larger coordinate is a damaged number
 
 # The 120 actions, A1 first, with the names that the authors list; the first 60 are those of NTU RGB+D 60.
@@ -66,10 +69,12 @@ CLASSES = (
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A tracked body: ``frames`` (k,) in which it was seen, ascending, and ``joints`` (k, 25, 3), NaN if missing."""
+    """A tracked body: ``frames`` (k,) in which it was seen, ascending, ``joints`` (k, 25, 3), NaN if missing, and
+    ``confidence`` (k, 25)."""
 
     frames: np.ndarray
     joints: np.ndarray
+    confidence: np.ndarray
 
 
 def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source:
@@ -111,8 +116,8 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
     )
 
 
-def read_skeleton(path: Path) -> np.ndarray:
-    """Frames (T, P, 25, 3) float32 of one file, with one or two people; see `choose_people`."""
+def read_skeleton(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Frames (T, P, 25, 3) and confidence (T, P, 25), float32, of one file; see `choose_people`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -127,8 +132,9 @@ def read_skeleton(path: Path) -> np.ndarray:
     return choose_people(bodies, n_frames)
 
 
-def choose_people(bodies: list[Body], n_frames: int) -> np.ndarray:
-    """Frames (T, P, 25, 3) of the one or two bodies that are people, the one with the largest motion first.
+def choose_people(bodies: list[Body], n_frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """Frames (T, P, 25, 3) and confidence (T, P, 25) of the one or two bodies that are people, the one with the largest
+    motion first.
 
     The usual rule against false detections (chairs, reflections, fragments), applied while other bodies remain:
 
@@ -142,9 +148,11 @@ def choose_people(bodies: list[Body], n_frames: int) -> np.ndarray:
     people = [body for body in people if not _is_wide(body)] or [max(people, key=_motion)]
     people = sorted(people, key=_motion, reverse=True)[:2]
     frames = np.full((n_frames, len(people), *people[0].joints.shape[1:]), np.nan, np.float32)
+    confidence = np.zeros(frames.shape[:3], np.float32)
     for slot, body in enumerate(people):
-        frames[body.frames, slot] = body.joints
-    return frames[np.unique(np.concatenate([body.frames for body in people]))]
+        frames[body.frames, slot], confidence[body.frames, slot] = body.joints, body.confidence
+    kept = np.unique(np.concatenate([body.frames for body in people]))
+    return frames[kept], confidence[kept]
 
 
 def _is_wide(body: Body) -> bool:
@@ -198,7 +206,7 @@ class _Lines:
                 self.at += JOINTS
         if self.at < len(self.lines):
             self.refuse(self.at, f"{_shown(self.lines[self.at])} after the last of {n_frames} frames")
-        return n_frames, [Body(np.array(seen[name]), self.joints(starts[name])) for name in seen]
+        return n_frames, [Body(np.array(seen[name]), *self.joints(starts[name])) for name in seen]
 
     def count(self, what: str, most: int) -> int:
         line = self.line(what).strip()
@@ -217,9 +225,10 @@ class _Lines:
             self.end(f"the joints of frame {frame + 1}")
         return values[0]
 
-    def joints(self, starts: list[int]) -> np.ndarray:
-        """(k, 25, 3) from the lines that begin at ``starts``."""
+    def joints(self, starts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (k, 25, 3) and confidence (k, 25) from the lines that begin at ``starts``."""
         values: list[float] = []
+        states: list[float] = []
         for start in starts:
             for number in range(start, start + JOINTS):
                 fields = self.lines[number].split()
@@ -229,15 +238,22 @@ class _Lines:
                     values += (float(fields[0]), float(fields[1]), float(fields[2]))
                 except ValueError:
                     self.refuse(number, f"{_shown(b' '.join(fields[:3]))} where x, y and z belong")
+                states.append(CONFIDENCE.get(fields[-1], np.nan))
         joints = np.array(values).reshape(-1, JOINTS, 3)
         far = np.argwhere((np.abs(joints) > FARTHEST) & np.isfinite(joints))
         if len(far):
             body, joint, _ = far[0]
             self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in metres")
+        confidence = np.array(states).reshape(-1, JOINTS)
+        for body, joint in np.argwhere(np.isnan(confidence))[:1]:
+            number = starts[body] + joint
+            state = self.lines[number].split()[-1]
+            self.refuse(number, f"{_shown(state)} where the state of tracking belongs, 0, 1 or 2")
         # The camera is at the origin: a joint exactly there was not detected.
         missing = ~np.isfinite(joints).all(-1) | (joints == 0).all(-1)
         joints[missing] = np.nan
-        return joints.astype(np.float32)
+        confidence[missing] = 0
+        return joints.astype(np.float32), confidence.astype(np.float32)
 
     def line(self, what: str) -> bytes:
         if self.at >= len(self.lines):

@@ -1,7 +1,7 @@
 """Which clips of a data set are for training, for validation, and of novel classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,8 @@ class Protocol:
 
     ``exemplars`` holds one index for each novel class, in the order of the classes, if the protocol names the one
     example that is known of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
-    and support clips are drawn in episodes.
+    and support clips are drawn in episodes. ``queries`` (len(novel),) is True for novel clips that may only be queries,
+    and False for those that may only be supports, if the protocol says so (other cameras); otherwise None.
 
     Examples
     --------
@@ -34,6 +35,7 @@ class Protocol:
     validation: np.ndarray
     novel: np.ndarray
     exemplars: np.ndarray | None = None
+    queries: np.ndarray | None = None
 
 
 def class_split(skeletons: SkeletonSet) -> ClassSplit:
@@ -81,7 +83,35 @@ def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: i
     novel = _clips_of(skeletons, split.novel)
     if exemplars is not None:
         novel = np.setdiff1d(novel, exemplars)
-    return Protocol(_clips_of(skeletons, train), _clips_of(skeletons, validation), novel, exemplars)
+    parts = Protocol(_clips_of(skeletons, train), _clips_of(skeletons, validation), novel, exemplars)
+    if not split.test_cameras:
+        return parts
+    tested = np.isin(skeletons.cameras, split.test_cameras)
+    return replace(parts, train=parts.train[~tested[parts.train]], queries=tested[novel])
+
+
+def cross_view(skeletons: SkeletonSet) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of training and test clips of the cross-view protocol: all classes, but other cameras in the test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.skeleton.datasets import Clip, SkeletonSet, cross_view
+    >>> frames = np.zeros((30, 1, 20, 3), np.float32)
+    >>> clips = [Clip(frames, label, f"{label}-{view}", camera=view) for label in range(10) for view in (1, 2, 3)]
+    >>> skeletons = SkeletonSet.from_clips("nw-ucla", "kinect-sdk20", [f"action {i}" for i in range(10)], clips)
+    >>> train, test = cross_view(skeletons)
+    >>> len(train), skeletons.names[test[0]]
+    (20, '0-3')
+    """
+    cameras = class_split(skeletons).test_cameras
+    tested = np.isin(skeletons.cameras, cameras)
+    if not cameras or tested.all() or not tested.any():
+        raise DataError(
+            f"{skeletons.name} has no cross-view protocol: it needs clips of cameras {list(cameras)} and of others; "
+            f"got cameras {sorted(set(skeletons.cameras.tolist()))}."
+        )
+    return np.flatnonzero(~tested), np.flatnonzero(tested)
 
 
 def _clips_of(skeletons: SkeletonSet, classes: Sequence[int]) -> np.ndarray:

@@ -1,9 +1,9 @@
-"""Clips, sets of clips whose frames are read on demand, and data sets in their original files."""
+"""Sets of clips whose frames are read on demand, and data sets in their original files."""
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self, SupportsIndex, overload
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 
@@ -11,58 +11,8 @@ from udtw.data.choosing import checked_indices, class_numbers
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
 from udtw.progress import progress_bar
-
-MAX_PEOPLE = 2
-Reader = Callable[[int], np.ndarray]
-"""Gives the frames (T, P, J, C) of clip i."""
-
-
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """One recorded action: the joints of one or two people over time.
-
-    Parameters
-    ----------
-    frames : (T, P, J, C) float32
-        Time, people (1 or 2), joints, coordinates (2 or 3); NaN where a joint or a person is missing.
-    label : int
-        Index into the classes of the set.
-    name : str
-    subject, camera : int
-        Numbers as the data set counts them; −1 if unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Clip
-    >>> clip = Clip(np.zeros((30, 1, 20, 3), np.float32), label=2, name="wave-001")
-    >>> len(clip), clip.subject
-    (30, -1)
-    """
-
-    frames: np.ndarray
-    label: int
-    name: str
-    subject: int = -1
-    camera: int = -1
-
-    def __post_init__(self) -> None:
-        check_frames(self.frames, f"clip {self.name!r}")
-
-    def __len__(self) -> int:
-        return len(self.frames)
-
-
-def check_frames(frames: np.ndarray, what: str) -> None:
-    """Raise unless ``frames`` are (T, P, J, C) float32 with at least one frame; ``what`` begins the message."""
-    shape = getattr(frames, "shape", None)
-    if shape is None or len(shape) != 4 or frames.dtype != np.float32:
-        kind = getattr(frames, "dtype", type(frames).__name__)
-        raise ShapeError(f"{what}: frames must be a float32 array (T, P, J, C); got {kind} of shape {shape}.")
-    if not 1 <= shape[1] <= MAX_PEOPLE or not shape[2] or shape[3] not in (2, 3):
-        raise ShapeError(f"{what}: 1 or 2 people, joints, and 2 or 3 coordinates are needed; got shape {shape}.")
-    if not shape[0]:
-        raise LengthError(f"{what} has no frames.")
+from udtw.skeleton.datasets.clip import Clip, Reader, Recording
+from udtw.skeleton.graphs import from_edges, graph
 
 
 @dataclass(frozen=True)
@@ -101,7 +51,7 @@ class SkeletonSet(Sequence[Clip]):
     entries : sequence of Entry
         One per clip.
     read : callable
-        ``read(i)`` gives the frames (T, P, J, C) of clip i.
+        ``read(i)`` gives the frames (T, P, J, C) of clip i, or a pair of these and their confidence (T, P, J).
     skipped : sequence of Skipped
         Clips that were left out when the set was read.
 
@@ -151,7 +101,64 @@ class SkeletonSet(Sequence[Clip]):
         """A set of clips that are in memory."""
         kept = list(clips)
         entries = [Entry(clip.name, clip.label, clip.subject, clip.camera) for clip in kept]
-        return cls(name, graph, classes, entries, [clip.frames for clip in kept].__getitem__, skipped=skipped)
+        recordings: list[Recording] = [(clip.frames, clip.confidence) for clip in kept]
+        return cls(name, graph, classes, entries, recordings.__getitem__, skipped=skipped)
+
+    @classmethod
+    def from_arrays(
+        cls, X: Sequence | np.ndarray, y: Sequence | np.ndarray, *, edges: str | Sequence[tuple[int, int]],
+        confidence: Sequence | np.ndarray | None = None, centre: int = 0, name: str = "arrays",
+    ) -> Self:  # fmt: skip
+        """A set of arrays: one clip for each item of ``X``.
+
+        Parameters
+        ----------
+        X : sequence of (T, J, C) or (T, P, J, C)
+            Positions of the joints, of one or two people; clips may differ in length. NaN where one is missing.
+        y : (n,)
+            Classes, as numbers or text. Labels count them in ascending order.
+        edges : str or pairs of joint numbers
+            A layout of `udtw.skeleton.GRAPHS`, or the bones.
+        confidence : sequence of (T, J) or (T, P, J), optional
+            From 0 (not tracked) to 1, for each position.
+        centre : int
+            With bones: the number of the torso joint.
+        name : str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from udtw.skeleton.datasets import SkeletonSet
+        >>> X = np.random.default_rng(0).standard_normal((4, 30, 3, 2))  # 4 clips, 30 frames, 3 joints, x and y
+        >>> seen = np.ones((4, 30, 3))
+        >>> seen[0, 10:20, 2] = 0  # the last joint is lost for ten frames
+        >>> arms = SkeletonSet.from_arrays(X, ["wave", "wave", "jab", "jab"], edges=[(0, 1), (1, 2)], confidence=seen)
+        >>> arms.classes, round(float(arms[0].confidence.mean()), 2)
+        (('jab', 'wave'), 0.89)
+        """
+        if len(X) != len(y) or (confidence is not None and len(confidence) != len(X)):
+            given = "" if confidence is None else f" and {len(confidence)} arrays of confidence"
+            raise ShapeError(
+                f"Every clip needs a label and its confidence; got {len(X)} clips, {len(y)} labels{given}."
+            )
+        if not len(X):
+            raise DataError("There are no clips: X is empty.")
+        classes, labels = np.unique(np.asarray(y), return_inverse=True)
+        frames = [_with_people(f"X[{i}]", one, 4) for i, one in enumerate(X)]
+        sure: Sequence = [None] * len(frames)
+        if confidence is not None:
+            sure = [_with_people(f"confidence[{i}]", one, 3) for i, one in enumerate(confidence)]
+        n_joints = frames[0].shape[2]
+        layout = edges if isinstance(edges, str) else from_edges(edges, n_joints, centre).text
+        expected = len(graph(layout).joints)
+        if any(one.shape[2] != expected for one in frames):
+            found = sorted({one.shape[2] for one in frames})
+            raise ShapeError(f"Clips must have the {expected} joints of the layout; got {found} joints.")
+        clips = [
+            Clip(one, int(label), f"clip {i}", confidence=sure[i])
+            for i, (one, label) in enumerate(zip(frames, labels, strict=True))
+        ]
+        return cls.from_clips(name, layout, tuple(str(one) for one in classes), clips)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -168,7 +175,7 @@ class SkeletonSet(Sequence[Clip]):
             raise IndexError(f"{self.name} has {len(self)} clips; there is no clip {at}.")
         at %= len(self)
         label, subject, camera = (int(column[at]) for column in (self.labels, self.subjects, self.cameras))
-        return Clip(self._read(at), label, self.names[at], subject, camera)
+        return Clip.of(self._read(at), label, self.names[at], subject, camera)
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "SkeletonSet":
         """The clips at ``indices``, in that order; no frames are read."""
@@ -182,6 +189,33 @@ class SkeletonSet(Sequence[Clip]):
         """The clips of some classes, given by name or number, in the order of this set."""
         wanted = class_numbers(classes, self.classes, self.name)
         return self.subset(np.flatnonzero(np.isin(self.labels, wanted)))
+
+    def at_least(self, n_frames: int) -> "SkeletonSet":
+        """The clips of ``n_frames`` or more; the shorter ones are listed in ``skipped``. All clips are read for it.
+
+        A model pads a clip that is shorter than one of its blocks with the last frame; use this to leave them out.
+
+        Examples
+        --------
+        >>> from udtw.skeleton.datasets import make_actions
+        >>> actions = make_actions(n_classes=4, n_clips=5)
+        >>> longer = actions.at_least(60)
+        >>> len(longer) + len(longer.skipped), min(len(clip) for clip in longer) >= 60
+        (20, True)
+        """
+        if n_frames < 1:
+            raise OptionError(f"n_frames must be at least 1; got {n_frames}.")
+        lengths = np.array([len(clip) for clip in self], dtype=np.int64)
+        kept = self.subset(np.flatnonzero(lengths >= n_frames))
+        short = np.flatnonzero(lengths < n_frames)
+        if len(short) == len(self):
+            raise LengthError(
+                f"{self.name}: none of the {len(self)} clips has {n_frames} frames or more; the longest has "
+                f"{lengths.max(initial=0)}. Use smaller blocks."
+            )
+        reasons = [Skipped(self.names[i], f"{lengths[i]} frames are fewer than {n_frames}") for i in short]
+        kept.skipped = (*self.skipped, *reasons)
+        return kept
 
     def _reader_of(self, chosen: np.ndarray) -> Reader:
         if isinstance(self._read, _Chosen):  # one level only, so that subsets of subsets do not get slower
@@ -200,8 +234,17 @@ class _Chosen:
         self.read = read
         self.indices = indices
 
-    def __call__(self, index: int) -> np.ndarray:
+    def __call__(self, index: int) -> Recording:
         return self.read(int(self.indices[index]))
+
+
+def _with_people(what: str, values: Any, ndim: int) -> np.ndarray:
+    """float32 with an axis of people after time, which is added if it is left out."""
+    found = np.asarray(values)
+    if found.ndim not in (ndim - 1, ndim) or found.dtype.kind not in "fiub":
+        axes = "(T, P, J, C)" if ndim == 4 else "(T, P, J)"
+        raise ShapeError(f"{what} must be {axes}, or without P; got {found.dtype} of shape {found.shape}.")
+    return (found if found.ndim == ndim else found[:, None]).astype(np.float32)
 
 
 def _column(what: str, values: Sequence[int]) -> np.ndarray:
@@ -216,7 +259,8 @@ def _column(what: str, values: Sequence[int]) -> np.ndarray:
 class Source:
     """A data set in its original files, found but not read; see `SkeletonSet` for what the fields mean.
 
-    ``read(i)`` gives the frames (T, P, J, C) of entry i, or raises a `UdtwError` that names its file.
+    ``read(i)`` gives the frames (T, P, J, C) of entry i, or frames and confidence (T, P, J), or raises a `UdtwError`
+    that names its file.
 
     Examples
     --------
@@ -241,7 +285,7 @@ class Source:
     def clip(self, index: int) -> Clip:
         """Clip ``index``, read from its file."""
         entry = self.entries[index]
-        return Clip(self.read(index), entry.label, entry.name, entry.subject, entry.camera)
+        return Clip.of(self.read(index), entry.label, entry.name, entry.subject, entry.camera)
 
 
 def read_clips(

@@ -16,25 +16,21 @@ from udtw.data.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import OptionError, ShapeError
 from udtw.progress import progress_bar
-from udtw.skeleton.datasets.skeleton_set import (
-    Clip,
-    Entry,
-    SkeletonSet,
-    Source,
-    check_frames,
-    read_clips,
-    refuse_empty,
-)
+from udtw.skeleton.datasets.clip import Clip, Recording, check_frames
+from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source, read_clips, refuse_empty
 
 CLIPS_PER_SHARD = 256
 COLUMNS = ("labels", "subjects", "cameras")
+CONFIDENCE = "confidence"
+"""Layout of shards, and part of their plan: shards that were written without confidence are made again."""
 
 
 class ClipShard(Shard):
     """A few hundred clips.
 
     A clip of T frames with P people takes T·P consecutive rows of ``rows`` (R, J, C); clip i has the rows
-    ``offsets[i]`` to ``offsets[i + 1]`` of ``offsets`` (n + 1,), and ``people[i]`` of ``people`` (n,).
+    ``offsets[i]`` to ``offsets[i + 1]`` of ``offsets`` (n + 1,), and ``people[i]`` of ``people`` (n,). If its layout is
+    `CONFIDENCE`, ``confidence`` (R, J) holds that of the rows; otherwise it is 1, as in sets that version 0.2 wrote.
     """
 
     format, items, content, remedy = "udtw.SkeletonSet", "clips", "skeletons", "Prepare the data set again"
@@ -42,7 +38,12 @@ class ClipShard(Shard):
 
     def array_specs(self) -> dict[str, ArraySpec]:
         n = len(self)
-        return {"rows": ("F32", (None, None, None)), "offsets": ("I64", (n + 1,)), "people": ("I64", (n,))}
+        specs: dict[str, ArraySpec] = {
+            "rows": ("F32", (None, None, None)), "offsets": ("I64", (n + 1,)), "people": ("I64", (n,)),
+        }  # fmt: skip
+        if self.contents.layout not in (None, CONFIDENCE):
+            raise ValueError(f"layout {self.contents.layout!r:.40} is not known")
+        return specs | ({"confidence": ("F32", (None, None))} if self.contents.layout else {})
 
     def check(self) -> None:
         self._offsets, self._people = self.whole("offsets"), self.whole("people")
@@ -52,14 +53,19 @@ class ClipShard(Shard):
             raise ValueError("offsets that do not fit the rows")
         if (lengths % people).any():
             raise ValueError("rows that do not fit the number of people")
+        sure = self.arrays.get("confidence")
+        if sure is not None and sure.get_shape() != self.arrays["rows"].get_shape()[:2]:
+            raise ValueError("confidence that does not fit the rows")
 
-    def frames(self, index: int) -> np.ndarray:
-        """A copy (T, P, J, C) of the frames of clip ``index`` of this shard."""
+    def recording(self, index: int) -> Recording:
+        """Copies of the frames (T, P, J, C) of clip ``index`` of this shard, and of their confidence if it has one."""
         start, stop = (int(self._offsets[index + step]) for step in (0, 1))
         rows = self.arrays["rows"][start:stop]
         frames = rows.reshape(-1, int(self._people[index]), *rows.shape[1:])
         check_frames(frames, f"{self.path}, clip {index}")
-        return frames
+        if "confidence" not in self.arrays:
+            return frames
+        return frames, self.arrays["confidence"][start:stop].reshape(frames.shape[:3])
 
 
 @dataclass(frozen=True)
@@ -165,22 +171,22 @@ def open_prepared(folder: str | os.PathLike) -> SkeletonSet:
 def _set(manifest: dict[str, Any], shards: Shards[ClipShard]) -> SkeletonSet:
     columns = [manifest[name] for name in ("names", *COLUMNS)]
     entries = [Entry(*values) for values in zip(*columns, strict=True)]
-    read = partial(_frames, shards)  # not a closure, which could not be sent to worker processes
+    read = partial(_recording, shards)  # not a closure, which could not be sent to worker processes
     return SkeletonSet(
         manifest["name"], manifest["graph"], manifest["classes"], entries, read, skipped=manifest["skipped"]
     )  # fmt: skip
 
 
-def _frames(shards: Shards[ClipShard], index: int) -> np.ndarray:
+def _recording(shards: Shards[ClipShard], index: int) -> Recording:
     shard, place = shards.find(index)
-    return shard.frames(place)
+    return shard.recording(place)
 
 
 def _parts(source: Source, clips_per_shard: int) -> Iterator[_Part]:
     for number, start in enumerate(range(0, len(source), clips_per_shard)):
         indices = range(start, min(start + clips_per_shard, len(source)))
         entries = [asdict(source.entries[index]) for index in indices]
-        yield _Part(number, checksum(source.name, source.graph, ClipShard.version, entries), indices)
+        yield _Part(number, checksum(source.name, source.graph, ClipShard.version, CONFIDENCE, entries), indices)
 
 
 def _write(store: ShardStore, part: _Part, clips: list[Clip], skipped: list[Skipped]) -> Contents:
@@ -194,9 +200,15 @@ def _write(store: ShardStore, part: _Part, clips: list[Clip], skipped: list[Skip
         "offsets": np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64),
         "people": np.array([clip.frames.shape[1] for clip in clips], dtype=np.int64),
     }
+    sure = any((clip.confidence < 1).any() for clip in clips)
+    if sure:
+        arrays["confidence"] = np.concatenate([clip.confidence.reshape(-1, joints) for clip in clips])
     columns = {
         "labels": [clip.label for clip in clips],
         "subjects": [clip.subject for clip in clips],
         "cameras": [clip.camera for clip in clips],
     }
-    return store.write(part.number, Contents(part.plan, [clip.name for clip in clips], skipped, columns), arrays)
+    contents = Contents(
+        part.plan, [clip.name for clip in clips], skipped, columns, layout=CONFIDENCE if sure else None
+    )  # fmt: skip
+    return store.write(part.number, contents, arrays)

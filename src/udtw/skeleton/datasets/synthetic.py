@@ -6,7 +6,8 @@ from typing import Literal, overload
 import numpy as np
 
 from udtw.errors import OptionError
-from udtw.skeleton.datasets.skeleton_set import Clip, SkeletonSet
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.skeleton_set import SkeletonSet
 from udtw.skeleton.datasets.stick_figure import LENGTHS, LIMBS, Action, actions, positions
 
 NAME, GRAPH = "synthetic", "kinect20"
