@@ -208,7 +208,7 @@ def test_long_series_with_a_band_need_no_matrix(tmp_path, monkeypatch, of):
 def test_wrong_input_is_one_line(pair, tmp_path):
     a, b, _, y = pair
     np.save(tmp_path / "c.npy", y[:, :1])
-    assert "a.csv has 2 feature(s), but" in fails(1, "align", a, tmp_path / "c.npy")
+    assert "a.csv has 2 feature(s) (left, right), but" in fails(1, "align", a, tmp_path / "c.npy")
     assert "no such file" in fails(1, "align", a, tmp_path / "d.csv")
     (tmp_path / "e.csv").write_text("1,2\n3,x\n")
     assert "e.csv, line 2: value 2 is 'x'" in fails(1, "align", a, tmp_path / "e.csv")

@@ -21,5 +21,5 @@ def test_demo_prints_tables_and_leaves_a_report(tmp_path):
     for metric in published.UCR:
         assert f"<td>{METRICS[metric].label}</td>" in page
         assert METRICS[metric].label in shown
-    # couplings by γ, three classes of means, an alignment, forecasts, matched actions, uncertain images
+    # two series by DTW and uDTW, three classes of means, an alignment, forecasts, matched actions, uncertain images
     assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 8

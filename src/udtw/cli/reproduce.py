@@ -14,8 +14,9 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|ntu60|ntu120|kinetics|omniglot|cifar-fs|miniimagenet|…",
-            help="Which experiment; for images also tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
+            metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|nw-ucla|ntu60|ntu120|kinetics|omniglot|cifar-fs|…",
+            help="Which experiment; also ucr-default (as `ucr --protocol default`) and skeleton-faults; for images "
+            "also miniimagenet, tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
             "soylocal, cross-domain.",
         ),
     ],

@@ -27,7 +27,12 @@ def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
 def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Alignment:
     """The alignment of x and y, (1, τ, d) each, under the model's energy and prior."""
     kept = ("gamma", "beta", "band", "weighting", "warp_penalty", "relax")
-    params = {name: value for name, value in comparator.params().items() if name in kept}
+    # Results are lazy: what is read after this function must not ask for gradients of learned parameters.
+    params = {
+        name: value.detach() if isinstance(value, torch.Tensor) else value
+        for name, value in comparator.params().items()
+        if name in kept
+    }
     params.setdefault("weighting", "precision")
     cost = squared_distances(x.features, y.features)
     return align(None, None, x.variance, y.variance, cost=cost, **params)
