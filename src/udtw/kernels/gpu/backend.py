@@ -66,8 +66,8 @@ def _too_large(problem: Problem, needed: int) -> SizeError:
     count, rows, columns = problem.shape
     return SizeError(
         f"Aligning {count:,} pair(s) of {rows:,} × {columns:,} steps takes about {needed / 1e9:.2g} GB on "
-        f"{problem.main.device}, which has not as much free memory. Align in parts (smaller batches), shorten or resample "
-        f"the sequences, or use float32; with at most {MAX_FUSED_DIM} features and no band no matrix is kept."
+        f"{problem.main.device}, which has not as much free memory. Align in parts (smaller batches), shorten or "
+        f"resample the sequences, or use float32; with at most {MAX_FUSED_DIM} features and no band no matrix is kept."
     )
 
 
