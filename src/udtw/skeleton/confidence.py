@@ -10,16 +10,16 @@ UNKNOWN = 1e4
 
 
 def position_variance(confidence: np.ndarray) -> np.ndarray:
-    """``100 (1 − c)/c``: the variance of a position that was observed with confidence c, without any training.
+    """``1000 (1 − c)/c``: the variance of a position observed with confidence c, without any training.
 
-    In units of the squared motion of the joint in one frame. 0 for c = 1, where the position is taken as it is; 100 for
-    c = ½, an error of ten times the motion in a frame; infinite for c = 0. It falls as c grows.
+    In units of the squared motion of the joint in one frame. 0 for c = 1, where the position is kept; 1000 for
+    c = ½, an error of thirty times the motion in a frame; infinite for c = 0. It falls as c grows.
 
     Examples
     --------
     >>> from udtw.skeleton import position_variance
     >>> position_variance([1.0, 0.5, 0.1]).tolist()
-    [0.0, 100.0, 900.0]
+    [0.0, 1000.0, 9000.0]
     """
     sure = np.asarray(confidence, dtype=np.float64)
     return SPREAD * (1 - sure) / np.maximum(sure, LEAST_CONFIDENCE)
@@ -39,7 +39,7 @@ def repaired(frames: np.ndarray, confidence: np.ndarray) -> tuple[np.ndarray, np
     >>> from udtw.skeleton import repaired
     >>> frames = np.array([0.0, 9.0, 9.0, 3.0]).reshape(4, 1, 1, 1)  # wrong in the middle
     >>> positions, variance = repaired(frames, np.array([1.0, 0.0, 0.0, 1.0]).reshape(4, 1, 1))
-    >>> positions.ravel().round(3).tolist(), variance.ravel().round(3).tolist()
+    >>> positions.ravel().round(3).tolist(), [round(float(v), 3) for v in variance.ravel()]
     ([0.0, 1.0, 2.0, 3.0], [0.0, 0.667, 0.667, 0.0])
     """
     confidence = np.where(np.isfinite(frames).all(-1), confidence, 0.0)
