@@ -131,7 +131,7 @@ FRAME = pandas.DataFrame({"when": pandas.date_range("2024-01-01", periods=4, fre
         ("a.parquet", written(FRAME.set_index("when").to_parquet)),
         ("a.xlsx", written(lambda file: FRAME.to_excel(file, index=False))),
         ("a.xlsx", written(FRAME.to_excel)),
-        ("a.csv.gz", gzip.compress(FRAME.to_csv().encode())),
+        ("a.csv.gz", gzip.compress(FRAME.to_csv().encode(), mtime=0)),
         ("a.json", FRAME.to_json(orient="records", date_format="iso").encode()),
         ("a.json", b'{"v": [1, 2, null, 4], "when": ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]}'),
         ("a.npz", written(lambda file: np.savez(file, when=np.arange(4) + 2.5, v=FRAME["v"].to_numpy()))),

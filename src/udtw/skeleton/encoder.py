@@ -59,6 +59,8 @@ class SkeletonEncoder(nn.Module):
     torch.Size([2, 5, 16])
     """
 
+    diffusion: Tensor
+
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, graph: Graph, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
