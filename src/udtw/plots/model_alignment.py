@@ -1,5 +1,7 @@
 """How a trained few-shot model aligns two token sequences: what its figures of skeletons and of images share."""
 
+from typing import Any
+
 import torch
 
 from udtw.align import align
@@ -28,7 +30,7 @@ def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Al
     """The alignment of x and y, (1, τ, d) each, under the model's energy and prior."""
     kept = ("gamma", "beta", "band", "weighting", "warp_penalty", "relax")
     # Results are lazy: what is read after this function must not ask for gradients of learned parameters.
-    params = {
+    params: dict[str, Any] = {
         name: value.detach() if isinstance(value, torch.Tensor) else value
         for name, value in comparator.params().items()
         if name in kept
