@@ -98,7 +98,8 @@ class TritonBackend(Backend):
             return torch.stack([self.free_energy(problem), *(means[which] for which in wanted)], 1)
         problem = clean(problem)
         energy = _energy(problem)
-        fields, numbers = [], []
+        fields: list[Tensor] = []
+        numbers: list[int] = []
         for which in wanted:
             if which == WARPS:
                 numbers.append(operators.WARPS)
