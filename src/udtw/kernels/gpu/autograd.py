@@ -3,6 +3,8 @@
 Call `sums`, `coupling` and `loss` from here, not the bare operators.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -87,8 +89,8 @@ def _save_gradients(ctx, inputs, output):
     ctx.how = inputs[2 + GRID :]
 
 
-def _portable_sums(energy, gamma, warp, lengths, relax, fields):
-    """Free energy, E[warps] and the means of ``fields`` of a grid, in plain torch."""
+def _for_portable(energy, gamma, warp, lengths, relax, fields=()) -> tuple[Any, list[Tensor]]:
+    """What the functions of `portable` read of a grid, in float64, and ``fields`` likewise."""
     rows, columns = energy.shape[1:]
     cells = inside(lengths, rows, columns, True)[2]
     assert cells is not None, "asked for"
@@ -96,7 +98,7 @@ def _portable_sums(energy, gamma, warp, lengths, relax, fields):
     penalty = torch.zeros_like(gamma) if warp is None else warp
     wide = [t.double() for t in (torch.where(admissible, energy, 0), gamma, penalty)]
     borders = starts_and_ends(relax, lengths, rows, columns)
-    return wide, admissible, borders, [f.double() for f in fields]
+    return (*wide, admissible, borders), [f.double() for f in fields]
 
 
 def _gradients_backward(ctx, *cotangents):
@@ -113,23 +115,19 @@ def _gradients_backward(ctx, *cotangents):
 
         def total(*values):
             energy, gamma, warp = leaves(values)
-            wide, admissible, borders, fields = _portable_sums(
-                energy, gamma, warp, lengths, relax, [] if field is None else [field]
-            )
-            free, warps, found = portable.expectations(
-                wide[0], wide[1], wide[2], admissible, borders, [wide[0], *fields]
-            )
+            given, fields = _for_portable(energy, gamma, warp, lengths, relax, [] if field is None else [field])
+            free, warps, found = portable.expectations(*(*given, [given[0], *fields]))
             result = (factors[0] * free).sum()
             if means:
-                result = result + (factors[1] * (found[0] + wide[2] * warps) + factors[2] * warps).sum()
+                result = result + (factors[1] * (found[0] + given[2] * warps) + factors[2] * warps).sum()
             return result if field is None else result + found[1].sum()
 
         by = dict(zip(places, torch.func.grad(total, tuple(range(len(places))))(*values), strict=True))
         out = [by[0], by.get(2), by[1] if want_gamma else None, None]
         if want_coupling:
-            energy_, gamma_, warp_ = leaves(values)
-            wide, admissible, borders, _ = _portable_sums(energy_, gamma_, warp_, lengths, relax, [])
-            out[3] = portable.coupling(wide[0], wide[1], wide[2], admissible, borders).to(energy.dtype)
+            of_energy, of_gamma, of_warp = leaves(values)
+            given, _ = _for_portable(of_energy, of_gamma, of_warp, lengths, relax)
+            out[3] = portable.coupling(*given).to(energy.dtype)
         return tuple(out[place] for place in given_places)
 
     used = [True, warp is not None, want_gamma, want_coupling]
@@ -226,10 +224,8 @@ def _portable_loss(first: Tensor, second: Tensor, described, means: bool) -> Ten
     pairs = pairs_of_loss(*described)
     if pairs.energy is not None:
         fields = [] if pairs.field is None else [pairs.field]
-        wide, admissible, borders, fields = _portable_sums(
-            pairs.energy, pairs.gamma, pairs.warp, pairs.lengths, pairs.relax, fields
-        )
-        free, _, found = portable.expectations(wide[0], wide[1], wide[2], admissible, borders, [wide[0], *fields])
+        given, fields = _for_portable(pairs.energy, pairs.gamma, pairs.warp, pairs.lengths, pairs.relax, fields)
+        free, _, found = portable.expectations(*(*given, [given[0], *fields]))
         found = [*found, torch.zeros_like(free)]
     else:
         prior = Prior(warp_penalty=pairs.warp, relax=pairs.relax)

@@ -215,6 +215,8 @@ def gpu_loss_grads(by_first: Tensor, by_second: Tensor, *args) -> tuple[Tensor, 
     by_var_x, by_var_y = found.var_x, found.var_y
     by_beta = None
     if pairs.beta is not None and pairs.var_x is not None and pairs.var_y is not None:
+        assert by_var_x is not None, "of sequences with variances"
+        assert by_var_y is not None, "of sequences with variances"
         n, m = pairs.lengths
         excess = visits - 0.5 * (n + m)
         by_beta = amount * (logs - kept.level * excess)
