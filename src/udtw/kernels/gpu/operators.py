@@ -221,7 +221,6 @@ def gpu_loss_grads(by_first: Tensor, by_second: Tensor, *args) -> tuple[Tensor, 
         excess = visits - 0.5 * (n + m)
         by_beta = amount * (logs - kept.level * excess)
         by_level = -amount * pairs.beta * excess
-        assert by_var_x is not None and by_var_y is not None, "there are variances"  # noqa: PT018
         by_var_x = by_var_x + _of_level(pairs.var_x, n, by_level)
         by_var_y = by_var_y + _of_level(pairs.var_y, m, by_level)
     by_warp = None
