@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.stats import norm
 from sklearn.base import clone
 
 try:
@@ -328,6 +329,13 @@ class UDTWForecaster(BaseForecaster):
     def _predict_var(self, fh: Any = None, X: Any = None, cov: bool = False) -> pd.DataFrame:
         _, std, index = self._forecast(fh)
         return pd.DataFrame(std**2, index, self._recent.columns)
+
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: Any) -> pd.DataFrame:
+        """Quantiles of normal distributions; sktime's own way to them needs another package."""
+        mean, std, index = self._forecast(fh)
+        values = mean[..., None] + std[..., None] * norm.ppf(alpha)
+        columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
+        return pd.DataFrame(values.reshape(len(values), -1), index, columns)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
