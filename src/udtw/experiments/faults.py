@@ -165,7 +165,8 @@ def report(results: Results, document: Document) -> None:
     if examples is not None:
         document.figure(
             plot_reliability({name: (one["series"], one["sigma"], one["faulty"]) for name, one in examples.items()}),
-            "A test series with each kind of fault (grey: the steps at fault) and the σ that the network learned.",
+            "A test series with each kind of fault (grey: the steps at fault) and the σ of its values that the network "
+            "learned to tell classes apart; it need not be the level of the noise.",
         )
     document.table(
         f"All data sets, condition “{main}”",

@@ -23,7 +23,6 @@ from udtw.inputs import load_series
 from udtw.metrics import get_metric
 from udtw.pairwise import distances
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.resample import resample
 
 NAME = "ucr-default"
 MAX_CELLS = 300_000
@@ -81,17 +80,14 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
 
 
 def _filled(series: Any) -> list[np.ndarray]:
-    """The series with missing values interpolated, and without those at the end, which stand for shorter series."""
+    """(T, 1) each: missing values are interpolated; those at the end stand for a shorter series and are left out."""
     found = []
     for one in series:
         row = np.asarray(one, dtype=float)
         known = np.flatnonzero(~np.isnan(row))
         if not known.size:
             row, known = np.zeros(1), np.zeros(1, int)
-        found.append(np.interp(np.arange(known[-1] + 1), known, row[known]))
-    if len({len(row) for row in found}) > 1:  # one length, so that scikit-learn's tables take them
-        longest = max(len(row) for row in found)
-        found = [resample(row[:, None], longest)[:, 0] for row in found]
+        found.append(np.interp(np.arange(known[-1] + 1), known, row[known])[:, None])
     return found
 
 
