@@ -117,7 +117,7 @@ def test_uploads_of_several_features_are_shown(tab):
     key, _, name = tab.take(data_url(rows.encode()), "a.csv")
     both = {"x-set": name, "x-key": key, "y-set": name, "y-key": key}
     assert shown(tab.update(SERIES | both | {"noise": 0, "gamma": -3})["distance"]) < 1e-3
-    with pytest.raises(ShapeError, match="3 feature"):
+    with pytest.raises(ShapeError, match="2 feature"):
         tab.update(SERIES | {"x-set": UPLOAD, "x-key": key})
 
 

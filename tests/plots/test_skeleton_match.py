@@ -51,8 +51,13 @@ def tokens(model, clip):
     return model.tokens(ACTIONS.subset([place]))
 
 
+def as_number(value):
+    return float(value.detach()) if isinstance(value, torch.Tensor) else value
+
+
 def test_couplings_are_those_of_the_model(model, axes):
     x = tokens(model, QUERY)
+    learned = {name: as_number(value) for name, value in model.model.comparator.params().items()}
     for i, support in enumerate((SAME, OTHER)):
         y = tokens(model, support)
         found = udtw.align(
@@ -61,18 +66,16 @@ def test_couplings_are_those_of_the_model(model, axes):
             x.variance,
             y.variance,
             cost=squared_distances(x.features, y.features),
-            gamma=0.3,
-            weighting="precision",
+            **{name: learned[name] for name in ("gamma", "beta", "weighting", "warp_penalty")},
         )
         matrix = axes[f"coupling{i}"]
         image = np.asarray(matrix.get_images()[0].get_array())
         np.testing.assert_allclose(image, found.coupling[0], atol=1e-5)
         np.testing.assert_array_equal(matrix.lines[-1].get_xydata()[:, ::-1], found.paths.mode()[0])
         assert matrix.get_images()[0].norm.gamma == 0.1
-        distance, regularizer = (float(part) / max(image.shape) for part in (found.distance, found.regularizer))
-        title = axes[f"support{i}"].get_title()
-        assert f"{distance:.3g}" in title
-        assert f"{regularizer:.3g}".replace("-", "−") in title
+        with torch.no_grad():
+            value = float(model.model.comparator(x, y).distance)
+        assert f"divergence = {value:.3g}".replace("-", "−") in axes[f"support{i}"].get_title()
 
 
 def test_titles_say_which_pair_is_matched(axes):

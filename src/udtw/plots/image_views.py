@@ -93,7 +93,7 @@ def show_match(
         variances = {} if x.variance is None or y.variance is None else {"var_x": x.variance[0], "var_y": y.variance[0]}
         with torch.no_grad():
             found = comparator.paired(x, y)
-        title = f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(found, bool(variances))}"
+        title = f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(found, comparator, bool(variances))}"
         both, order = (pictures[0], pictures[other]), recognizer.recipe.order
         coupling = model_alignment(comparator, x, y).coupling[0]
         matches.append(ImageMatch(*both, coupling, tokens.grid, tokens.grid, **variances, order=order, title=title))

@@ -40,7 +40,11 @@ def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Al
     return align(None, None, x.variance, y.variance, cost=cost, **params)
 
 
-def numbers(found: Comparison, uncertain: bool) -> str:
-    """The distance d² and, if the model has variances, the regulariser Ω, as they stand in a title."""
-    text = f"$d^2$ = {float(found.distance):.3g}"
-    return (f"{text},  Ω = {float(found.regularizer):.3g}" if uncertain else text).replace("-", "−")
+def numbers(found: Comparison, comparator: AlignmentComparator, uncertain: bool) -> str:
+    """What a title says of a comparison: the divergence, or of the paper's weighting d² and, with variances, Ω."""
+    if comparator.metric.without_bias is not None:
+        text = f"divergence = {float(found.distance):.3g}"
+    else:
+        text = f"$d^2$ = {float(found.distance):.3g}"
+        text += f",  Ω = {float(found.regularizer):.3g}" if uncertain else ""
+    return text.replace("-", "−")

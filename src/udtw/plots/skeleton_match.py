@@ -123,7 +123,7 @@ def plot_match(
         with torch.no_grad():
             found = comparator(tokens[0], tokens[i + 1])
         title = _wrapped(f"{SIGN[support.label == query.label]}: {_named(support, classes)}")
-        film.set_title(f"{title}\n{numbers(found, tokens[0].variance is not None)}", fontsize=FONT, pad=8)
+        film.set_title(f"{title}\n{numbers(found, comparator, tokens[0].variance is not None)}", fontsize=FONT, pad=8)
     bar = figure.colorbar(
         image, ax=[axes[f"coupling{i}"] for i in range(len(supports))], location="right", aspect=25, pad=0.015
     )

@@ -114,10 +114,19 @@ class ForecastLoss(nn.Module):
         """The network of the variances, trained with the forecaster."""
         return self.past_sigma or (None if self.aligned is None else self.aligned.sigma)  # type: ignore[return-value]
 
-    def forward(self, forecast: Tensor, future: Tensor, past: Tensor) -> Tensor:
+    def forward(self, forecast: Tensor, future: Tensor, past: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The mean over the batch, or over some ``rows`` of it; zero for none.
+
+        Variances are made for all series in any case: all processes then draw the same dropout.
+        """
+        variances = self._variances(past)
+        if rows is not None:
+            if not len(rows):
+                return forecast.sum() * 0
+            forecast, future, variances = forecast[rows], future[rows], tuple(one[rows] for one in variances)
         if self.aligned is None:
             return self.metric.between(Batch(forecast), Batch(future)).mean()
-        return self.aligned(forecast, future, *self._variances(past))
+        return self.aligned(forecast, future, *variances)
 
     def judge(self, forecast: Tensor, future: Tensor, past: Tensor) -> Tensor:
         """What decides when to stop: the loss, or of the "faithful" objective ``E[D]`` per step.
@@ -232,8 +241,7 @@ class ForecastTask(Task):
             value.backward()
             return value.detach()
         rows = self.processes.share(len(x)).to(x.device)
-        mine = self.loss(forecast[rows], y[rows], x[rows]) if len(rows) else forecast.sum() * 0
-        value = mine * (len(rows) / len(x))
+        value = self.loss(forecast, y, x, rows) * (len(rows) / len(x))
         value.backward()
         self.processes.sum_gradients([*self.model.parameters(), *self.loss.parameters()])
         return self.processes.sum(value.detach())
