@@ -46,15 +46,15 @@ def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
 def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> View:
     """The view of that kind for these series, its weights drawn by ``seed``; or that of a copy of a given network."""
     if isinstance(sigma, SigmaNet):
-        return ValueView(copy.deepcopy(sigma).float())
+        return ValueView(copy.deepcopy(sigma).float()).to(series.device)
     if sigma not in KINDS:
         raise OptionError(f"sigma must be one of {KINDS}, a SigmaNet or None; got {sigma!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if sigma == "local":
-            return SlopeView(series, sigma_range)
+            return SlopeView(series, sigma_range).to(series.device)
         _, steps, dim = series.values.shape
-        return ValueView(make_sigma(sigma, steps, dim, sigma_range))
+        return ValueView(make_sigma(sigma, steps, dim, sigma_range)).to(series.device)
 
 
 class LearnedPrices(nn.Module):
@@ -85,7 +85,7 @@ class LearnedPrices(nn.Module):
 
 def all_pairs(batch: Batch, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
     """Differentiable distances of the pairs i < j of a batch, and their indices i and j."""
-    i, j = torch.triu_indices(len(batch), len(batch), 1)
+    i, j = torch.triu_indices(len(batch), len(batch), 1, device=batch.values.device)
     plain = metric.without_bias
     if plain is None:
         return metric.between(batch[i], batch[j]), i, j
@@ -179,25 +179,27 @@ def train_for_neighbours(
     A view that reads the local noise sees random faults in some of the series: otherwise it cannot know what to make of
     a fault that comes only after training.
     """
-    x, target = Batch.of(series), torch.as_tensor(labels)
+    device = series.device
+    x, target = Batch.of(series), torch.as_tensor(labels, device=device)
     corruption = Corruption(series) if isinstance(view, SlopeView) else None
     judge = LeaveOneOut(series, labels, corruption, descent.seed)
     if choose_penalty and metric.params.get("weighting") == "likelihood":
         choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
         metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
     prices = LearnedPrices(metric)
-    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric)))))
+    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric))), device=device))
 
     def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
         count = len(index)
-        batch, possible = x[index], ~torch.eye(count, dtype=torch.bool)
+        batch, possible = x[index], ~torch.eye(count, dtype=torch.bool, device=device)
         if corruption is not None:
             broken, hit = corruption.of_some(series[index.numpy()], rng)
             # A broken series looks for neighbours and is none itself, as when it comes after training.
-            batch, possible = Batch.of(broken), possible & ~torch.from_numpy(hit)
+            batch, possible = Batch.of(broken), possible & ~torch.as_tensor(hit, device=device)
         cost, i, j = all_pairs(view(batch), prices.live())
         closeness = -cost / scale.exp()
-        logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
+        logits = closeness.new_full((count, count), -torch.inf)
+        logits = logits.index_put((i, j), closeness).index_put((j, i), closeness)
         logits = torch.where(possible, logits, -torch.inf)
         same = (target[index][:, None] == target[index]) & possible
         rows = same.any(1)  # the others have no partner of their class, and no loss

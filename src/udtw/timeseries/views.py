@@ -1,5 +1,8 @@
 """How an estimator sees series: the features that it aligns, and their variances."""
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,8 +29,8 @@ class View(nn.Module):
         """The same of a collection, without gradients."""
         with torch.no_grad():
             seen = self(Batch.of(series))
-        values, variances = (one.numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
-        return SeriesSet(values, series.lengths, variances)
+        values, variances = (one.cpu().numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
+        return replace(series, values=values, variances=variances)
 
 
 class ValueView(View):
@@ -56,9 +59,7 @@ class SlopeView(View):
         dim = series.values.shape[2]
         self.net = LocalSigmaNet(dim, 2 * dim, sigma_range=sigma_range)
         self.log_weights = nn.Parameter(torch.zeros(2))
-        batch = Batch.of(series)
-        inside = torch.arange(batch.values.shape[1]) < torch.as_tensor(series.lengths)[:, None]
-        spread = batch.values[inside].std(0, correction=0)
+        spread = torch.as_tensor(np.concatenate(series.rows()), dtype=torch.float32).std(0, correction=0)
         self.net.scale.copy_(torch.where(spread > 0, spread, 1.0))
 
     def forward(self, batch: Batch) -> Batch:
@@ -66,7 +67,7 @@ class SlopeView(View):
         of_values, of_slopes = self.log_weights.exp()
         seen = torch.cat([of_values * values, of_slopes * slopes(values, batch.lengths)], 2)
         if batch.lengths is not None:
-            inside = torch.arange(seen.shape[1]) < batch.lengths[:, None]
+            inside = torch.arange(seen.shape[1], device=seen.device) < batch.lengths[:, None]
             seen = torch.where(inside[..., None], seen, 0.0)
         return Batch(seen, batch.lengths, self.net(batch.values, batch.lengths))
 
@@ -78,12 +79,13 @@ def slopes(values: Tensor, lengths: Tensor | None = None) -> Tensor:
     >>> slopes(torch.tensor([0.0, 1.0, 2.0, 3.0, 2.0, 1.0, 0.0])[None, :, None])[0, :, 0].sign().tolist()
     [1.0, 1.0, 1.0, 0.0, -1.0, -1.0, -1.0]
     """
-    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype)
+    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype, device=values.device)
     # Relative to the step itself, so that rounding leaves no slope where a series stands still.
     around = windows(values, lengths, SLOPE_REACH) - values[:, :, None]
     found = torch.einsum("btwd,w->btd", around, offsets / offsets.square().sum())
-    count = found.shape[1]
-    inside = torch.ones(1, count) if lengths is None else (torch.arange(count) < lengths[:, None]).to(found.dtype)
+    inside = found.new_ones(1, found.shape[1])
+    if lengths is not None:
+        inside = (torch.arange(found.shape[1], device=found.device) < lengths[:, None]).to(found.dtype)
     inside = (inside / inside.sum(1, keepdim=True))[..., None]
     centred = found - (inside * found).sum(1, keepdim=True)
     return found / (inside * centred.square()).sum(1, keepdim=True).sqrt().clamp_min(LEAST_SLOPE)
