@@ -10,6 +10,7 @@ import torch
 from udtw.errors import OptionError
 
 Device = str | torch.device | None
+CPU = torch.device("cpu")
 
 
 def checked_device(device: Device) -> torch.device:
@@ -19,13 +20,12 @@ def checked_device(device: Device) -> torch.device:
     device(type='cpu')
     """
     try:
-        found = torch.device("cpu" if device is None else device)
+        found = CPU if device is None else torch.device(device)
         torch.zeros(1, dtype=torch.float64, device=found).cpu().numpy()
     except (AssertionError, ImportError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise OptionError(
-            f"device={device!r} cannot be used: torch sees no such device, or none that computes in float64 ({reason}). "
-            "Pass 'cpu', or a device of this machine such as 'cuda'; torch.cuda.is_available() is "
-            f"{torch.cuda.is_available()}."
+            f"device={device!r} cannot be used: torch sees no such device, or it has no float64 ({reason}). Pass "
+            f"'cpu', or a device of this machine; torch.cuda.is_available() is {torch.cuda.is_available()}."
         ) from None
     return found

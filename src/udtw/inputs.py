@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from udtw import ragged
-from udtw.device import Device, checked_device
+from udtw.device import CPU, Device, checked_device
 from udtw.errors import (
     GammaError,
     LengthError,
@@ -426,7 +426,7 @@ class SeriesSet:
     values: np.ndarray
     lengths: np.ndarray
     variances: np.ndarray | None
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
     @lazy
     def tensors(self) -> tuple[Tensor, Tensor, Tensor | None]:

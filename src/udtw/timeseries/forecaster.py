@@ -11,8 +11,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw.distributed import Processes
 from udtw.device import Device, checked_device
+from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries import forecaster_files
 from udtw.timeseries.forecaster_base import ForecasterBase
@@ -73,7 +73,8 @@ class SequenceForecaster(ForecasterBase):
         Seed of split, weights and order of the batches. An int makes ``fit`` reproducible; no global random state is
         read or changed.
     device : str, torch.device or None
-        Where the training is computed; None is the CPU (`udtw.device`). A fitted forecaster predicts on the CPU, in float64.
+        Where the training is computed; None is the CPU (`udtw.device`). A fitted forecaster predicts on the CPU, in
+        float64.
     verbose : bool
         Show a progress bar (needs rich).
 

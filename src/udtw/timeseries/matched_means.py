@@ -55,12 +55,8 @@ def table(series: SeriesSet, means: Means, metric: Metric, n_jobs: int | None = 
     for c in range(len(means)):
         of_series, of_mean, penalty = _split(means.variances[c], metric)
         noisy = series.with_variances(np.full(series.values.shape[:2], of_series, series.values.dtype))
-        one = replace(
-            series,
-            values=means.values[c : c + 1],
-            lengths=full[:1],
-            variances=of_mean[None].astype(series.values.dtype),
-        )
+        of_mean = of_mean[None].astype(series.values.dtype)
+        one = replace(series, values=means.values[c : c + 1], lengths=full[:1], variances=of_mean)
         columns.append(distances(noisy, one, metric.with_params(warp_penalty=penalty), n_jobs))
     return np.hstack(columns)
 
