@@ -58,6 +58,8 @@ def visible(*tensors: Tensor | None) -> bool:
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
     """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
+    if isinstance(value, Tensor) and value.dtype in FLOATS and not value.is_nested:
+        return value
     if (found := ragged.container(value)) is not None:
         raise ShapeError(f"{name} must be an array or a tensor; got {found}. Pad it, and pass the lengths.")
     if not isinstance(value, Tensor):
@@ -137,6 +139,8 @@ def matrix(name: str, value: ArrayLike) -> tuple[Tensor, bool]:
 def same_batch(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     """Expand batches of one to the common batch size."""
     sizes = {name: t.shape[0] for name, t in tensors.items() if t is not None}
+    if len(set(sizes.values())) == 1:
+        return tensors
     count = next((size for size in sizes.values() if size != 1), 1)
     if any(size not in (1, count) for size in sizes.values()):
         raise ShapeError(f"Batch sizes must agree or be 1; got {sizes}.")

@@ -142,11 +142,15 @@ class _Loss(torch.autograd.Function):
         return None, None, *_in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
 
 
+_apply_loss = super(torch.autograd.Function, _Loss).apply
+"""``_Loss.apply`` without what torch does for torch.func, of which there is none on plain tensors."""
+
+
 def loss_terms(problem: Problem, weight: float, energy: bool, want_prices: bool) -> tuple[Tensor, ...]:
     """The loss, and unless it is the free energy E[C] and E[log Σ] after it; see `path_loss_and_grads`."""
     leaves = *problem.data, *problem.prices
     if plain(*leaves):
-        return _Loss.apply(problem, (weight, energy, want_prices), *leaves)
+        return _apply_loss(problem, (weight, energy, want_prices), *leaves)
     return _loss_terms(*arguments(problem), weight, energy, want_prices)
 
 

@@ -244,8 +244,8 @@ def scaled_grads(
             found.append(None)
             continue
         flat = array[:, :, 0] if which in (3, 4) and like[which].ndim == 2 else array  # type: ignore[union-attr]
-        by_pair = factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor
-        found.append(torch.from_numpy(np.multiply(flat, by_pair, dtype=grads.x.dtype)))
+        scaled = flat * (factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor)
+        found.append(torch.from_numpy(scaled.astype(grads.x.dtype, copy=False)))
     return found
 
 
