@@ -151,8 +151,8 @@ class AlignmentComparator(Comparator):
             lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
             found = self._of_cost(cost_of_pairs(queries, supports), lengths, (of_queries, of_supports))
         else:
-            every = torch.arange(n_q).repeat_interleave(n_s), torch.arange(n_s).repeat(n_q)
-            found = self._pairs(queries[every[0]], supports[every[1]])
+            of_query, of_support = (torch.arange(n, device=queries.features.device) for n in (n_q, n_s))
+            found = self._pairs(queries[of_query.repeat_interleave(n_s)], supports[of_support.repeat(n_q)])
         return Comparison(found.distance.unflatten(0, (n_q, n_s)), found.regularizer.unflatten(0, (n_q, n_s)))
 
     def _self_distance(self, tokens: Tokens) -> Tensor:

@@ -14,6 +14,7 @@ from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
+from udtw.fewshot.tasks import moved
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
@@ -168,13 +169,13 @@ class ActionRecognizer(Recognizer):
         chosen = np.random.default_rng((r.seed, 0)).choice(
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
         )
-        source = self.source(skeletons)
+        source, device = self.source(skeletons), next(self.model.parameters()).device
         if isinstance(self.model.encoder, SkeletonEncoder):
             self.model.eval()
-            self.model.encoder.standardize(source.batch(chosen))
+            self.model.encoder.standardize(moved(source.batch(chosen), device))
         tokens = encode_all(self.model, source, chosen)
         steps = max(1, round(float(tokens.lengths.float().mean())))
-        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature)
+        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature).to(device)
         self.dictionary.start_from(tokens)
 
     def tokens(self, skeletons: SkeletonSet) -> Tokens:

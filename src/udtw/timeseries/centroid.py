@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from udtw.device import Device
 from udtw.errors import OptionError
 from udtw.metrics import Metric
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
@@ -53,6 +54,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
+    device : str, torch.device or None
+        Where distances and training are computed; None is the CPU (`udtw.device`).
 
     Attributes
     ----------
@@ -88,6 +91,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         learning_rate: float = 0.02,
         nan_policy: str = "raise",
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.metric = metric
         self.objective = objective
@@ -105,6 +109,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.learning_rate = learning_rate
         self.nan_policy = nan_policy
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the prototypes and their uncertainty."""
@@ -139,8 +144,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.sigma_net_ = None if found.view is None else found.view.net
         with torch.no_grad():
             variances = found.variances()
-        self.prototypes_ = found.values.numpy()
-        self.variances_ = None if variances is None else variances.numpy()
+        self.prototypes_ = found.values.cpu().numpy()
+        self.variances_ = None if variances is None else variances.cpu().numpy()
         return self
 
     def distances(self, X: Any) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Series with random faults, on which a classifier learns what not to trust."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from udtw.inputs import SeriesSet
@@ -37,7 +39,7 @@ class Corruption:
             _break(part, self.scale, rng)
             if self.standardised:
                 part[:] = (part - part.mean(0)) / np.maximum(part.std(0), 1e-6)
-        return SeriesSet(values, series.lengths, series.variances), hit
+        return replace(series, values=values), hit
 
 
 def _break(row: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> None:

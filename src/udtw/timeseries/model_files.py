@@ -6,6 +6,7 @@ of objects that are listed here are written and read, so that no code in a file 
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
         raise OptionError(f"{name} cannot be saved; those that can are {', '.join(ESTIMATORS)}.")
     if not hasattr(estimator, "n_features_in_"):
         raise OptionError(f"This {name} is not fitted; call fit first.")
-    params = estimator.get_params(deep=False)
+    params = estimator.get_params(deep=False) | {"device": None}  # another machine may have none but the CPU
     writer = _Writer()
     state = {
         "estimator": name,
@@ -124,12 +125,12 @@ class _Writer:
             self.tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
             return {"array": name}
         if isinstance(value, Tensor):
-            self.tensors[name] = value.detach()
+            self.tensors[name] = value.detach().cpu()
             return {"tensor": name}
         if isinstance(value, Metric):
             return {"metric": value.name, "params": self.encode(name, dict(value.params))}
         if isinstance(value, SigmaNet | LocalSigmaNet):
-            self.tensors |= {f"{name}.{key}": one for key, one in value.state_dict().items()}
+            self.tensors |= {f"{name}.{key}": one.cpu() for key, one in value.state_dict().items()}
             kind = "sigma_net" if isinstance(value, SigmaNet) else "local_sigma_net"
             return {kind: name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
         if isinstance(value, ValueView):
@@ -139,8 +140,11 @@ class _Writer:
             net = self.encode(f"{name}.net", value.net)
             return {"slope_view": net, "weights": weights, "standardised": value.standardised}
         if type(value) is RECORDS.get(type(value).__name__):
-            fields = {key: self.encode(f"{name}.{key}", one) for key, one in vars(value).items()}
-            return {"record": type(value).__name__, "fields": fields}
+            kept = {one.name: getattr(value, one.name) for one in fields(value) if one.name != "device"}
+            return {
+                "record": type(value).__name__,
+                "fields": {key: self.encode(f"{name}.{key}", one) for key, one in kept.items()},
+            }
         raise OptionError(f"{name}, a {type(value).__name__}, cannot be saved in a model file.")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from udtw.device import Device
 from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
@@ -61,6 +62,8 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     progress : bool
         Show a progress bar while the network is trained (needs the package rich).
     random_state : int, RandomState or None
+    device : str, torch.device or None
+        Where distances and training are computed; None is the CPU (`udtw.device`).
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         n_jobs: int | None = None,
         progress: bool = False,
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -118,6 +122,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training series, and learn their uncertainty if asked to."""
@@ -155,7 +160,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
                 raise OptionError("sigma_objective='centroid' trains a SigmaNet: sigma='context', 'series' or 'step'.")
             centroid = NearestCentroidTimeSeriesClassifier(
                 metric=metric, objective="discriminative", sigma=view.net, max_iter=self.sigma_iter,
-                learning_rate=self.learning_rate, random_state=seed,
+                learning_rate=self.learning_rate, random_state=seed, device=self.device,
             )  # fmt: skip
             centroid.fit(series.rows(), codes)
             self.metric_ = centroid.metric_

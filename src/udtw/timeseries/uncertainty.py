@@ -53,15 +53,15 @@ def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
 def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> View:
     """The view of that kind for these series, its weights drawn by ``seed``; or that of a copy of a given network."""
     if isinstance(sigma, SigmaNet):
-        return ValueView(copy.deepcopy(sigma).float())
+        return ValueView(copy.deepcopy(sigma).float()).to(series.device)
     if sigma not in KINDS:
         raise OptionError(f"sigma must be one of {KINDS}, a SigmaNet or None; got {sigma!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if sigma == "local":
-            return SlopeView.of_series(series, sigma_range)
+            return SlopeView.of_series(series, sigma_range).to(series.device)
         _, steps, dim = series.values.shape
-        return ValueView(make_sigma(sigma, steps, dim, sigma_range))
+        return ValueView(make_sigma(sigma, steps, dim, sigma_range)).to(series.device)
 
 
 class LearnedPrices(nn.Module):
@@ -93,13 +93,13 @@ class LearnedPrices(nn.Module):
 def pair_table(batch: Batch, metric: Metric) -> Tensor:
     """(n, n) differentiable distances of a batch of series, zero of a series to itself."""
     count = len(batch)
-    i, j = torch.triu_indices(count, count, 1)
+    i, j = torch.triu_indices(count, count, 1, device=batch.values.device)
     plain = metric.without_bias
     found = (plain or metric).between(batch[i], batch[j])
     if plain is not None:
         own = plain.between(batch, batch)
         found = found - 0.5 * (own[i] + own[j])
-    return torch.zeros(count, count).index_put((i, j), found).index_put((j, i), found)
+    return found.new_zeros(count, count).index_put((i, j), found).index_put((j, i), found)
 
 
 def neighbour_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ def neighbour_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tenso
 
     Series without a possible neighbour of their class do not count.
     """
-    possible = possible & ~torch.eye(len(table), dtype=torch.bool)
+    possible = possible & ~torch.eye(len(table), dtype=torch.bool, device=table.device)
     same = (labels[:, None] == labels) & possible
     rows = same.any(1)
     logits = torch.where(possible, -table / scale, -torch.inf)[rows]
@@ -141,6 +141,10 @@ class LeaveOneOut:
         """``−mean log p`` of the own class, with ``p ∝ exp(−d/T)``: finer than the error, for choosing."""
         closeness = np.exp((table.min(1, keepdims=True) - table) / neighbourhood_scale(table))
         return float(-np.log((closeness * self.same).sum(1) / closeness.sum(1) + LEAST_SHARE).mean())
+
+    def verdict(self, table: np.ndarray) -> float:
+        """The error, and where that is the same, the loss: what training minimises."""
+        return self.error(table) + 1e-3 * self.loss(table)
 
 
 def neighbourhood_scale(table: np.ndarray) -> float:
@@ -202,35 +206,39 @@ def train_for_neighbours(
     A view that reads the local noise sees random faults in some of the series: otherwise it cannot know what to make of
     a fault that comes only after training.
     """
-    x, target = Batch.of(series), torch.as_tensor(labels)
+    device = series.device
+    x, target = Batch.of(series), torch.as_tensor(labels, device=device)
     corruption = Corruption(series) if isinstance(view, SlopeView) else None
     judge = LeaveOneOut(series, labels, corruption, descent.seed)
     if choose_penalty and metric.params.get("weighting") == "likelihood":
         choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
         metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
-    prices = LearnedPrices(metric)
-    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric)))))
+    prices, at_start = LearnedPrices(metric), judge.table(view, metric)
+    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(at_start)), device=device))
 
     def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
-        batch, possible = x[index], torch.ones(len(index), dtype=torch.bool)
+        batch, possible = x[index], torch.ones(len(index), dtype=torch.bool, device=device)
         if corruption is not None:
             broken, hit = corruption.of_some(series[index.numpy()], rng)
             # A broken series looks for neighbours and is none itself, as when it comes after training.
-            batch, possible = Batch.of(broken), ~torch.from_numpy(hit)
+            batch, possible = Batch.of(broken), ~torch.as_tensor(hit, device=device)
         return neighbour_loss(pair_table(view(batch), prices.live()), target[index], possible, scale.exp())
-
-    def error() -> float:
-        table = judge.table(view, prices.fitted())
-        return judge.error(table) + 1e-3 * judge.loss(table)
 
     steps = series.values.shape[1]
     affordable = max(LEAST_BATCH, math.isqrt(2 * BATCH_CELLS) // steps)
     descent = replace(descent, batch_size=min(descent.batch_size, affordable))
     modules = {"view": view, "prices": prices, "scale": nn.ParameterList([scale])}
-    start, at_start = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}, error()
-    task = NeighbourTask(modules, loss, error, labels, descent.batch_size**2 // 2 * steps**2, descent)
+    start = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}
+    task = NeighbourTask(
+        modules,
+        loss,
+        lambda: judge.verdict(judge.table(view, prices.fitted())),
+        labels,
+        descent.batch_size**2 // 2 * steps**2,
+        descent,
+    )
     history = Training(task, descent.max_iter, keep_best=True, patience=PATIENCE).run(tick)
-    if min(history.valid, default=math.inf) >= at_start:
+    if min(history.valid, default=math.inf) >= judge.verdict(at_start):
         for name, module in modules.items():
             module.load_state_dict(start[name])
     return prices.fitted(), history.train

@@ -1,5 +1,6 @@
 """How an estimator sees series: the features that it aligns, and their variances."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,8 @@ class View(nn.Module):
         """The same of a collection, without gradients."""
         with torch.no_grad():
             seen = self(Batch.of(series))
-        values, variances = (one.numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
-        return SeriesSet(values, series.lengths, variances)
+        values, variances = (one.cpu().numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
+        return replace(series, values=values, variances=variances)
 
 
 class ValueView(View):
@@ -90,9 +91,9 @@ class SlopeView(View):
     def forward(self, batch: Batch) -> Batch:
         values, lengths = batch.values / self.net.scale, batch.lengths
         count, steps, dim = values.shape
-        inside = torch.ones(count, steps, 1, dtype=torch.bool)
+        inside = torch.ones(count, steps, 1, dtype=torch.bool, device=values.device)
         if lengths is not None:
-            inside = (torch.arange(steps) < lengths[:, None])[..., None]
+            inside = (torch.arange(steps, device=values.device) < lengths[:, None])[..., None]
         variances = self.net(batch.values, lengths)
         trust = torch.where(inside, 1 / variances[..., 2 * dim :], 0.0)
         trust = trust / trust.sum(1, keepdim=True)
@@ -127,7 +128,7 @@ def slopes(values: Tensor, lengths: Tensor | None = None) -> Tensor:
     >>> slopes(torch.tensor([0.0, 1.0, 2.0, 3.0, 2.0, 1.0, 0.0])[None, :, None])[0, :, 0].sign().tolist()
     [1.0, 1.0, 1.0, 0.0, -1.0, -1.0, -1.0]
     """
-    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype)
+    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype, device=values.device)
     # Relative to the step itself, so that rounding leaves no slope where a series stands still.
     around = windows(values, lengths, SLOPE_REACH) - values[:, :, None]
     return torch.einsum("btwd,w->btd", around, offsets / offsets.square().sum())
