@@ -69,12 +69,18 @@ class SkeletonTab(Tab):
             section("Alignment", *self.alignment_sliders(LOG_GAMMA, -1, "length")),
             section("Uncertainty", radio(f"{tab}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
         ]
-        shown = [
+        seen = [
+            html.P(
+                "Beside a frame of x are the frames of y that it is matched with, likely ones dark.",
+                className="sentence",
+            ),
             graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips"),
+        ]
+        shown = [
             html.H2("Uncertainty of the frames"),
             graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time"),
         ]
-        return self.page(controls, shown)
+        return self.page(seen, controls, shown)
 
     def register(self, app: Dash) -> None:
         super().register(app)
