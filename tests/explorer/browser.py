@@ -49,11 +49,7 @@ class Page:
 
     def open(self, url):
         self.driver.get(url)
-        self.until(
-            lambda: (
-                self.driver.find_elements(By.ID, "series-distance") and self.text("series-distance") not in ("", "–")
-            )
-        )
+        self.until(lambda: self.all("#series-distance") and self.text("series-distance") not in ("", "–"))
         self.settle()
 
     def find(self, selector):

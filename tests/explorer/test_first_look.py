@@ -12,8 +12,9 @@ import pytest
 import udtw
 
 pytest.importorskip("selenium")
-pandas = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 
+import pandas
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
@@ -64,11 +65,8 @@ def test_nothing_is_added_to_own_files_and_sigma_is_estimated(page, own_files):
     page.press("series-noise", Keys.END)
     page.choose("series-variance", "known")
     page.settle()
-    for side in "xy":
-        page.changed(
-            f"series-{side}-upload-name",
-            lambda s=side: page.upload(f"series-{s}-upload", folder / f"{'ab'[s == 'y']}.csv"),
-        )
+    for upload, name in (("series-x-upload", "a.csv"), ("series-y-upload", "b.csv")):
+        page.changed(f"{upload}-name", lambda to=upload, file=name: page.upload(to, folder / file))
     page.until(lambda: page.text("series-sentence").startswith("Nothing was added to a.csv and b.csv: "))
     page.settle()
     assert chosen(page, "series-variance") == "estimate"
@@ -158,6 +156,11 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
+def paper_of(page):
+    """The colour behind the first figure."""
+    return page.find("#series-alignment .main-svg").value_of_css_property("background-color")
+
+
 GROUND = """
 let e = arguments[0];
 while (e && ["rgba(0, 0, 0, 0)", "transparent"].includes(getComputedStyle(e).backgroundColor)) { e = e.parentElement; }
@@ -172,17 +175,11 @@ def test_texts_can_be_read_in_both_themes(page, browser, url, theme):
     page.until(lambda: bool(page.all("#series-alignment .bg, #series-alignment .main-svg")))
     ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (luminance(ground) < 0.1) == (theme == "dark")
-    paper = page.find("#series-alignment .main-svg").value_of_css_property("background-color")
-    assert (luminance(paper) < 0.1) == (theme == "dark")
-    selector = (
-        ".sentence, .caption, .card-name, .card-value, h1, h2, #tabs .tab, button.plain, .key span, .control label"
-    )
-    for one in page.all(selector):
-        if one.text:
-            assert contrast(*browser.execute_script(GROUND, one)) >= 4.5, (
-                one.text,
-                browser.execute_script(GROUND, one),
-            )
+    assert (luminance(paper_of(page)) < 0.1) == (theme == "dark")
+    texts = ".sentence, .caption, .card-name, .card-value, h1, h2, #tabs .tab, button.plain, .key span, .control label"
+    for one in page.all(texts):
+        colours = browser.execute_script(GROUND, one)
+        assert not one.text or contrast(*colours) >= 4.5, (one.text, colours)
     for tab in TABS:
         page.open_tab(tab)
         page.screenshot(f"desktop-{tab}-{theme}")
@@ -190,9 +187,7 @@ def test_texts_can_be_read_in_both_themes(page, browser, url, theme):
 
 def test_the_theme_follows_the_system_while_the_page_is_open(page, browser):
     emulate(browser, DESKTOP, "dark")
-    page.until(
-        lambda: luminance(page.find("#series-alignment .main-svg").value_of_css_property("background-color")) < 0.1
-    )
+    page.until(lambda: luminance(paper_of(page)) < 0.1)
     page.settle()
 
 

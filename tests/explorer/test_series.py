@@ -211,10 +211,8 @@ def test_a_pair_without_a_known_truth_has_no_errors(tab):
 def test_nothing_is_added_to_uploads_and_sigma_is_estimated(tab):
     rng = np.random.default_rng(0)
     x, y = (np.sin(np.arange(70) / 9 + shift) + 0.1 * rng.standard_normal(70) for shift in (0, 0.3))
-    keys = [
-        tab.take(data_url("\n".join(map(repr, one.tolist())).encode()), f"{name}.csv")[0]
-        for one, name in ((x, "a"), (y, "b"))
-    ]
+    texts = ["\n".join(map(repr, one.tolist())) for one in (x, y)]
+    keys = [tab.take(data_url(one.encode()), f"{name}.csv")[0] for one, name in zip(texts, "ab", strict=True)]
     own = EXAMPLE | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1]}
     found = tab.update(own | {"noise": 3, "side": "both"})
     a = udtw.align(x, y, "estimate", "estimate", gamma=4.0)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PIL")
-pandas = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 
+import pandas
 from PIL import Image
 
 from tests.explorer.helpers import data_url
