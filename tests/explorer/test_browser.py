@@ -69,7 +69,8 @@ def test_beta_band_and_noise_change_the_right_numbers(page):
     distance = page.text("series-distance")
     page.changed("series-loss", lambda: page.press("series-beta", Keys.HOME))
     assert page.text("series-distance") != distance  # a path that pays nothing for uncertainty is another one
-    assert float(page.text("series-loss")) < float(page.text("series-distance"))  # the free energy at β = 0
+    loss, distance = (float(page.text(f"series-{name}").replace("−", "-")) for name in ("loss", "distance"))
+    assert loss < distance  # the free energy at β = 0
     page.changed("series-distance", lambda: page.press("series-band", Keys.HOME))
     page.changed("series-regularizer", lambda: page.press("series-noise", Keys.END))
 

@@ -1,6 +1,7 @@
 """The page with its three tabs, as a Dash app."""
 
 import os
+from typing import Any
 
 import torch
 from dash import ClientsideFunction, Dash, Input, Output, dcc, html
@@ -52,6 +53,7 @@ def create_app(
         "Skeletons": SkeletonTab(),
     }
     names = [tab.name for tab in tabs.values()]
+    named: dict[str, Any] = {"aria-label": "Kind of data"}
     app = Dash(
         "udtw.explorer",
         assets_folder=os.path.join(os.path.dirname(__file__), "assets"),
@@ -71,11 +73,17 @@ def create_app(
                     html.Span(f"version {udtw.__version__}", className="version"),
                 ]
             ),
-            dcc.Tabs(
-                [dcc.Tab(label=label, value=tab.name) for label, tab in tabs.items()],
-                names[0],
-                id="tabs",
-                mobile_breakpoint=0,
+            # Radio buttons, since dcc.Tabs of Dash 4.4 has neither roles nor keys.
+            html.Nav(
+                dcc.RadioItems(
+                    [{"value": tab.name, "label": label} for label, tab in tabs.items()],
+                    names[0],
+                    id="tabs",
+                    inline=True,
+                    labelClassName="tab",
+                ),
+                role="radiogroup",
+                **named,
             ),
             html.Main([tab.layout() for tab in tabs.values()]),
             dcc.Store(id="theme"),

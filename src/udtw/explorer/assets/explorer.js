@@ -34,6 +34,14 @@
     clientside.set_props("theme", { data: dark.matches ? "dark" : "light" });
   });
 
+  // Dash gives the thumbs of sliders no name; that of their group is taken.
+  function nameSliders() {
+    document.querySelectorAll(".control[aria-labelledby] [role=slider]:not([aria-labelledby])").forEach(function (one) {
+      one.setAttribute("aria-labelledby", one.closest(".control").getAttribute("aria-labelledby"));
+    });
+  }
+  new MutationObserver(nameSliders).observe(document.documentElement, { childList: true, subtree: true });
+
   // Files that cannot be taken are answered here, before the page reads them.
   function refusal(files, limit, folder) {
     if (folder) { return "That is a folder. Choose one file."; }
@@ -110,7 +118,10 @@
       const upload = clientside.callback_context.outputs_list.id.replace(/-file$/, "");
       if (!contents) { return clientside.no_update; }
       // Otherwise the same file would be no change, and get no answer.
-      setTimeout(function () { clientside.set_props(upload, { contents: null }); }, 0);
+      setTimeout(function () {
+        clientside.set_props(upload, { contents: null });
+        document.querySelectorAll("#" + upload + " input[type=file]").forEach(function (one) { one.value = ""; });
+      }, 0);
       return { contents: contents[0], name: names[0], at: Date.now() };
     },
     theme: function () { return dark.matches ? "dark" : "light"; },
