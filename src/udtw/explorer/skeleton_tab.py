@@ -71,7 +71,7 @@ class SkeletonTab(Tab):
         ]
         seen = [
             html.P(
-                "Beside a frame of x are the frames of y that it is matched with, likely ones dark.",
+                "Beside a frame of x are the frames of y that it is matched with, likely ones in full colour.",
                 className="sentence",
             ),
             graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips"),
