@@ -20,6 +20,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"\b(plot_\w+)\(")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)?pictures/\w+)\.svg\)")
 TEXT = {"light": "#1F2933", "dark": "#D9DEE6"}
+BRIGHTER = {b"#0072b2": b"#4fa8e0", b"#009e73": b"#3cc49a", b"#d55e00": b"#ff8a3d"}
+"""Colours of lines that are too dark on dark paper."""
 COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 
@@ -58,4 +60,7 @@ def draw(code: str, theme: str) -> bytes:
         assert isinstance(figure, Figure), "each block of the gallery makes a `figure`"
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", dpi=120, metadata={"Date": None})
-    return buffer.getvalue()
+    content = buffer.getvalue()
+    for dim, bright in BRIGHTER.items() if theme == "dark" else ():
+        content = content.replace(dim, bright)
+    return content
