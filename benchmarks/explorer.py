@@ -24,7 +24,8 @@ TARGET_MS = 200
 SLIDER = "#series-gamma [role=slider]"
 SAID = {
     "x-set": "cbf-256", "x-item": 0, "y-set": "cbf-256", "y-item": 1, "beta": 1, "band": 100, "noise": 1,
-    "stretch": [40, 60], "side": "x", "variance": "known", "scale": ["znormalize"], "paths": 20, "seed": 0, "view": "lines",
+    "stretch": [40, 60], "side": "x", "variance": "known", "scale": ["znormalize"], "paths": 20, "seed": 0,
+    "view": "lines",
 }  # fmt: skip
 
 
