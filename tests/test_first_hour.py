@@ -1,6 +1,7 @@
 """The way of a new user through the installed wheel: README, own CSV, matches, picture, classifier, prediction."""
 
 import csv
+import hashlib
 import os
 import shutil
 import subprocess
@@ -39,16 +40,23 @@ def environment(tmp_path_factory):
     # A path file, not --system-site-packages: it comes after the wheel, and runs no path file of the other environment,
     # such as the one by which an editable udtw would be found.
     (site / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    take_kernels_along(site / "udtw" / "kernels" / "cpu")
+    share_kernels(site / "udtw" / "kernels" / "cpu")
     return python
 
 
-def take_kernels_along(installed):
-    """Kernels that were compiled in this tree, which takes minutes, if their source is the same and as old."""
-    for source in (ROOT / "src/udtw/kernels/cpu").glob("*.py"):
-        if (installed / source.name).read_bytes() == source.read_bytes():
-            shutil.copystat(source, installed / source.name)
-    shutil.copytree(ROOT / "src/udtw/kernels/cpu/__pycache__", installed / "__pycache__", dirs_exist_ok=True)
+def share_kernels(installed):
+    """Let the wheel use the kernels that the tests have compiled, which takes minutes: the same source, equally old."""
+    own = ROOT / "src" / "udtw" / "kernels" / "cpu"
+    for source in own.glob("*.py"):
+        assert (installed / source.name).read_bytes() == source.read_bytes()
+        shutil.copystat(source, installed / source.name)
+    theirs, ours = (  # where Numba keeps them
+        Path(os.environ["NUMBA_CACHE_DIR"]) / f"cpu_{hashlib.sha1(str(folder).encode()).hexdigest()}"
+        for folder in (installed, own)
+    )
+    ours.mkdir(parents=True, exist_ok=True)
+    theirs.unlink(missing_ok=True)
+    theirs.symlink_to(ours, target_is_directory=True)
 
 
 def run(command, folder):
