@@ -97,12 +97,12 @@ def section(title: str, *children: Any) -> html.Div:
     return html.Div([html.H2(title), *children], className="section")
 
 
-def graph(id_: str, height: int, description: str) -> html.Div:
-    """A figure of ``height`` pixels; screen readers read its ``description``."""
+def graph(id_: str, height: int, description: str, *, wide: bool = False) -> html.Div:
+    """A figure of ``height`` pixels; screen readers read its ``description``. Wide ones scroll on a narrow screen."""
     named: dict[str, Any] = {"aria-label": description}
     return html.Div(
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
-        className="figure",
+        className="figure wide" if wide else "figure",
         role="img",
         **named,
     )

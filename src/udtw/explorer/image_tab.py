@@ -109,10 +109,10 @@ class ImageTab(Tab):
             html.P(
                 "Lines join the patches that match best: blue ones are certain, red ones are not.", className="sentence"
             ),
-            graph(f"{tab}-match", HEIGHT, "Both images with lines between matched patches"),
+            graph(f"{tab}-match", HEIGHT, "Both images with lines between matched patches", wide=True),
         ]
         shown = [
             html.H2("Uncertainty, and the matches of one patch"),
-            graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images"),
+            graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images", wide=True),
         ]
         return self.page(seen, controls, shown)

@@ -88,9 +88,10 @@ class Curves:
 
     def __init__(self, found: SeriesResult) -> None:
         self.found = found
-        sigmas = [None if one is None or one.ndim > 1 else np.sqrt(one) for one in found.step_variances]
         self.x, self.y = found.prepared.x, found.prepared.y
-        self.sigma_x, self.sigma_y = sigmas if self.x.shape[1] == 1 else (None, None)
+        self.sigma_x, self.sigma_y = (
+            None if one is None or self.x.shape[1] > 1 else np.sqrt(one) for one in found.step_variances
+        )
         limits = [value_limits((self.x, self.sigma_x)), value_limits((self.y, self.sigma_y))]
         gap = GAP * max(high - low for low, high in limits)
         self.shift = limits[1][1] + gap - limits[0][0]

@@ -74,11 +74,11 @@ class SkeletonTab(Tab):
                 "Beside a frame of x are the frames of y that it is matched with, likely ones in full colour.",
                 className="sentence",
             ),
-            graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips"),
+            graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips", wide=True),
         ]
         shown = [
             html.H2("Uncertainty of the frames"),
-            graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time"),
+            graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time", wide=True),
         ]
         return self.page(seen, controls, shown)
 
