@@ -10,6 +10,7 @@ from torch import Tensor
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
 from udtw.skeleton.confidence import motion, repaired
 from udtw.skeleton.graphs import Graph
+from udtw.skeleton.graphs import graph as named_graph
 
 SCALES = ("axis", "body", None)
 CONFIDENCE = ("ignore", "sensor")
@@ -131,7 +132,8 @@ class SkeletonSource:
     clips : sequence
         Items with ``frames`` (T, P, J, C), such as a `udtw.skeleton.datasets.SkeletonSet`.
     labels : (n,) integers
-    graph : Graph
+    graph : Graph or str
+        A layout of the joints, or its name.
     block_size : int
         Frames M per block.
     stride : int
@@ -160,7 +162,7 @@ class SkeletonSource:
         self,
         clips: Sequence,
         labels: np.ndarray,
-        graph: Graph,
+        graph: Graph | str,
         *,
         block_size: int = 8,
         stride: int = 4,
@@ -172,7 +174,7 @@ class SkeletonSource:
             raise DataError(f"Every clip needs a label; got {len(clips)} clips and {len(labels)} labels.")
         if confidence not in CONFIDENCE:
             raise OptionError(f"confidence must be one of {CONFIDENCE}; got {confidence!r}.")
-        self.clips, self.labels, self.graph = clips, np.asarray(labels), graph
+        self.clips, self.labels, self.graph = clips, np.asarray(labels), named_graph(graph)
         self.confidence = confidence
         self.block_size, self.stride, self.scale = block_size, stride, scale
         self.augmentation = augmentation or Augmentation()

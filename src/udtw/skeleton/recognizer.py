@@ -17,7 +17,7 @@ from udtw.fewshot.recognizer import Recognizer
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
-from udtw.skeleton.graphs import graph
+from udtw.skeleton.graphs import Graph, graph, graph_name
 from udtw.training import Task
 
 ENCODERS = ("joints", "pictures")
@@ -85,8 +85,8 @@ class ActionRecognizer(Recognizer):
     ----------
     recipe : Recipe
         All settings of the model and its training.
-    graph_name : str
-        Layout of the joints, one of `GRAPHS`.
+    layout : str or Graph
+        The joints: one of `GRAPHS`, or a graph by `from_edges`.
     coordinates : int
         2 or 3 per joint.
     dictionary_steps : int
@@ -107,10 +107,10 @@ class ActionRecognizer(Recognizer):
     what = "an action recogniser"
     recipe: Recipe
 
-    def __init__(self, recipe: Recipe, graph_name: str, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
+    def __init__(self, recipe: Recipe, layout: str | Graph, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
         super().__init__()
-        self.recipe, self.graph_name, self.coordinates = recipe, graph_name, coordinates
-        self.graph = graph(graph_name)
+        self.recipe, self.graph_name, self.coordinates = recipe, graph_name(layout), coordinates
+        self.graph = graph(layout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
