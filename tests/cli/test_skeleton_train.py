@@ -1,5 +1,6 @@
 """Train and evaluate on generated actions, as a user would type it."""
 
+import numpy as np
 import pytest
 
 from tests.cli.helpers import fails, run_json, run_ok

@@ -152,7 +152,7 @@ def test_nothing_that_can_be_read(tmp_path, folder):
     (folder / "graph.json").unlink()
     for file in folder.glob("*/*.npy"):
         file.write_bytes(b"no")
-    with pytest.raises(DataError, match="None of the 16 clips could be read. The first: .*0.npy"):
+    with pytest.raises(DataError, match=r"None of the 16 clips could be read. The first: .*0.npy"):
         load_skeletons("folder", folder, on_error="skip")
 
 
