@@ -45,10 +45,10 @@ METHODS = {name: METRICS[name].label for name in UNSUPERVISED} | {
 VARIANTS: dict[str, dict[str, Any]] = {
     "pictures": {"encoder": "pictures"},
     "paper": {"weighting": "precision", "learned": False},
-    "confidence": {"confidence": "sensor"},
+    "repaired": {},
 }
 """What follows "-" in the name of a method, and its settings: the convolutional net on rendered blocks, as in the
-paper; the paper's weighting; joints repaired by the sensor's confidence."""
+paper; the paper's weighting; joints repaired by their confidence, where the metric has no use for it."""
 WAYS = {
     ("supervised", "alignment"): "Supervised",
     ("supervised", "cross-view"): "Cross-view, all classes",
