@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from udtw.skeleton.blocks import normalize
 from udtw.skeleton.datasets import Clip, Faults
 from udtw.skeleton.graphs import Graph
-from udtw.training import Task, Training, cosine, own_randomness
+from udtw.training import Task, Training, cosine
 
 KERNEL, DILATION = 9, 2
 """Two convolutions of 9 frames, the second over every other frame, see 25 frames."""
@@ -21,6 +21,8 @@ LEAST = 1e-5
 """Squared motion below which none is told apart, in units of the normalised body."""
 STEPS, CLIPS, FRAMES, RATE = 200, 8, 48, 5e-3
 """Steps of training, clips in each, frames taken of a clip, and the largest learning rate."""
+BATCHES = 10
+"""Batches by which ``known_share`` is measured."""
 
 
 class ConfidenceNet(nn.Module):
@@ -41,6 +43,7 @@ class ConfidenceNet(nn.Module):
     """
 
     neighbours: Tensor
+    known_share: Tensor
 
     def __init__(self, graph: Graph, coordinates: int = 3, hidden: int = 24, embedding: int = 8) -> None:
         super().__init__()
@@ -50,6 +53,7 @@ class ConfidenceNet(nn.Module):
             self.towards[joint] = parent
         adjacency = torch.from_numpy(graph.adjacency()).float()
         self.register_buffer("neighbours", adjacency / adjacency.sum(1, keepdim=True), persistent=False)
+        self.register_buffer("known_share", torch.ones(()))
         self.joints = nn.Parameter(0.5 * torch.randn(len(graph.joints), embedding))
         self.first = nn.Conv1d(2 * coordinates + 4 + embedding, hidden, KERNEL, padding=KERNEL // 2)
         self.second = nn.Conv1d(2 * hidden, hidden, KERNEL, padding=DILATION * (KERNEL // 2), dilation=DILATION)
@@ -83,17 +87,25 @@ class ConfidenceNet(nn.Module):
     def confidence(self, frames: np.ndarray) -> np.ndarray:
         """(T, P, J) float32 of frames (T, P, J, C): ``min(1, 2(1 − p))`` with the probability p that a joint is wrong.
 
-        So a joint counts as seen unless a fault is more likely than not.
+        So a joint counts as seen unless a fault is more likely than not. The network learned the probability that a
+        fault was put in; p is this over its mean at faults that were put in (Elkan and Noto 2008), which is less than 1
+        if the recordings had faults of their own.
         """
         body = torch.from_numpy(normalize(frames, self.graph.centre)).transpose(0, 1)  # (P, T, J, C)
         body = body.to(self.joints.device)
-        right = torch.sigmoid(-self(self.inputs(body)))
-        return (2 * right).clamp_max(1).transpose(0, 1).cpu().numpy()
+        wrong = torch.sigmoid(self(self.inputs(body))) / self.known_share
+        return (2 - 2 * wrong).clamp(0, 1).transpose(0, 1).cpu().numpy()
 
     def fit(self, clips: Sequence[Clip], seed: int = 0, n_steps: int = STEPS) -> "ConfidenceNet":
         """Learn from clips into which faults are put. Nothing is asked of the clips; they may have faults already."""
-        Training(_Detection(self, clips, seed), n_steps).run()
-        return self.eval()
+        task = _Detection(self, clips, seed)
+        Training(task, n_steps).run()
+        self.eval()
+        with torch.no_grad():
+            batches = [task.batch(n_steps + number) for number in range(BATCHES)]
+            found = torch.cat([torch.sigmoid(self(inputs))[wrong > 0] for inputs, wrong in batches])
+            self.known_share.fill_(float(found.mean()) if len(found) else 1.0)
+        return self
 
 
 class _Detection(Task):
@@ -108,15 +120,19 @@ class _Detection(Task):
         self.optimizers = {"net": self.optimizer}
 
     def step(self, number: int) -> float:
-        rng = np.random.default_rng((self.seed, number))
-        parts = [self._clip(self.clips[int(i)], rng) for i in rng.integers(0, len(self.clips), CLIPS)]
-        inputs, wrong = (torch.stack(one) for one in zip(*parts, strict=True))
-        with own_randomness(self.seed, number, device=inputs.device):
-            loss = binary_cross_entropy_with_logits(self.net(inputs), wrong)
+        inputs, wrong = self.batch(number)
+        loss = binary_cross_entropy_with_logits(self.net(inputs), wrong)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
         return float(loss.detach())
+
+    def batch(self, number: int) -> tuple[Tensor, Tensor]:
+        """Inputs (B, T, J, F), and 1 where a fault was put in, (B, T, J)."""
+        rng = np.random.default_rng((self.seed, number))
+        parts = [self._clip(self.clips[int(i)], rng) for i in rng.integers(0, len(self.clips), CLIPS)]
+        inputs, wrong = (torch.stack(one).to(self.net.joints.device) for one in zip(*parts, strict=True))
+        return inputs, wrong
 
     def _clip(self, clip: Clip, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Inputs and faults of `FRAMES` frames of one person; a shorter clip goes on with its last frame."""
