@@ -12,7 +12,9 @@ from udtw.skeleton.datasets import Faults, Sensor, SkeletonSet, make_actions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CLEAN = make_actions(n_classes=6, n_clips=8, sensor=Sensor(bursts=0.0), random_state=0)
-RECIPE = Recipe(dim=8, joint_dim=4, width=8, depth=0, n_way=2, n_query=1, n_steps=2, confidence="estimate")
+RECIPE = Recipe(
+    dim=8, joint_dim=4, width=8, depth=0, n_way=2, n_query=1, n_steps=2, confidence="estimate", fault_steps=3
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +61,7 @@ def test_the_estimate_multiplies_what_the_sensor_says():
         torch.testing.assert_close(mine, other)
 
 
-def test_a_recogniser_estimates_confidence_and_is_saved_with_its_network(tmp_path, monkeypatch):
-    monkeypatch.setattr(ConfidenceNet.fit, "__defaults__", (0, 3))
+def test_a_recogniser_estimates_confidence_and_is_saved_with_its_network(tmp_path):
     path = tmp_path / "model.safetensors"
     train = Faults().of(CLEAN.of_classes([0, 1]), stated=False)
     found = ActionRecognizer(RECIPE, CLEAN.graph).fit(train, checkpoint_path=path)

@@ -19,8 +19,8 @@ SIZES, RATES = (0.3, 2.0), (0.5, 2.0)
 """Ranges of the size of faults and of the factor of their number, in training."""
 LEAST = 1e-5
 """Squared motion below which none is told apart, in units of the normalised body."""
-STEPS, CLIPS, FRAMES, RATE = 200, 8, 48, 5e-3
-"""Steps of training, clips in each, frames taken of a clip, and the largest learning rate."""
+CLIPS, FRAMES, RATE = 8, 48, 5e-3
+"""Clips in each step of training, frames taken of a clip, and the largest learning rate."""
 BATCHES = 10
 """Batches by which ``known_share`` is measured."""
 
@@ -96,7 +96,7 @@ class ConfidenceNet(nn.Module):
         wrong = torch.sigmoid(self(self.inputs(body))) / self.known_share
         return (2 - 2 * wrong).clamp(0, 1).transpose(0, 1).cpu().numpy()
 
-    def fit(self, clips: Sequence[Clip], seed: int = 0, n_steps: int = STEPS) -> "ConfidenceNet":
+    def fit(self, clips: Sequence[Clip], seed: int = 0, n_steps: int = 200) -> "ConfidenceNet":
         """Learn from clips into which faults are put. Nothing is asked of the clips; they may have faults already."""
         task = _Detection(self, clips, seed)
         Training(task, n_steps).run()

@@ -50,6 +50,7 @@ class Recipe(FewShotRecipe):
     stride: int = 4
     scale: str | None = "body"
     confidence: str = "sensor"
+    fault_steps: int = 200  # of a ConfidenceNet
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
@@ -157,7 +158,7 @@ class ActionRecognizer(Recognizer):
         self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.faults is None:
             return self._comparing(samples, fabric)
-        self.faults.fit(samples, self.recipe.seed)
+        self.faults.fit(samples, self.recipe.seed, self.recipe.fault_steps)
         task = self._comparing(samples, fabric)
         task.modules = {**task.modules, "faults": self.faults}  # not trained any more, but saved with the others
         return task
