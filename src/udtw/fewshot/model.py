@@ -110,6 +110,8 @@ class FewShotModel(nn.Module):
     sigma_gain : float
         Factor of the tokens at the input of the SigmaNet. Features of tokens of unit length are small, so that
         without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
+    per_feature : bool
+        A variance of every feature instead of one per token.
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence per class.
     weighting, warp_penalty, relax, learned
@@ -135,7 +137,8 @@ class FewShotModel(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support", **energy: Any,
+        sigma_hidden: int | None = None, sigma_gain: float = 1.0, per_feature: bool = False, matching: str = "support",
+        **energy: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -155,7 +158,10 @@ class FewShotModel(nn.Module):
             sigma_init = 1.0 if low < 1 < high else None
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
             inputs = dim + 1 if self.reads_noise else dim
-            self.sigma = SigmaNet(inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
+            self.sigma = SigmaNet(
+                inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init,
+                per_feature=per_feature,
+            )  # fmt: skip
             if self.reads_noise:
                 self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
 
@@ -175,7 +181,8 @@ class FewShotModel(nn.Module):
         if noise is None:  # atoms of a dictionary
             noise = seen.new_zeros(seen.shape[:2])
         seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
-        variance = self.sigma(seen, tokens.lengths) + self.log_noise_gain.exp() * noise
+        variance, added = self.sigma(seen, tokens.lengths), self.log_noise_gain.exp() * noise
+        variance = variance + added if variance.ndim == 2 else variance[..., :-1] + added[..., None]
         return Tokens(tokens.features, tokens.lengths, variance, noise)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:

@@ -37,6 +37,7 @@ class FewShotRecipe:
     sigma_high: float = 2.0
     sigma_hidden: int | None = None
     sigma_gain: float = 1.0
+    per_feature: bool = False
     matching: str = "support"
     # The energy of a path [AlignmentComparator]
     weighting: str | None = "precision"
@@ -107,8 +108,8 @@ class FewShotRecipe:
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            matching=self.matching, weighting=weighting, warp_penalty=self.warp_penalty, relax=self.relax,
-            learned=self.learned and labels,
+            per_feature=self.per_feature, matching=self.matching, weighting=weighting,
+            warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:

@@ -19,8 +19,8 @@ class Tokens:
     features : Tensor (B, T, d)
     lengths : Tensor (B,)
         True lengths; later tokens are padding, which nothing reads.
-    variance : Tensor (B, T), optional
-        σ² of every token.
+    variance : Tensor (B, T) or (B, T, d), optional
+        σ² of every token, or of every feature of it.
     noise : Tensor (B, T), optional
         Variance of what the token was made from, as far as the encoder knows it: of the joints of a block, for example.
 
@@ -48,7 +48,8 @@ class Tokens:
                 f"{tuple(self.features.shape)} and {tuple(self.lengths.shape)}."
             )
         for what, values in (("variance", self.variance), ("noise", self.noise)):
-            if values is not None and values.shape != self.features.shape[:2]:
+            by_feature = what == "variance" and values is not None and values.shape == self.features.shape
+            if values is not None and values.shape != self.features.shape[:2] and not by_feature:
                 raise ShapeError(
                     f"Tokens of shape {tuple(self.features.shape)} need a {what} of shape "
                     f"{tuple(self.features.shape[:2])}; got {tuple(values.shape)}."
@@ -93,8 +94,12 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
 
 
 def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Tensor | None:
-    """(B, T) parts in one batch; None if one of them is None."""
-    known = [pad(part, (0, longest - part.shape[1]), value=padding) for part in parts if part is not None]
+    """(B, T) or (B, T, d) parts in one batch; None if one of them is None."""
+    known = [
+        pad(part, (*[0] * 2 * (part.ndim - 2), 0, longest - part.shape[1]), value=padding)
+        for part in parts
+        if part is not None
+    ]
     return torch.cat(known) if len(known) == len(parts) else None
 
 
@@ -113,7 +118,14 @@ def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
     features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))
     lengths = torch.full((n_way,), steps, device=labels.device)
     variance, noise = (
-        None if one is None else weights @ Tokens(one[..., None], supports.lengths).resampled(steps)[..., 0]
+        None if one is None else _averaged(weights, one, supports.lengths, steps)
         for one in (supports.variance, supports.noise)
     )
     return Tokens(features, lengths, variance, noise)
+
+
+def _averaged(weights: Tensor, values: Tensor, lengths: Tensor, steps: int) -> Tensor:
+    """(C, steps) or (C, steps, d): weighted means of (B, T) or (B, T, d) over the sequences, after resampling."""
+    columns = values if values.ndim == 3 else values[..., None]
+    found = torch.einsum("cb,btd->ctd", weights, Tokens(columns, lengths).resampled(steps))
+    return found if values.ndim == 3 else found[..., 0]
