@@ -17,6 +17,8 @@ from udtw.timeseries import (
     TimeSeriesKMeans,
     TimeSeriesKMedoids,
     barycenter,
+    load_model,
+    save_model,
 )
 
 
@@ -155,3 +157,14 @@ def test_a_device_that_is_not_there_is_a_named_error(name):
     X, y = data()
     with pytest.raises(OptionError, match=f"device='{name}'"):
         KNeighborsTimeSeriesClassifier(metric="dtw", device=name).fit(X, y)
+
+
+def test_a_saved_model_loads_without_the_device(tmp_path):
+    X, y = data()
+    with simulated_device() as name:
+        model = KNeighborsTimeSeriesClassifier(sigma="local", sigma_iter=1, random_state=0, device=name).fit(X, y)
+        expected = model.kneighbors(X)[0]
+        save_model(tmp_path / "model.safetensors", model)
+    again, _ = load_model(tmp_path / "model.safetensors")
+    assert again.device is None
+    agree([expected], [again.kneighbors(X)[0]])

@@ -6,7 +6,6 @@ of objects that are listed here are written and read, so that no code in a file 
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +139,7 @@ class _Writer:
             net = self.encode(f"{name}.net", value.net)
             return {"slope_view": net, "weights": weights, "standardised": value.standardised}
         if type(value) is RECORDS.get(type(value).__name__):
-            kept = {one.name: getattr(value, one.name) for one in fields(value) if one.name != "device"}
+            kept = {key: one for key, one in vars(value).items() if key != "device" and not key.startswith("_")}
             return {
                 "record": type(value).__name__,
                 "fields": {key: self.encode(f"{name}.{key}", one) for key, one in kept.items()},
