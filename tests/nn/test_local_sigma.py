@@ -82,6 +82,6 @@ def test_every_feature_is_read_by_itself():
     x = torch.randn(2, 30, 3)
     found = net(x)
     alone = LocalSigmaNet(1, outputs=2)
-    alone.load_state_dict(net.state_dict() | {"scale": torch.ones(1)})
+    alone.load_state_dict(net.state_dict() | {"scale": torch.ones(1), "centre": torch.zeros(1)})
     for feature in range(3):
         torch.testing.assert_close(found[..., feature::3], alone(x[..., feature : feature + 1]))

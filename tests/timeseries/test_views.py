@@ -39,7 +39,14 @@ def test_series_that_are_not_standardised_keep_their_level():
     view = SlopeView.of_series(raw, USUAL_RANGE)
     assert not view.standardised
     seen = view.of(raw).values[..., 0] / float(view.log_weights[0].detach().exp())
-    np.testing.assert_allclose(seen, raw.values[..., 0] / raw.values.std(), rtol=1e-4)
+    np.testing.assert_allclose(seen, (raw.values[..., 0] - raw.values.mean()) / raw.values.std(), rtol=1e-4, atol=1e-5)
+
+
+def test_an_offset_of_all_series_changes_nothing():
+    moved = load_series("X", [row + 1000.0 for row in RAGGED.rows()])
+    here, there = (SlopeView.of_series(series, USUAL_RANGE).of(series) for series in (RAGGED, moved))
+    np.testing.assert_allclose(here.values, there.values, atol=2e-3)
+    np.testing.assert_allclose(here.variances, there.variances, rtol=0.05)
 
 
 def test_a_constant_series_has_no_slope():

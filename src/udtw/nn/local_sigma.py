@@ -45,6 +45,8 @@ class LocalSigmaNet(nn.Module):
     torch.Size([3, 40])
     """
 
+    centre: Tensor
+    """(d,): what counts as zero, and ``scale`` as one, in the units of the series."""
     scale: Tensor
 
     def __init__(
@@ -64,6 +66,7 @@ class LocalSigmaNet(nn.Module):
         nn.init.normal_(self.out.weight, std=0.1)
         assert self.out.bias is not None, "all layers here have one"
         nn.init.constant_(self.out.bias, self.range.raw(self.range.start))
+        self.register_buffer("centre", torch.zeros(dim))
         self.register_buffer("scale", torch.ones(dim))
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -85,7 +88,7 @@ class LocalSigmaNet(nn.Module):
 
     def _inputs(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         """(B, d, 3, T): values, noise and spread, each of order one."""
-        x = x / self.scale
+        x = (x - self.centre) / self.scale
         noise = (local_noise(x, lengths) + LEAST).log() / 3 + 1
         around = windows(x, lengths, SPREAD_REACH)
         spread = (around.var(2, correction=0) + LEAST).log() / 4 + 1

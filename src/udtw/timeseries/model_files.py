@@ -133,7 +133,7 @@ class _Writer:
             kind = "sigma_net" if isinstance(value, SigmaNet) else "local_sigma_net"
             return {kind: name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
         if isinstance(value, ValueView):
-            return {"view": self.encode(f"{name}.net", value.net)}
+            return {"value_view": self.encode(f"{name}.net", value.net)}
         if isinstance(value, SlopeView):
             weights = self.encode(f"{name}.weights", value.log_weights)
             net = self.encode(f"{name}.net", value.net)
@@ -175,8 +175,8 @@ class _Reader:
             return get_metric(value["metric"]).with_params(**self.decode(value["params"]))
         if kind in NETWORKS:
             return self._network(NETWORKS[kind], value[kind], value)
-        if kind == "view":
-            return ValueView(self.decode(value["view"]))
+        if kind == "value_view":
+            return ValueView(self.decode(value["value_view"]))
         if kind == "slope_view":
             parts = (self.decode(value[key]) for key in ("slope_view", "weights", "standardised"))
             return SlopeView(*parts).requires_grad_(False)

@@ -40,10 +40,8 @@ class Pretraining(Task):
     def __init__(self, seed: int) -> None:
         torch.manual_seed(seed)
         series = load_series("X", random_task(SERIES, np.random.default_rng(seed))[0])  # of unit variance, as all are
-        self.view, self.scale = (
-            SlopeView.of_series(series, USUAL_RANGE, pretrained=False),
-            nn.Parameter(torch.zeros(())),
-        )
+        self.view = SlopeView.of_series(series, USUAL_RANGE, pretrained=False)
+        self.scale = nn.Parameter(torch.zeros(()))
         self.log_beta = nn.Parameter(torch.tensor(math.log(KNeighborsTimeSeriesClassifier().beta)))
         self.modules = {"view": self.view, "numbers": nn.ParameterList([self.scale, self.log_beta])}
         parameters = [p for module in self.modules.values() for p in module.parameters()]

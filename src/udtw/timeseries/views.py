@@ -78,18 +78,20 @@ class SlopeView(View):
         net = LocalSigmaNet(series.values.shape[2], 3, sigma_range=sigma_range)
         view = cls(net, torch.zeros(2), is_standardised(series))
         if pretrained:
-            view.load_state_dict(load_file(START_FILE) | {"net.scale": net.scale})
+            view.load_state_dict(dict(view.named_buffers()) | load_file(START_FILE))
             # The weights were trained for the usual range; in another one σ = 1 shall remain σ = 1.
             usual = SigmaRange.of(USUAL_RANGE)
             assert net.out.bias is not None, "all layers have one"
             with torch.no_grad():
                 net.out.bias += net.range.raw(net.range.start) - usual.raw(usual.start)
-        spread = np.concatenate(series.rows()).std(0)
+        every = np.concatenate(series.rows())
+        spread = every.std(0)
+        net.centre.copy_(torch.from_numpy(every.mean(0)))
         net.scale.copy_(torch.from_numpy(np.where(spread > 0, spread, 1.0)))
         return view
 
     def forward(self, batch: Batch) -> Batch:
-        values, lengths = batch.values / self.net.scale, batch.lengths
+        values, lengths = (batch.values - self.net.centre) / self.net.scale, batch.lengths
         count, steps, dim = values.shape
         inside = torch.ones(count, steps, 1, dtype=torch.bool, device=values.device)
         if lengths is not None:
