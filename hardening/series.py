@@ -1,5 +1,6 @@
 """Files of time series: the UCR archive, its cache, and the tables that the command line reads."""
 
+import gzip
 import io
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,19 @@ def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
         demand(series.ndim == 2 and np.isfinite(series).all(), "finite numbers (T, d)")
         demand(MIN_STEPS <= len(series) <= MAX_STEPS and 1 <= series.shape[1] <= MAX_FEATURES, "the limits")
 
-    return [Seed(content, "text") for content in UPLOADS], read
+    seeds = [Seed(content, "text") for content in UPLOADS]
+    seeds += [Seed(content, "text", pack=gzip.compress) for content in UPLOADS[:2]]
+    return [*seeds, Seed(_npy(np.arange(6.0).reshape(3, 2))), *map(Seed, _tables())], read
+
+
+def _tables() -> list[bytes]:
+    """A spreadsheet and a Parquet file."""
+    import pandas
+
+    frame, found = pandas.DataFrame({"value": [1.5, 2.0, -3.0]}), (io.BytesIO(), io.BytesIO())
+    frame.to_excel(found[0], index=False)
+    frame.to_parquet(found[1])
+    return [one.getvalue() for one in found]
 
 
 def _url_upload(folder: Path) -> tuple[list[Seed], Read]:

@@ -94,6 +94,7 @@ def test_a_spreadsheet_and_a_table_that_unpack_to_too_much_are_not_read():
         (b"1\ntwo\n3\n", DataError, "'two', not a number"),
         (b"1,2\n3\n4,5\n", DataError, "line 2: 1 value(s), but line 1 has 2"),
         (b"1\n2\n", DataError, "at least 3"),
+        (b";0;1\n" + b"9" * 5000 + b";1;2\n3;4;5\n", DataError, "not a number"),
         (b"1e200\n2\n3\n", DataError, "1e100"),
         (b"\x89PNG\r\n\x1a\n\0\0", DataError, "not a text file"),
         ("1\n2\n3 é\n".encode("latin-1"), DataError, "UTF-8"),

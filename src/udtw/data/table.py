@@ -95,6 +95,7 @@ def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequenc
         return False
     if names:  # `label, 0, 1, 2, …`
         return len(counted) >= 3
-    index = [int(cell) if str(cell).strip().isdecimal() else -1 for cell in cells[0].iloc[1:4]]
+    starts = [str(cell).strip() for cell in cells[0].iloc[1:4]]
+    index = [int(cell) if re.fullmatch(r"\d{1,15}", cell) else -1 for cell in starts]
     unnamed = is_missing(first[0]) and counted[0] == 0  # `, 0, 1, 2`: an index that pandas wrote
     return unnamed and (is_row_number(np.array(index)) or index[:2] == [0, 1])
