@@ -82,6 +82,17 @@ class Tokens:
         return torch.stack(rows)
 
 
+def as_tokens(found: "Tokens | Tensor") -> Tokens:
+    """What an encoder returned as `Tokens`: a tensor (B, T, d), a feature map (B, d, h, w) or one token each, (B, d)."""
+    if isinstance(found, Tokens):
+        return found
+    if not isinstance(found, Tensor) or found.ndim not in (2, 3, 4):
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ShapeError(f"An encoder must return Tokens or a tensor (B, T, d), (B, d, h, w) or (B, d); got {got}.")
+    features = found[:, None] if found.ndim == 2 else found.flatten(2).mT if found.ndim == 4 else found
+    return Tokens(features, torch.full((len(features),), features.shape[1], device=features.device))
+
+
 def concatenate(batches: Sequence[Tokens]) -> Tokens:
     """All sequences in one batch, padded to the longest."""
     longest = max(batch.features.shape[1] for batch in batches)

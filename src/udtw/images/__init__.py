@@ -2,6 +2,7 @@
 
 from udtw.images.backbones import Backbone, PatchBackbone, TokenGrid, load_backbone
 from udtw.images.datasets import ImageSet, load_images
+from udtw.images.prediction import Predictions, load_support, predict_images
 from udtw.images.recipe import ImageRecipe
 from udtw.images.recognizer import ImageRecognizer
 from udtw.images.tokens import TokenSet, embed, open_tokens
@@ -12,10 +13,13 @@ __all__ = [
     "ImageRecognizer",
     "ImageSet",
     "PatchBackbone",
+    "Predictions",
     "TokenGrid",
     "TokenSet",
     "embed",
     "load_backbone",
     "load_images",
+    "load_support",
     "open_tokens",
+    "predict_images",
 ]
