@@ -111,8 +111,11 @@ class FewShotModel(nn.Module):
     sigma_gain : float
         Factor of the tokens at the input of the SigmaNet. Features of tokens of unit length are small, so that
         without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
+    sigma_context : bool
+        Whether the SigmaNet also sees how a token differs from the mean token of its sample.
     matching : "support" or "prototype"
-        Compare with every support, or with one mean sequence per class.
+        Compare with every support, or with one mean sequence per class; with the likelihood weighting, tokens count in
+        that mean by their precision.
     dim : int, optional
         Features per token, where the encoder has no ``dim`` and is no linear layer, alone or the last of a Sequential.
     weighting, warp_penalty, relax, learned
@@ -141,8 +144,8 @@ class FewShotModel(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        sigma_hidden: int | None = None, sigma_gain: float = 1.0, matching: str = "support",
-        dim: int | None = None, **energy: Any,
+        sigma_hidden: int | None = None, sigma_gain: float = 1.0, sigma_context: bool = False,
+        matching: str = "support", dim: int | None = None, **energy: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -153,6 +156,7 @@ class FewShotModel(nn.Module):
         if not 0 < sigma_gain < math.inf:
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
+        self.sigma_context, self.weighted = sigma_context, energy.get("weighting") == "likelihood"
         self.comparator = make_comparator(metric, gamma, normalize, beta=beta, **energy)
         uncertain = metric not in BASELINES and METRICS[metric].uncertain
         self.objective = make_objective(objective, beta if uncertain else 0.0)
@@ -161,7 +165,7 @@ class FewShotModel(nn.Module):
             dim = _features(encoder) if dim is None else dim
             sigma_init = 1.0 if low < 1 < high else None
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
-            inputs = dim + 1 if self.reads_noise else dim
+            inputs = dim * (1 + sigma_context) + self.reads_noise
             self.sigma = SigmaNet(inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
             if self.reads_noise:
                 self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
@@ -175,6 +179,8 @@ class FewShotModel(nn.Module):
         if self.sigma is None:
             return tokens
         seen = tokens.features * self.sigma_gain
+        if self.sigma_context:
+            seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
         if not self.reads_noise:
             return Tokens(tokens.features, tokens.lengths, self.sigma(seen, tokens.lengths))
         noise = tokens.noise
@@ -187,7 +193,7 @@ class FewShotModel(nn.Module):
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""
         if self.matching == "prototype":
-            supports = prototypes(supports, support_labels)
+            supports = prototypes(supports, support_labels, weighted=self.weighted)
             support_labels = torch.arange(len(supports), device=support_labels.device)
         compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
         return compared(queries, supports), support_labels

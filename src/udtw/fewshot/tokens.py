@@ -109,22 +109,29 @@ def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Ten
     return torch.cat(known) if len(known) == len(parts) else None
 
 
-def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
+def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False) -> Tokens:
     """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
-    noise are averaged likewise.
+    noise are averaged likewise. If ``weighted``, a token counts by its precision 1/σ², and the variance is that of
+    such a mean, 1/Σ(1/σ²): the posterior of what the supports have in common.
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
     if len(labels.unique()) < n_way:
         raise OptionError(f"Labels of supports must be 0 … n_way − 1, each at least once; got {labels.tolist()}.")
-    member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype)
-    weights = (member / member.sum(0)).T
-    features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))
-    lengths = torch.full((n_way,), steps, device=labels.device)
+    member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype).T
+    values = supports.resampled(steps)
     variance, noise = (
-        None if one is None else weights @ Tokens(one[..., None], supports.lengths).resampled(steps)[..., 0]
+        None if one is None else Tokens(one[..., None], supports.lengths).resampled(steps)[..., 0]
         for one in (supports.variance, supports.noise)
     )
-    return Tokens(features, lengths, variance, noise)
+    lengths = torch.full((n_way,), steps, device=labels.device)
+    if weighted and variance is not None:
+        precision = member @ (1 / variance)  # (n_way, steps)
+        shares = member[:, :, None] / variance / precision[:, None]
+        noise = None if noise is None else (shares * noise).sum(1)
+        return Tokens(torch.einsum("cbt,btd->ctd", shares, values), lengths, 1 / precision, noise)
+    weights = member / member.sum(1, keepdim=True)
+    variance, noise = (None if one is None else weights @ one for one in (variance, noise))
+    return Tokens(torch.einsum("cb,btd->ctd", weights, values), lengths, variance, noise)

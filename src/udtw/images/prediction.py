@@ -173,7 +173,9 @@ def _of_file(path: Path) -> Callable[[], "Image"]:
         if not path.is_file():
             raise DataError(f"{path} is not a file.")
         if path.stat().st_size > MAX_FILE:
-            raise DataError(f"{path} has {path.stat().st_size} bytes, more than the {MAX_FILE} that are read of a file.")
+            raise DataError(
+                f"{path} has {path.stat().st_size} bytes, more than the {MAX_FILE} that are read of a file."
+            )
         return decode(path.read_bytes(), str(path))
 
     return read

@@ -181,7 +181,7 @@ class ImageRecognizer(Recognizer):
         config = saved.settings
 
         def make() -> "ImageRecognizer":
-            made = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
+            made = cls(ImageRecipe.from_saved(config["recipe"]), config["inputs"])
             made.backbone, made._trained_on = config["backbone"], config["data"]
             made.backbone_spec = config.get("backbone_spec")
             return made

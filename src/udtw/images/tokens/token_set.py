@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.choosing import checked_indices, class_numbers, some
 from udtw.data.shard_store import MANIFEST, Shards, checksum
 from udtw.data.skipping import Skipped
-from udtw.errors import FileFormatError, OptionError, ShapeError
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.tokens.arrays import ArrayShards
 from udtw.images.tokens.shards import Layout, TokenShard
 
@@ -86,6 +86,7 @@ class TokenSet:
         self.splits = {str(split): tuple(int(label) for label in labels) for split, labels in info.splits.items()}
         self.identity, self.layout, self.skipped = info.identity, info.layout, tuple(info.skipped)
         self.origin = dict(info.origin)
+        self._other: TokenSet | None = None
         self._shards, self._rows = shards, np.arange(n) if rows is None else rows
         if self.labels.shape != (n,) or len(self.digests) != n:
             raise ShapeError(f"{name}: {n} names, but {self.labels.shape} labels and {len(self.digests)} digests.")
@@ -129,7 +130,7 @@ class TokenSet:
 
     @property
     def n_views(self) -> int:
-        return self.layout.views
+        return self.layout.views + (self._other is not None)
 
     @property
     def has_attention(self) -> bool:
@@ -148,6 +149,8 @@ class TokenSet:
         if view is not None and not 0 <= view < self.n_views:
             raise OptionError(f"{self.name} has {self.n_views} views of each image, counted from 0; got view {view}.")
         chosen = self._checked(indices)
+        if self._other is not None and view == self.n_views - 1:
+            return self._other.tokens(chosen)
         for index in chosen[:1]:
             self._find(index)  # checks the layout before memory is allocated
         result = torch.empty(len(chosen), self.grid[0] * self.grid[1], self.dim)
@@ -173,7 +176,22 @@ class TokenSet:
         """The images at ``indices``, in that order; no file is read."""
         chosen = self._checked(indices)
         names, digests = [self.names[i] for i in chosen], [self.digests[i] for i in chosen]
-        return TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
+        found = TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
+        found._other = None if self._other is None else self._other.subset(chosen)
+        return found
+
+    def with_view(self, other: "TokenSet") -> "TokenSet":
+        """The same images with one view more: the images of the same names in ``other``, such as those with clutter."""
+        place = {name: i for i, name in enumerate(other.names)}
+        absent = [name for name in self.names if name not in place]
+        if absent or other.identity["backbone"] != self.identity["backbone"] or other.grid != self.grid:
+            what = f"lacks {some(absent)}" if absent else "has tokens of another backbone"
+            raise DataError(f"{other.name} cannot be a view of {self.name}: it {what}.")
+        found = self.subset(np.arange(len(self)))
+        if found._other is not None:
+            raise DataError(f"{self.name} already has the images of another set as a view.")
+        found._other = other.subset([place[name] for name in self.names])
+        return found
 
     def of_split(self, split: str) -> "TokenSet":
         """The images of the classes of one split, such as "train"."""
