@@ -13,26 +13,39 @@ from typing import Any
 import numpy as np
 
 from udtw.errors import OptionError
+from udtw.experiments import image_runs
 from udtw.experiments.document import Document, over_seeds
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
 from udtw.experiments.image_report import short
-from udtw.experiments.image_runs import ABOUT, METHODS, NOVEL_SEED, tokens_folder
+from udtw.experiments.image_runs import ABOUT, NOVEL_SEED, tokens_folder
 from udtw.experiments.units import Unit
 from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import encode_all, evaluate_scores, support_scores
-from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, deletion_curves, embed, load_backbone, load_images
-from udtw.images import open_tokens
+from udtw.images import (
+    ImageRecipe,
+    ImageRecognizer,
+    TokenSet,
+    deletion_curves,
+    embed,
+    load_backbone,
+    load_images,
+    open_tokens,
+)
 from udtw.images.datasets import Clutter, ImageSet, make_images
 from udtw.images.recipe import usual_settings
 from udtw.images.reverse_attention import foreground, measure_reverse_attention
 
 NAME = "clutter"
+METHODS = {
+    name: image_runs.METHODS[name] for name in ("soft_dtw", "udtw", "euclidean", "soft_dtw_divergence", "protonet")
+}
+"""Name in units to name in tables; what matters most comes first in a run."""
 FOREIGN = {"cars": "cifar-fs", "cifar-fs": "cars", "synthetic": "synthetic"}
 """Data set to the one that its clutter is from."""
 TRAINED = ("clean", "mixed")
 TESTED = ("clean", "clutter")
 CLUTTER = Clutter(shrink=(0.6, 0.8), patch=(0.4, 0.6))
-SETTINGS: dict[str, Any] = {"n_steps": 200, "n_way": 10, "matching": "support"}
+SETTINGS: dict[str, Any] = {"n_steps": 300, "n_way": 10, "n_query": 3, "learning_rate": 3e-3, "matching": "support"}
 QUICK: dict[str, Any] = {"n_steps": 4, "n_way": 5, "dim": 16, "n_query": 3}
 EPISODES, QUICK_EPISODES, N_QUERY = 2000, 20, 10
 PER_CLASS, QUICK_PER_CLASS = 20, 12
@@ -55,8 +68,8 @@ def units(
             SETTINGS | usual_settings(method, "supervised") | (QUICK if quick else {}) | about
             | {"train": train, "backbone": backbone},
         )
-        for dataset in chosen_datasets(datasets, ("cifar-fs", "cars"), ("synthetic",)) for backbone in backbones
-        for seed in seeds for train in TRAINED for method in METHODS
+        for seed in seeds for dataset in chosen_datasets(datasets, ("cifar-fs", "cars"), ("synthetic",))
+        for backbone in backbones for train in TRAINED for method in METHODS
     ]  # fmt: skip
 
 
@@ -133,8 +146,9 @@ def report(results: Results, document: Document) -> None:
             f"{title}: 5-way 1-shot accuracy on novel classes, in %",
             ["comparator", *columns],
             [[METHODS[m], *(_over(found[m][name]) for name in columns)] for m in there],
-            f"Mean ± 95 % interval over training seeds {sorted({u.seed for u, _ in own})} (Student's t); each is judged "
-            f"by the same {own[0][0].options['n_episodes']} episodes, whose own interval is ±{100 * np.mean(widths):.1f}.",
+            f"Mean ± 95 % interval over training seeds {sorted({u.seed for u, _ in own})} (Student's t); each is "
+            f"judged by the same {own[0][0].options['n_episodes']} episodes, whose own interval is about "
+            f"±{100 * np.mean(widths):.1f}.",
         )
         document.table(
             f"{title}: uDTW minus the other, in points, paired by seed",

@@ -108,8 +108,8 @@ class FewShotRecipe:
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            sigma_context=self.sigma_context, matching=self.matching, weighting=weighting, warp_penalty=self.warp_penalty, relax=self.relax,
-            learned=self.learned and labels,
+            sigma_context=self.sigma_context, matching=self.matching, weighting=weighting,
+            warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:

@@ -83,7 +83,7 @@ class Tokens:
 
 
 def as_tokens(found: "Tokens | Tensor") -> Tokens:
-    """What an encoder returned as `Tokens`: a tensor (B, T, d), a feature map (B, d, h, w) or one token each, (B, d)."""
+    """An encoder's result as `Tokens`: of a tensor (B, T, d), a feature map (B, d, h, w), or one token each, (B, d)."""
     if isinstance(found, Tokens):
         return found
     if not isinstance(found, Tensor) or found.ndim not in (2, 3, 4):

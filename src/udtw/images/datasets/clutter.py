@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,8 +72,17 @@ class Cluttered:
 
     def read(self, name: str) -> bytes:
         buffer = io.BytesIO()
-        self._made(name)[0].save(buffer, "PNG", compress_level=1)
+        self.image(name).save(buffer, "PNG")
         return buffer.getvalue()
+
+    def image(self, name: str) -> "Image":
+        """The image itself, without encoding it."""
+        return self._made(name)[0]
+
+    def made_from(self, name: str) -> bytes:
+        """The bytes of both files, and how they are joined."""
+        about = json.dumps([self.seed, name, asdict(self.settings)]).encode()
+        return about + self.reader.read(name) + self.foreign.read(self._drawn(name)[1])
 
     def place(self, name: str) -> str:
         return self.reader.place(name)
@@ -82,12 +91,17 @@ class Cluttered:
         """(size, size) bool: the pixels that are not clutter."""
         return self._made(name)[1]
 
-    def _made(self, name: str) -> tuple[Any, np.ndarray]:
-        s = self.settings
+    def _drawn(self, name: str) -> tuple[np.random.Generator, int]:
+        """The random numbers of an image, and the foreign picture that the first of them chose."""
         digest = hashlib.sha256(json.dumps([self.seed, name]).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        return rng, int(rng.integers(len(self.foreign)))
+
+    def _made(self, name: str) -> tuple[Any, np.ndarray]:
+        s = self.settings
+        rng, which = self._drawn(name)
+        drawn, covered = rng.random() < s.share, rng.random() < 0.5
         own = _square(decode(self.reader.read(name), self.reader.place(name)))
-        drawn, covered, which = rng.random() < s.share, rng.random() < 0.5, int(rng.integers(len(self.foreign)))
         side = round(s.size * rng.uniform(*(s.patch if covered else s.shrink)))
         left, top = (int(place) for place in rng.integers(0, s.size - side + 1, 2))
         mask = np.ones((s.size, s.size), dtype=bool)

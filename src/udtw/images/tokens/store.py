@@ -37,8 +37,8 @@ class Images(Protocol):
 
 
 def digest_of(images: Images, index: int) -> str:
-    """sha256 of the image's file as it is now."""
-    return hashlib.sha256(images.read(index)).hexdigest()
+    """sha256 of the image's file, or of what it is made from, as it is now."""
+    return hashlib.sha256(getattr(images, "made_from", images.read)(index)).hexdigest()
 
 
 def token_store(folder: str | os.PathLike) -> ShardStore[TokenShard]:
