@@ -113,8 +113,8 @@ class AlignmentComparator(Comparator):
         if isinstance(metric, str):
             likely = "weighting" in chosen.params and weighting == "likelihood"
             wanted: dict[str, Any] = {
-                "normalize": None if self.by_precision else normalize, "weighting": weighting, "warp_penalty": warp_penalty,
-                "relax": (relax,) * 4 if relax else None,
+                "normalize": None if self.by_precision else normalize, "weighting": weighting,
+                "warp_penalty": warp_penalty, "relax": (relax,) * 4 if relax else None,
             } | ({"beta": beta, "debias": not self.by_precision} if likely else {})  # fmt: skip
             chosen = chosen.with_params(**{name: v for name, v in wanted.items() if name in chosen.params})
         chosen.check()
@@ -188,11 +188,9 @@ class AlignmentComparator(Comparator):
         self, cost: Tensor, variances: tuple[Tensor | None, Tensor | None], options: dict[str, Any]
     ) -> Comparison:
         """``E[D/Σ] / E[1/Σ]``, (B,)."""
-        of_x, of_y = variances
-        if of_x is None or of_y is None:
-            sigma = torch.ones_like(cost)
-        else:
-            sigma = (of_x[:, :, None] + of_y[:, None, :]) / 2
+        one = cost.new_ones(1)
+        of_x, of_y = (one[:, None] if variance is None else variance for variance in variances)
+        sigma = ((of_x[:, :, None] + of_y[:, None, :]) / 2).expand_as(cost)
         weighted, precision = cost / sigma, 1 / sigma
         energy = weighted + options["beta"] * sigma.log() if options["weighting"] == "likelihood" else weighted
         lengths = (options["lengths_x"], options["lengths_y"]) if "lengths_x" in options else None
