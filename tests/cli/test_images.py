@@ -63,7 +63,9 @@ def test_training_without_labels(tokens, tmp_path):
         (("--metric", "soft_dtw"), 1.0, False),
     ],
 )
-def test_uncertainty_is_learned_as_was_best_in_each_mode_unless_said_otherwise(tokens, tmp_path, options, gain, context):
+def test_uncertainty_is_learned_as_was_best_in_each_mode_unless_said_otherwise(
+    tokens, tmp_path, options, gain, context
+):
     out = tmp_path / "m.safetensors"
     run_ok("images", "train", tokens, "--out", out, "--steps", 0, *options)
     recipe = ImageRecognizer.load(out).recipe
@@ -111,10 +113,10 @@ def test_own_images_from_folder_to_predictions(folder, tmp_path):
     options = ("--data-dir", folder, "--backbone", "sift?image_size=48", "--out", tokens)
     made = run_ok("images", "embed", "folder", *options)
     assert "left out disc-striped/broken.png" in made.stderr
-    assert "test has 2 of 10 classes; use --n-way 2" in made.stderr
+    assert "test has 4 of 10 classes; use --n-way 4" in made.stderr
     assert run_json("images", "embed", "folder", *options)["left_out"] == ["disc-striped/broken.png"]
     run_ok("images", "train", tokens, "--out", model, "--steps", 5, "--setting", "n_query=2", "--setting", "dim=16")
-    assert run_json("images", "eval", model, tokens, "--episodes", 5)["n_way"] == 2
+    assert run_json("images", "eval", model, tokens, "--episodes", 5)["n_way"] == 4
     picture = tmp_path / "p.png"
     run_ok("images", "show", model, tokens, "--out", picture)  # without --data-dir
     assert picture.exists()
@@ -133,5 +135,7 @@ def test_own_images_from_folder_to_predictions(folder, tmp_path):
         assert row["class"] in result["classes"]
         assert abs(sum(v for k, v in row.items() if k.startswith("p_")) - 1) < 1e-4
     assert "None of the 1 images" in fails(1, "images", "predict", model, tmp_path / "new.jpg", "--support", folder)
-    assert "subfolder of images for each class" in fails(1, "images", "predict", model, *new, "--support", tmp_path / "tokens")
+    assert "subfolder of images for each class" in fails(
+        1, "images", "predict", model, *new, "--support", tmp_path / "tokens"
+    )
     assert "another backbone" in fails(2, "images", "predict", model, *new, "--support", folder, "--backbone", "sift")

@@ -49,8 +49,9 @@ SETTINGS: dict[str, Any] = {"n_steps": 300, "n_way": 10, "n_query": 3, "learning
 QUICK: dict[str, Any] = {"n_steps": 4, "n_way": 5, "dim": 16, "n_query": 3}
 EPISODES, QUICK_EPISODES, N_QUERY = 2000, 20, 10
 PER_CLASS, QUICK_PER_CLASS = 20, 12
-DELETED_PER_CLASS = 12
+DELETED_PER_CLASS = 8
 """Images of each novel class of which deletion curves are made."""
+DELETED_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 TRAIN_SEED, TEST_SEED = 1, 2
 
 
@@ -126,8 +127,10 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
 
 def _deletion(recognizer: ImageRecognizer, novel: TokenSet, n_episodes: int) -> dict[str, Any]:
     some = np.concatenate([np.flatnonzero(novel.labels == one)[:DELETED_PER_CLASS] for one in np.unique(novel.labels)])
-    n_query = min(N_QUERY, DELETED_PER_CLASS - 1)
-    found = deletion_curves(recognizer, novel.subset(some), n_query=n_query, n_episodes=n_episodes, seed=NOVEL_SEED)
+    found = deletion_curves(
+        recognizer, novel.subset(some), shares=DELETED_SHARES, n_query=min(N_QUERY, DELETED_PER_CLASS - 1),
+        n_episodes=n_episodes, seed=NOVEL_SEED,
+    )  # fmt: skip
     return {name: getattr(found, name) for name in ("shares", "certain_first", "uncertain_first", "area")}
 
 
