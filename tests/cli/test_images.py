@@ -127,7 +127,7 @@ def test_own_images_from_folder_to_predictions(folder, tmp_path):
     found = run_ok("images", "predict", model, *new, "--support", folder, "--out", out)
     assert "new.jpg" in found.stderr.split("left out")[-1]
     lines = out.read_text().splitlines()
-    assert lines[0].startswith("image,class,probability,p_disc-striped")
+    assert lines[0].startswith("image,class,probability,p_cross-striped")
     assert len(lines) == 3
     result = run_json("images", "predict", model, *new, "--support", folder)
     assert len(result["left_out"]) == 2
