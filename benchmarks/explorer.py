@@ -25,6 +25,7 @@ SLIDER = "#series-gamma [role=slider]"
 SAID = {
     "x-set": "cbf-256", "x-item": 0, "y-set": "cbf-256", "y-item": 1, "beta": 1, "band": 100, "noise": 1,
     "stretch": [40, 60], "side": "x", "variance": "known", "scale": ["znormalize"], "paths": 20, "seed": 0,
+    "view": "lines",
 }  # fmt: skip
 
 
@@ -32,7 +33,10 @@ def request_body(app: Any, gamma: float) -> dict[str, Any]:
     """What the page posts when γ is dragged to 10^gamma."""
     [output] = [key for key, one in app.callback_map.items() if [i["id"] for i in one["inputs"]] == ["series-request"]]
     parts = [part.rsplit(".", 1) for part in output.strip(".").split("...")]
-    values = {f"series-{name}.value": value for name, value in SAID.items()} | {"series-gamma.value": gamma}
+    values = {f"series-{name}.value": value for name, value in SAID.items()} | {
+        "series-gamma.value": gamma,
+        "theme.data": "light",
+    }
     values |= {f"series-{side}-upload-key.data": None for side in "xy"}
     return {
         "output": output,

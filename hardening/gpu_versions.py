@@ -4,6 +4,7 @@ Each version is downloaded into build/ and used in a process of its own, beside 
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,19 +13,35 @@ VERSIONS = ("3.4.0", "3.5.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0")
 """One of each minor version from torch 2.8 (3.4) on."""
 
 
+def compile_with(version: str) -> tuple[bool, list[str]]:
+    """Whether the kernels compile with that Triton, and what there is to say: why not, and what was left out."""
+    folder = Path("build") / f"triton-{version}"
+    if not folder.exists():
+        part = folder.with_name(f"{folder.name}.part")  # a download that was stopped is not taken for a version
+        shutil.rmtree(part, ignore_errors=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(part)]
+        done = subprocess.run([*install, f"triton=={version}"], check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            return False, ["it cannot be installed:", *done.stderr.strip().splitlines()[-3:]]
+        part.rename(folder)
+    path = os.pathsep.join([str(folder.resolve()), os.environ.get("PYTHONPATH", "")])
+    checks = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-rfs", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*checks, "tests/kernels/gpu/test_compiled.py"],
+        env=os.environ | {"PYTHONPATH": path}, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    told = [line for line in done.stdout.splitlines() if line.startswith(("E   ", "FAILED", "SKIPPED"))]
+    return done.returncode == 0, told if told or done.returncode == 0 else done.stderr.strip().splitlines()[-3:]
+
+
 def main() -> int:
-    failed = []
+    """Compile with every version; say which failed, and why. Returns their number."""
+    failed = 0
     for version in VERSIONS:
-        folder = Path("build") / f"triton-{version}"
-        if not folder.exists():
-            install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
-            subprocess.run([*install, f"triton=={version}"], check=True)
-        path = os.pathsep.join([str(folder.resolve()), os.environ.get("PYTHONPATH", "")])
-        checks = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kernels/gpu/test_compiled.py"]
-        done = subprocess.run(checks, env=os.environ | {"PYTHONPATH": path}, check=False)
-        print(f"Triton {version}: {'compiles' if done.returncode == 0 else 'FAILED'}", flush=True)
-        failed += [version] * (done.returncode != 0)
-    return len(failed)
+        compiles, told = compile_with(version)
+        failed += not compiles
+        print("\n    ".join([f"Triton {version}: {'compiles' if compiles else 'FAILED'}", *told]), flush=True)
+    return failed
 
 
 if __name__ == "__main__":

@@ -107,10 +107,10 @@ def _npy_file(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.explorer.uploads import MAX_FEATURES, MAX_STEPS, MIN_STEPS, read_csv
+    from udtw.explorer.uploads import MAX_FEATURES, MAX_STEPS, MIN_STEPS, read_upload
 
     def read(file: str, content: bytes) -> None:
-        series, _ = read_csv(content, file)
+        series = read_upload(content, file).values
         demand(series.ndim == 2 and np.isfinite(series).all(), "finite numbers (T, d)")
         demand(MIN_STEPS <= len(series) <= MAX_STEPS and 1 <= series.shape[1] <= MAX_FEATURES, "the limits")
 
@@ -118,12 +118,12 @@ def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _url_upload(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.explorer.uploads import MAX_CSV_BYTES, decode_contents, file_name
+    from udtw.explorer.uploads import MAX_SERIES_BYTES, decode_contents, file_name
 
     def read(file: str, content: bytes) -> None:
         text = content.decode("latin-1")
         demand("/" not in file_name(text) and file_name(text), "a name without folders")
-        demand(len(decode_contents(text, file, MAX_CSV_BYTES)) <= MAX_CSV_BYTES, "no more bytes than are allowed")
+        demand(len(decode_contents(text, file, MAX_SERIES_BYTES)) <= MAX_SERIES_BYTES, "no more bytes than are allowed")
 
     return [Seed(b"data:text/csv;base64,MSwyCjMsNAo1LDYK", "text")], read
 
@@ -134,6 +134,6 @@ PARSERS = [
     Parser("ucr-npz", "`load_ucr`, the .npz cache", _ucr_cache),
     Parser("csv", "`udtw align FILE`: .csv, .tsv, .txt", _csv),
     Parser("npy", "`udtw align FILE`: .npy", _npy_file),
-    Parser("csv-upload", "a CSV file sent to the explorer", _csv_upload),
+    Parser("csv-upload", "a file sent to the explorer", _csv_upload),
     Parser("url-upload", "the data URL in which the browser sends a file", _url_upload),
 ]

@@ -1,9 +1,10 @@
 """Random alignment problems of every kind the library accepts, for comparing backends."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
@@ -11,6 +12,20 @@ from torch import Tensor
 import udtw
 
 BANDS = (None, 0, 1, 3, 0.0, 0.4, 1.0, "itakura", "mask", "masks")
+
+
+class Engine(NamedTuple):
+    """A backend on a device."""
+
+    backend: str
+    device: str = "cpu"
+
+
+_on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA or ROCm device here")
+ENGINES = [
+    pytest.param(engine, marks=_on_gpu if engine.device == "cuda" else (), id=f"{engine.backend} on {engine.device}")
+    for engine in (Engine("numba"), Engine("portable"), Engine("portable", "cuda"), Engine("triton", "cuda"))
+]
 
 
 @dataclass(frozen=True)
@@ -21,10 +36,14 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
 
     def align(
-        self, backend: str, dtype: torch.dtype = torch.float64, *, fixed: tuple[str, ...] = (), **more
+        self, engine: str | Engine, dtype: torch.dtype = torch.float64, *, fixed: tuple[str, ...] = (), **more
     ) -> tuple[udtw.Alignment, dict[str, Tensor]]:
-        """The alignment, and the leaves to differentiate with respect to; those ``fixed`` become numbers."""
-        leaves = {name: t.to(dtype).clone().requires_grad_() for name, t in self.tensors.items()}
+        """The alignment, and the leaves to differentiate with respect to; those ``fixed`` become numbers.
+
+        ``engine`` is a backend on a device, or the name of one on the CPU.
+        """
+        backend, device = Engine(engine) if isinstance(engine, str) else engine
+        leaves = {name: t.to(device, dtype).clone().requires_grad_() for name, t in self.tensors.items()}
         for name in fixed:
             if name in leaves:
                 more[name] = leaves.pop(name).item()

@@ -51,6 +51,7 @@ def test_a_missing_numba_is_reported_and_not_fatal():
 LAYERS = [
     "errors",
     "lazy",
+    "device",
     "progress",
     "memory",
     "hub",

@@ -7,7 +7,7 @@ operators call the same functions when they run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from udtw import ragged
+from udtw.device import CPU, Device, checked_device
 from udtw.errors import (
     GammaError,
     LengthError,
@@ -26,6 +27,7 @@ from udtw.errors import (
     ShapeError,
     VarianceError,
 )
+from udtw.lazy import lazy
 
 ArrayLike = Any
 FLOATS = (torch.float32, torch.float64)
@@ -56,6 +58,8 @@ def visible(*tensors: Tensor | None) -> bool:
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
     """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
+    if isinstance(value, Tensor) and value.dtype in FLOATS and not value.is_nested:
+        return value
     if (found := ragged.container(value)) is not None:
         raise ShapeError(f"{name} must be an array or a tensor; got {found}. Pad it, and pass the lengths.")
     if not isinstance(value, Tensor):
@@ -135,6 +139,8 @@ def matrix(name: str, value: ArrayLike) -> tuple[Tensor, bool]:
 def same_batch(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     """Expand batches of one to the common batch size."""
     sizes = {name: t.shape[0] for name, t in tensors.items() if t is not None}
+    if len(set(sizes.values())) == 1:
+        return tensors
     count = next((size for size in sizes.values() if size != 1), 1)
     if any(size not in (1, count) for size in sizes.values()):
         raise ShapeError(f"Batch sizes must agree or be 1; got {sizes}.")
@@ -416,11 +422,24 @@ def path(name: str, value: Any) -> Tensor:
 
 @dataclass(frozen=True)
 class SeriesSet:
-    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) or (n, T, d), one-padded, or None."""
+    """``values`` (n, T, d) zero-padded, ``lengths`` (n,), ``variances`` (n, T) or (n, T, d), one-padded, or None.
+
+    Whatever is computed from it is computed on its ``device``.
+    """
 
     values: np.ndarray
     lengths: np.ndarray
     variances: np.ndarray | None
+    device: torch.device = CPU
+
+    @lazy
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Values, lengths and variances on the device, where they stay."""
+        values, lengths = (torch.as_tensor(one, device=self.device) for one in (self.values, self.lengths))
+        return values, lengths, None if self.variances is None else torch.as_tensor(self.variances, device=self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # without tensors
 
     def __len__(self) -> int:
         return self.values.shape[0]
@@ -428,7 +447,7 @@ class SeriesSet:
     def __getitem__(self, index: np.ndarray) -> "SeriesSet":
         """The chosen series."""
         variances = None if self.variances is None else self.variances[index]
-        return SeriesSet(self.values[index], self.lengths[index], variances)
+        return replace(self, values=self.values[index], lengths=self.lengths[index], variances=variances)
 
     def rows(self) -> list[np.ndarray]:
         """The series without padding, (T_i, d) each."""
@@ -442,16 +461,18 @@ class SeriesSet:
         return [row[:length] for row, length in zip(padded, self.lengths, strict=True)]
 
     def with_variances(self, variances: np.ndarray | None) -> "SeriesSet":
-        return SeriesSet(self.values, self.lengths, variances)
+        return self if variances is self.variances else replace(self, variances=variances)
 
     def astype(self, dtype: np.dtype) -> "SeriesSet":
+        if self.values.dtype == dtype and (self.variances is None or self.variances.dtype == dtype):
+            return self
         variances = None if self.variances is None else self.variances.astype(dtype, copy=False)
-        return SeriesSet(self.values.astype(dtype, copy=False), self.lengths, variances)
+        return replace(self, values=self.values.astype(dtype, copy=False), variances=variances)
 
     def with_unit_variances(self) -> "SeriesSet":
         if self.variances is not None:
             return self
-        return SeriesSet(self.values, self.lengths, np.ones(self.values.shape[:2], self.values.dtype))
+        return self.with_variances(np.ones(self.values.shape[:2], self.values.dtype))
 
 
 def one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -469,12 +490,15 @@ def one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray,
     return steps, noise
 
 
-def load_series(name: str, data: Any, variances: Any = None, nan_policy: str = "raise") -> SeriesSet:
+def load_series(
+    name: str, data: Any, variances: Any = None, nan_policy: str = "raise", device: Device = None
+) -> SeriesSet:
     """A `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
     A step with a missing value (NaN) in any feature is an error, or is left out if ``nan_policy`` is "omit". The given
-    arrays are not modified.
+    arrays are not modified. ``device`` as in `udtw.device`.
     """
+    where = checked_device(device)
     if nan_policy not in NAN_POLICIES:
         raise OptionError(f"nan_policy must be one of {NAN_POLICIES}; got {nan_policy!r}.")
     series = [_one_series(f"{name}[{i}]", item) for i, item in enumerate(_items(name, data))]
@@ -491,7 +515,7 @@ def load_series(name: str, data: Any, variances: Any = None, nan_policy: str = "
         if variances is not None:
             _check_variances(f"variances of {name}[{i}]", noise[i], keep)
         kept.append(keep)
-    return _pad(series, kept, None if variances is None else noise)
+    return replace(_pad(series, kept, None if variances is None else noise), device=where)
 
 
 def _items(name: str, data: Any) -> Any:

@@ -150,7 +150,7 @@ class Metric:
                 self.between(x[torch.from_numpy(block.i)[part]], y[torch.from_numpy(block.j)[part]])
                 for part in torch.arange(len(block)).split(max(1, BLOCK_CELLS // (8 * rows * columns)))
             ]
-        return torch.cat(parts).numpy()[None]
+        return torch.cat(parts).cpu().numpy()[None]
 
     def bounds(self, x: SeriesSet, y: SeriesSet) -> Bounds | None:
         """Lower bounds of the distances between two collections; None if there are none."""

@@ -25,18 +25,16 @@ class Batch:
 
     @classmethod
     def of(cls, series: SeriesSet, dtype: torch.dtype = torch.float32) -> "Batch":
-        """The series of a `SeriesSet`."""
+        """The series of a `SeriesSet`, on its device."""
         full = bool((series.lengths == series.values.shape[1]).all())
-        return cls(
-            torch.as_tensor(series.values, dtype=dtype),
-            None if full else torch.as_tensor(series.lengths),
-            None if series.variances is None else torch.as_tensor(series.variances, dtype=dtype),
-        )
+        values, lengths, variances = series.tensors
+        return cls(values.to(dtype), None if full else lengths, None if variances is None else variances.to(dtype))
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: Tensor) -> "Batch":
+        index = index.to(self.values.device)
         return Batch(*(None if t is None else t[index] for t in (self.values, self.lengths, self.variances)))  # type: ignore[arg-type]
 
     def with_variances(self, variances: Tensor | None) -> "Batch":
@@ -73,37 +71,39 @@ class PairBlock:
     def path_sums(self, wanted: Sequence[int], gamma: float, **options: Any) -> np.ndarray:
         """(1 + len(wanted), pairs): free energy and the expectations of built-in fields (`udtw.problem`)."""
         problem = self._problem(gamma, **options)
-        return choose(self.backend, problem.main).indexed_sums(problem, wanted, self.n_threads).numpy().T
+        return choose(self.backend, problem.main).indexed_sums(problem, wanted, self.n_threads).cpu().numpy().T
 
     def least_costs(self, **options: Any) -> np.ndarray:
         """(pairs,): classical DTW; ``options`` as in `_problem`."""
         problem = self._problem(1.0, **options)
-        return choose(self.backend, problem.main).indexed_least_cost(problem, self.n_threads).numpy()
+        return choose(self.backend, problem.main).indexed_least_cost(problem, self.n_threads).cpu().numpy()
 
     def _problem(
         self, gamma: float, *, band: Any = None, beta: float | None = None, warp_penalty: float = 0.0, relax: Any = None
     ) -> Problem:
-        def tensor(array: np.ndarray | None) -> Tensor | None:
-            return None if array is None else torch.from_numpy(array)
+        device = self.left.device
 
         def every(number: float | None) -> Tensor | None:
-            return None if number is None else torch.full((len(self),), float(number), dtype=torch.float64)
+            if number is None:
+                return None
+            return torch.full((len(self),), float(number), dtype=torch.float64, device=device)
 
-        temperature, lengths = every(gamma), torch.from_numpy(self.lengths)
+        temperature, lengths = every(gamma), torch.as_tensor(self.lengths, device=device)
         assert temperature is not None, "a number was given"
         loose = prior.own_relax(relax, lengths) if self.of_selves else prior.parse_relax(relax, lengths)
         if loose is not None:
             prior.check_relax(loose, lengths)
+        (x, _, var_x), (y, _, var_y) = self.left.tensors, self.right.tensors
         return Problem(
             gamma=temperature,
             lengths=lengths,
             prior=prior.Prior(parsed_band(band), every(warp_penalty or None), loose),
-            x=tensor(self.left.values),
-            y=tensor(self.right.values),
-            var_x=tensor(self.left.variances),
-            var_y=tensor(self.right.variances),
+            x=x,
+            y=y,
+            var_x=var_x,
+            var_y=var_y,
             beta=every(beta),
-            index=torch.from_numpy(np.stack([self.i, self.j])),
+            index=torch.as_tensor(np.stack([self.i, self.j]), device=device),
         )
 
 

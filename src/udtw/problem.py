@@ -210,7 +210,7 @@ class Problem:
         assert self.index is not None, "the caller has an index"
         count, rows, columns = self.shape
         size = max(1, MATRIX_BYTES // (rows * columns * self.x.element_size()))
-        for part in torch.arange(count).split(size):
+        for part in torch.arange(count, device=self.lengths.device).split(size):
             i, j = self.index[:, part]
             gamma, beta, warp = (None if one is None else one[part].to(self.x.dtype) for one in self.prices)
             assert gamma is not None, "a Problem has a temperature"
@@ -311,5 +311,6 @@ def make_problem(
 
 def without_autocast(value: Any) -> AbstractContextManager:
     """Disable autocast, which would lose digits; no-op if it is already off."""
-    device_type = value.device.type if isinstance(value, Tensor) else "cpu"
-    return torch.autocast(device_type, enabled=False) if torch.is_autocast_enabled(device_type) else nullcontext()
+    name = value.device.type if isinstance(value, Tensor) else "cpu"
+    enabled = torch.amp.is_autocast_available(name) and torch.is_autocast_enabled(name)
+    return torch.autocast(name, enabled=False) if enabled else nullcontext()

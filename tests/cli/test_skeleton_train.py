@@ -1,5 +1,6 @@
 """Train and evaluate on generated actions, as a user would type it."""
 
+import numpy as np
 import pytest
 
 from tests.cli.helpers import fails, run_json, run_ok
@@ -56,3 +57,36 @@ def test_wrong_usage_is_one_line(tmp_path):
     out = tmp_path / "m.safetensors"
     assert "no setting colour" in fails(2, "skeleton", "train", "synthetic", "--out", out, "--setting", "colour=red")
     assert "no checkpoint" in fails(1, "skeleton", "eval", out, "synthetic")
+
+
+def test_a_folder_of_own_clips(tmp_path):
+    for c, name in enumerate(("bow", "jump", "kick", "nod", "wave")):
+        (tmp_path / "clips" / name).mkdir(parents=True)
+        for i in range(4):
+            values = np.random.default_rng(10 * c + i).standard_normal((16, 17, 2))
+            np.save(tmp_path / "clips" / name / f"{i}.npy", values)
+    clips, model = tmp_path / "clips", tmp_path / "model.safetensors"
+    np.save(clips / "bow" / "short.npy", np.zeros((3, 17, 2)))
+    (clips / "bow" / "broken.npy").write_bytes(b"no array")
+    small = [f"--setting={one}" for one in ("n_way=2", "n_query=1", "dim=8", "joint_dim=4", "width=8", "depth=0")]
+    train = ["skeleton", "train", "folder", "--data-dir", clips, "--steps", "1", *small, "--out", model]
+    assert "broken.npy cannot be read" in fails(1, *train)
+    said = run_ok(*train, "--on-error", "skip").stderr
+    assert "left out bow/broken.npy" in said
+    assert "left out bow/short.npy: 3 frames are fewer than 8" in said
+    assert "20 clips of 5 classes, joints coco17. train: bow, kick; validation: nod; novel: jump, wave" in said
+    found = run_json(
+        "skeleton",
+        "eval",
+        model,
+        "folder",
+        "--data-dir",
+        clips,
+        "--on-error",
+        "skip",
+        "--n-way",
+        "2",
+        "--episodes",
+        "5",
+    )
+    assert 0 <= found["accuracy"] <= 1

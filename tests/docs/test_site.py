@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("latex2mathml")
+pytest.importorskip("matplotlib")
 
 MODULES = [
     "udtw",
@@ -28,6 +29,7 @@ MODULES = [
     "udtw.skeleton.datasets",
     "udtw.timeseries",
 ]
+PLOTS = [name for name in importlib.import_module("udtw.plots").__all__ if name.startswith("plot_")]
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +105,69 @@ def test_formulas_are_drawn_when_the_site_is_built(site):
         text = built.read_text(encoding="utf-8")
         assert "arithmatex" not in text, f"{built.relative_to(site)} holds a formula as text"
         assert "<merror" not in text
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_plot_function_has_its_picture_and_its_code_in_the_gallery(site, name):
+    page = (site / "gallery.html").read_text(encoding="utf-8")
+    assert f'id="{name}"' in page
+    assert page.count(f'src="pictures/{name}-') == 2
+    light, dark = ((site / f"pictures/{name}-{theme}.svg").read_text(encoding="utf-8") for theme in ("light", "dark"))
+    assert light.startswith("<?xml")
+    assert "#1f2933" in light
+    assert "#d9dee6" in dark
+    assert "#1f2933" not in dark
+
+
+def test_the_home_page_starts_with_match_lines(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert (
+        re.search(r'<img[^>]*src="([^"]*)"', page[page.index("<h1") :])[1]
+        == "pictures/plot_matches-light.svg#only-light"
+    )
+
+
+def test_the_code_of_the_gallery_is_short():
+    for block in blocks(ROOT / "docs" / "gallery.md"):
+        assert len([line for line in block.code.splitlines() if line.strip()]) <= 13, block.where
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    pytest.importorskip("selenium")
+    browser = importlib.import_module("tests.explorer.browser")
+    if not (browser.CHROMIUM and browser.DRIVER):
+        pytest.skip("Chromium and chromedriver are not installed (packages chromium, chromium-driver)")
+    driver = browser.start(tmp_path_factory.mktemp("downloads"))
+    yield driver
+    driver.quit()
+
+
+def test_the_search_works_from_disk(site, browser):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get((site / "index.html").as_uri())
+    browser.find_element(By.CSS_SELECTOR, ".md-search__input").send_keys("calibration")
+    WebDriverWait(browser, 60).until(lambda _: browser.find_elements(By.CSS_SELECTOR, ".md-search-result__item"))
+    links = browser.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+    assert any("calibration.html" in link.get_attribute("href") for link in links)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_fit_the_theme(site, browser, theme):
+    from selenium.webdriver.common.by import By
+
+    from tests.explorer.browser import DESKTOP, SCREENSHOTS, emulate
+
+    emulate(browser, DESKTOP, theme)
+    browser.get((site / "index.html").as_uri())
+    browser.execute_script("localStorage.clear()")  # the site keeps the theme of the first visit
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for page in ("index", "gallery"):
+        browser.get((site / f"{page}.html").as_uri())
+        images = browser.find_elements(By.CSS_SELECTOR, ".md-content img[src*='pictures/']")
+        shown = {one.get_attribute("src").rpartition("#")[2] for one in images if one.is_displayed()}
+        assert shown == {f"only-{theme}"}
+        assert all(int(one.get_attribute("naturalWidth")) > 100 for one in images if one.is_displayed())
+        assert browser.save_screenshot(str(SCREENSHOTS / f"site-{page}-{theme}.png"))

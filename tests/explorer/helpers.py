@@ -6,16 +6,16 @@ import json
 SERIES = {
     "x-set": "cbf-128", "x-item": 0, "x-key": None, "y-set": "cbf-128", "y-item": 3, "y-key": None, "gamma": -1,
     "beta": 1, "band": 100, "noise": 1, "stretch": [40, 60], "side": "x", "variance": "known",
-    "scale": ["znormalize"], "paths": 5, "seed": 0,
+    "scale": ["znormalize"], "paths": 5, "seed": 0, "view": "matrix", "theme": "light",
 }  # fmt: skip
 IMAGES = {
     "x-set": "disc striped", "x-item": 0, "x-key": None, "y-set": "disc striped", "y-item": 1, "y-key": None,
     "gamma": -1.5, "beta": 1, "band": 100, "order": "raster", "position": 0.2, "variance": "contrast", "matches": 8,
-    "patch": 50,
+    "patch": 50, "theme": "light",
 }  # fmt: skip
 SKELETONS = {
     "x-set": "wave left", "x-item": 0, "y-set": "wave left", "y-item": 1, "gamma": -1, "beta": 1, "band": 100,
-    "variance": "rough", "frame": 50,
+    "variance": "rough", "frame": 50, "theme": "light",
 }  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def request_body(app, tab, values, number=1):
     sent = {
         f"{tab}-{name.replace('-key', '-upload-key')}.{'data' if name.endswith('-key') else 'value'}": value
         for name, value in values.items()
-    }
+        if name != "theme"
+    } | {"theme.data": values["theme"]}
     return {
         "output": output,
         "outputs": [{"id": component, "property": prop} for component, prop in parts],

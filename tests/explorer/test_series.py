@@ -7,8 +7,9 @@ import pytest
 
 import udtw
 from tests.explorer.helpers import SERIES, data_url
-from udtw.errors import OptionError, ShapeError
+from udtw.errors import DataError, OptionError, ShapeError
 from udtw.explorer.figures import blocks, corners, typed
+from udtw.explorer.match_lines import WRONG_COLOR
 from udtw.explorer.series_alignment import (
     ComparedDistance,
     SeriesSettings,
@@ -16,6 +17,7 @@ from udtw.explorer.series_alignment import (
     prepare_series,
     roughness,
 )
+from udtw.explorer.series_choices import WARPS, ChosenSeries
 from udtw.explorer.series_figures import PATH, panel_pixels
 from udtw.explorer.series_tab import SeriesTab
 from udtw.explorer.uploads import UPLOAD
@@ -37,8 +39,8 @@ def array(typed_array):
 
 def test_the_numbers_are_those_of_align(tab):
     found = tab.update(SERIES)
-    x, y = (tab.choices.pick("cbf-128", item).values for item in (0, 3))
-    p = prepare_series(x, y, SeriesSettings(noise=1.0))
+    x, y = (tab.choices.pick("cbf-128", item) for item in (0, 3))
+    p = prepare_series(x, y, SeriesSettings(noise=1.0, variance="known", znormalize=True))
     a = udtw.align(p.x, p.y, p.var_x, p.var_y, gamma=0.1)
     assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
     assert shown(found["regularizer"]) == pytest.approx(float(a.regularizer), rel=1e-4)
@@ -55,7 +57,7 @@ def test_the_numbers_are_those_of_align(tab):
         ({"beta": 3}, "loss"),
         ({"band": 0}, "distance"),
         ({"noise": 2}, "regularizer"),
-        ({"variance": "rough"}, "regularizer"),
+        ({"variance": "estimate"}, "regularizer"),
         ({"scale": []}, "distance"),
         ({"side": "both"}, "distance"),
         ({"y-item": 5}, "distance"),
@@ -116,9 +118,10 @@ def test_uploads_of_several_features_are_shown(tab):
     rows = "\n".join(f"{i},{i * i},{-i}" for i in range(20))
     key, _, name = tab.take(data_url(rows.encode()), "a.csv")
     both = {"x-set": name, "x-key": key, "y-set": name, "y-key": key}
-    assert shown(tab.update(SERIES | both | {"noise": 0, "gamma": -3})["distance"]) < 1e-3
+    own = {"noise": 0, "gamma": -3, "variance": "none"}
+    assert shown(tab.update(SERIES | both | own)["distance"]) < 1e-3
     with pytest.raises(ShapeError, match="2 feature"):
-        tab.update(SERIES | {"x-set": UPLOAD, "x-key": key})
+        tab.update(SERIES | own | {"x-set": UPLOAD, "x-key": key})
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,8 @@ def test_uploads_of_several_features_are_shown(tab):
         ("stretch", [None, 5, [1], [60, 40], [0, 200], ["a", "b"]]),
         ("side", ["z", None]),
         ("variance", ["exec", 1]),
+        ("view", ["", None]),
+        ("theme", ["blue", 3]),
         ("paths", [-1, 2.5, 10**6]),
         ("seed", [-1, 10**6]),
     ],
@@ -150,10 +155,10 @@ def test_roughness_estimates_the_variance_of_white_noise():
 
 
 def test_no_noise_means_no_known_variance():
-    x = np.sin(np.arange(30.0))[:, None]
-    p = prepare_series(x, x, SeriesSettings(noise=0.0))
+    x = ChosenSeries(np.sin(np.arange(30.0))[:, None], "x", "")
+    settings = SeriesSettings(noise=0.0, paths=0, variance="known")
+    p = prepare_series(x, x, settings)
     assert p.var_x.tolist() == [1] * 30
-    settings = SeriesSettings(noise=0.0, paths=0)
     assert align_series(p, settings).samples == []
 
 
@@ -170,3 +175,72 @@ def test_long_matrices_are_drawn_in_blocks():
 
 def test_arrays_are_sent_as_bytes():
     assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}
+
+
+EXAMPLE = SERIES | {"x-set": WARPS, "x-item": 1, "y-set": WARPS, "y-item": 0, "gamma": 0.6, "noise": 0,
+                    "variance": "estimate", "scale": [], "view": "lines"}  # fmt: skip
+
+
+def test_in_the_first_example_uncertainty_pays(tab):
+    """And the sentence says so, with errors against the true matches."""
+    *_, result = tab.found(EXAMPLE)
+    plain, uncertain = result.error(result.dtw_partners), result.error(result.matches.expected)
+    assert uncertain < plain / 3
+    said = tab.update(EXAMPLE)["sentence"]
+    assert f"off by {plain:.1f} steps on average" in said
+    assert f"off by {uncertain:.1f}." in said
+    assert "Without σ" in tab.update(EXAMPLE | {"variance": "none"})["sentence"]
+    assert "is told" in tab.update(EXAMPLE | {"variance": "known"})["sentence"]
+
+
+def test_lines_join_matched_steps_and_wrong_ones_are_red(tab):
+    found = tab.update(EXAMPLE)
+    lines = [one for one in found["alignment"]["data"] if one["line"].get("color") == WRONG_COLOR]
+    by_panel = {one["yaxis"]: np.isfinite(array(one["x"])).sum() // 2 for one in lines}
+    assert by_panel["y"] > 3 * by_panel["y2"]  # DTW above, uDTW below
+    assert [span.children[1] for span in found["key"]][:2] == ["sure match", "doubtful match"]
+    assert tab.update(EXAMPLE | {"view": "matrix"})["key"] == []
+
+
+def test_a_pair_without_a_known_truth_has_no_errors(tab):
+    found = tab.update(EXAMPLE | {"y-item": 2})
+    assert "of the steps of x have a match" in found["sentence"]
+    assert not any("true match" in span.children[1] for span in found["key"])
+
+
+def test_nothing_is_added_to_uploads_and_sigma_is_estimated(tab):
+    rng = np.random.default_rng(0)
+    x, y = (np.sin(np.arange(70) / 9 + shift) + 0.1 * rng.standard_normal(70) for shift in (0, 0.3))
+    texts = ["\n".join(map(repr, one.tolist())) for one in (x, y)]
+    keys = [tab.take(data_url(one.encode()), f"{name}.csv")[0] for one, name in zip(texts, "ab", strict=True)]
+    own = EXAMPLE | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1]}
+    found = tab.update(own | {"noise": 3, "side": "both"})
+    a = udtw.align(x, y, "estimate", "estimate", gamma=4.0)
+    assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
+    assert found["sentence"].startswith("Nothing was added to a.csv and b.csv: ")
+    with pytest.raises(OptionError, match=r"noise of a\.csv is not known"):
+        tab.update(own | {"variance": "known"})
+
+
+def test_a_constant_upload_is_answered(tab):
+    key = tab.take(data_url(b"1\n1\n1\n1\n"), "flat.csv")[0]
+    with pytest.raises(DataError, match=r"flat\.csv is constant"):
+        tab.update(EXAMPLE | {"x-set": UPLOAD, "x-key": key})
+
+
+def test_times_of_a_file_are_written_at_the_axis(tab):
+    rows = "".join(f"2024-03-01T10:{minute:02d},{minute % 7 + 0.1 * (minute % 3)}\n" for minute in range(40))
+    key, described, name = tab.take(data_url(f"when,value\n{rows}".encode()), "a.csv")
+    figure = tab.update(EXAMPLE | {"x-set": name, "x-key": key})["alignment"]
+    assert "time column when" in described
+    assert figure["layout"]["xaxis2"]["ticktext"][0] == "10:00"
+    assert figure["layout"]["xaxis2"]["title"]["text"] == "time of x"
+
+
+@pytest.mark.parametrize("view", ["lines", "matrix"])
+def test_figures_take_the_colours_of_the_theme(tab, view):
+    light, dark = (tab.update(EXAMPLE | {"view": view, "theme": theme})["alignment"] for theme in ("light", "dark"))
+    assert light["layout"]["paper_bgcolor"] == "#FFFFFF"
+    assert dark["layout"]["paper_bgcolor"] == "#1A1F27"
+    assert "#FFFFFF" not in str(dark)
+    assert [one.get("x") for one in light["data"]] == [one.get("x") for one in dark["data"]]

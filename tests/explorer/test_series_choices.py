@@ -5,7 +5,7 @@ import pytest
 
 from tests.explorer.helpers import data_url
 from udtw.errors import DataError, OptionError, UdtwError
-from udtw.explorer.series_alignment import GENERATED, SeriesChoices
+from udtw.explorer.series_choices import GENERATED, SeriesChoices
 from udtw.explorer.uploads import UPLOAD
 
 
@@ -26,7 +26,7 @@ def archive(tmp_path):
 
 
 def test_without_a_folder_there_are_generated_sets_and_uploads():
-    assert list(SeriesChoices().sets) == [*GENERATED, UPLOAD]
+    assert list(SeriesChoices().sets) == ["warps", *GENERATED, UPLOAD]
 
 
 def test_sets_of_the_archive_are_listed_and_read(archive):
@@ -71,7 +71,7 @@ def test_numbers_that_are_not_on_the_list_are_refused(item):
 
 def test_an_upload_is_chosen_by_its_key():
     choices = SeriesChoices()
-    with pytest.raises(DataError, match="Choose a CSV"):
+    with pytest.raises(DataError, match="Choose a file"):
         choices.pick(UPLOAD, None)
     key, described = choices.upload(data_url(b"1\n2\n4\n"), "../mine.csv")
     assert described == "mine.csv: 3 steps"

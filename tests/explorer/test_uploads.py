@@ -1,25 +1,30 @@
 """Uploaded files: which are read, and which are refused with a reason."""
 
+import gzip
 import io
+import zipfile
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PIL")
+pytest.importorskip("pandas")
 
+import pandas
 from PIL import Image
 
 from tests.explorer.helpers import data_url
 from udtw.errors import DataError, NonFiniteError, SizeError, UdtwError
 from udtw.explorer.uploads import (
-    MAX_CSV_BYTES,
     MAX_FEATURES,
+    MAX_SERIES_BYTES,
     MAX_STEPS,
+    MAX_UNPACKED,
     UploadCache,
     decode_contents,
     file_name,
-    read_csv,
     read_image,
+    read_upload,
 )
 
 
@@ -35,7 +40,39 @@ from udtw.explorer.uploads import (
     ids=["column", "header", "one row", "tabs and comments", "byte order mark"],
 )
 def test_a_csv_file_is_a_series(text, expected):
-    np.testing.assert_array_equal(read_csv(text.encode(), "a.csv")[0], expected)
+    np.testing.assert_array_equal(read_upload(text.encode(), "a.csv").values, expected)
+
+
+def packed(kind):
+    """The series 1, 2, 4 in a file of this kind."""
+    frame, buffer = pandas.DataFrame({"value": [1.0, 2.0, 4.0]}), io.BytesIO()
+    if kind == "csv.gz":
+        return gzip.compress(b"value\n1\n2\n4\n")
+    if kind == "json":
+        return b"[1, 2, 4]"
+    if kind in ("npy", "npz"):
+        array = frame["value"].to_numpy()
+        np.save(buffer, array) if kind == "npy" else np.savez_compressed(buffer, value=array)
+    else:
+        frame.to_parquet(buffer) if kind == "parquet" else frame.to_excel(buffer, index=False)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "xlsx", "json", "npy", "npz"])
+def test_what_the_command_line_reads_can_be_uploaded(kind):
+    np.testing.assert_array_equal(read_upload(packed(kind), f"a.{kind}").values, [[1], [2], [4]])
+
+
+def test_a_spreadsheet_and_a_table_that_unpack_to_too_much_are_not_read():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("xl/worksheets/sheet1.xml", b" " * (MAX_UNPACKED + 1))
+    table = io.BytesIO()
+    pandas.DataFrame({"value": np.zeros(MAX_UNPACKED // 8 + 1)}).to_parquet(table)
+    for content in (buffer.getvalue(), table.getvalue()):
+        assert len(content) < MAX_SERIES_BYTES
+        with pytest.raises(SizeError, match=r"big\.xlsx has more than .* after unpacking"):
+            read_upload(content, "big.xlsx")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +80,13 @@ def test_a_csv_file_is_a_series(text, expected):
     [
         (b"", DataError, "empty"),
         (b"  \n\n", DataError, "empty"),
-        (b"PK\3\4junk", DataError, "packed or a spreadsheet"),
+        (b"PK\3\4junk", DataError, "damaged spreadsheet or archive"),
+        (b"\x1f\x8bjunk", DataError, "damaged gzip"),
+        (gzip.compress(b"1\n2\n3\n")[:-4], DataError, "damaged gzip"),
+        (gzip.compress(b"1\n" * 10**7), SizeError, "after unpacking"),
+        (b"PAR1junk", DataError, "damaged Parquet"),
+        (b"\x93NUMPY junk", DataError, "not a .npy file"),
+        (b'{"a": [1, 2', DataError, "not JSON"),
         (b"time,value\n", DataError, "no numbers"),
         (b"1\nnan\n3\n", NonFiniteError, "line 2"),
         (b"1\ninf\n3\n", DataError, "line 2"),
@@ -58,7 +101,7 @@ def test_a_csv_file_is_a_series(text, expected):
         (b"1," * (MAX_STEPS + 1) + b"1", SizeError, "time steps"),
         ((b"1," * MAX_FEATURES + b"1\n") * 3, SizeError, "columns"),
         (b"1," * 200_000, SizeError, "characters"),
-        (b" " * (MAX_CSV_BYTES + 1), SizeError, "bytes"),
+        (b" " * (MAX_SERIES_BYTES + 1), SizeError, "bytes"),
         (b"=cmd|' /C calc'!A0\n1\n2\n", DataError, "no numbers|not a number|at least|3 name(s)"),
         (b"__import__('os').system('x')\n1\n2\n3\n", None, ""),
     ],
@@ -66,13 +109,14 @@ def test_a_csv_file_is_a_series(text, expected):
 )
 def test_files_that_are_not_series_are_refused_by_name(content, error, message):
     if error is None:  # text in the first line is a header and is never executed
-        assert len(read_csv(content, "a.csv")[0]) == 3
+        assert len(read_upload(content, "a.csv").values) == 3
         return
     with pytest.raises(error) as caught:
-        read_csv(content, "mine.csv")
+        read_upload(content, "mine.csv")
     assert "mine.csv" in str(caught.value)
     assert any(one in str(caught.value) for one in message.split("|"))
-    assert "--" not in str(caught.value)  # the page has no flags
+    advice = "use `udtw align` with --band"
+    assert "--" not in str(caught.value).replace(advice, "")  # the page has no flags
 
 
 @pytest.mark.parametrize(

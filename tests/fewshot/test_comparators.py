@@ -131,3 +131,50 @@ def test_learned_parameters_have_gradients_and_start_at_the_given_values():
     assert all(weight.grad != 0 for weight in learned.parameters())
     assert not list(fixed.parameters())
     assert not list(AlignmentComparator("udtw", weighting="precision", learned=True).parameters())
+
+
+def by_feature(tokens: Tokens, seed: int) -> Tokens:
+    values = torch.rand(tokens.features.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
+    return Tokens(tokens.features, tokens.lengths, torch.where(tokens.inside[..., None], values, 1e3))
+
+
+@pytest.mark.parametrize("weighting", ["likelihood", "precision"])
+def test_variances_of_features_reach_the_alignment(weighting):
+    queries, supports = by_feature(QUERIES, 0), by_feature(SUPPORTS, 1)
+    comparator = AlignmentComparator("udtw", 0.3, weighting=weighting, beta=0.4)
+    found = comparator(queries, supports)
+    for q in range(5):
+        for s in range(3):
+            n, m = int(queries.lengths[q]), int(supports.lengths[s])
+            variances = {"var_x": queries.variance[q, :n], "var_y": supports.variance[s, :m]}
+            options = {"gamma": 0.3, "normalize": "length", "weighting": weighting}
+            if weighting == "likelihood":  # β per token, as with one variance
+                options |= {"beta": 0.1, "debias": True}
+            alone = udtw.align(queries.features[q, :n], supports.features[s, :m], **variances, **options)
+            expected = alone.loss if weighting == "likelihood" else alone.distance
+            torch.testing.assert_close(found.distance[q, s], expected)
+            if weighting == "precision":
+                torch.testing.assert_close(found.regularizer[q, s], alone.regularizer / 4)
+    paired = comparator.paired(queries[:3], supports)
+    torch.testing.assert_close(paired.distance, found.distance[:3].diagonal())
+
+
+def test_equal_variances_of_features_are_those_of_tokens():
+    whole = [
+        Tokens(tokens.features, tokens.lengths, tokens.variance[..., None].expand(-1, -1, 4).clone())
+        for tokens in (QUERIES, SUPPORTS)
+    ]
+    for options in ({}, {"weighting": "likelihood", "beta": 0.4, "learned": True}):
+        comparator = AlignmentComparator("udtw", 0.3, **options).double()
+        one, every = comparator(QUERIES, SUPPORTS), comparator(*whole)
+        torch.testing.assert_close(every.distance, one.distance)
+        torch.testing.assert_close(every.regularizer, one.regularizer)
+
+
+def test_the_free_energy_has_no_terms_of_one_sequence():
+    comparator = AlignmentComparator("udtw", 0.3, weighting="likelihood", beta=0.4)
+    x, y = QUERIES[:3], SUPPORTS
+    own = 0.5 * (comparator.free_energy(x, x) + comparator.free_energy(y, y))
+    torch.testing.assert_close(comparator.free_energy(x, y) - own, comparator.paired(x, y).distance)
+    assert AlignmentComparator("udtw", weighting="precision").free_energy(x, y) is None
+    assert make_comparator("protonet").free_energy(x, y) is None

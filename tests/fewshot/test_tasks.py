@@ -139,15 +139,38 @@ def test_the_gain_reaches_the_sigma_net_and_nothing_else():
     assert not torch.equal(tokens.variance, model.sigma(features, lengths))
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "soft_dtw", "soft_dtw_divergence", "udtw"])
-def test_a_dictionary_learns_without_labels(metric):
-    model = make_model(metric)
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        ("euclidean", {}),
+        ("soft_dtw", {}),
+        ("soft_dtw_divergence", {}),
+        ("udtw", {}),
+        ("udtw", {"weighting": "likelihood"}),
+        ("udtw", {"weighting": "likelihood", "per_feature": True}),
+    ],
+)
+def test_a_dictionary_learns_without_labels(metric, options):
+    model = make_model(metric, **options)
     task = dictionary_task(model)
     losses = train(task, 20)
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
     tokens = encode_all(model, SOURCE)
     scores = code_scores(model, task.dictionary, tokens, tokens)
     assert evaluate_scores(scores, EpisodeSampler(SOURCE.labels, 3, 1, 2, seed=9), 60).mean > 0.5  # chance is 0.33
+
+
+def test_a_dictionary_minimises_the_free_energy():
+    model = make_model(weighting="likelihood")
+    task = dictionary_task(model)
+    task.spread = 0.0
+    tokens = encode_all(model, SOURCE, np.arange(12))
+    with torch.no_grad():
+        codes = task._codes(tokens)
+        target = model.with_variance(task.dictionary.reconstruct(codes))
+        expected = model.comparator.free_energy(tokens, target).mean()
+    found = task._descend("model", model.encode(SOURCE.batch(np.arange(12))), codes)
+    assert found == pytest.approx(expected.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -231,9 +254,10 @@ def test_the_contrastive_loss_adds_the_regulariser_of_the_positives(objective):
     assert task.step(0) == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_contrastive_training_lowers_the_loss():
+@pytest.mark.parametrize("weighting", ["precision", "likelihood"])
+def test_contrastive_training_lowers_the_loss(weighting):
     torch.manual_seed(0)
-    model = FewShotModel(LinearEncoder(), "udtw", beta=0.1)
+    model = FewShotModel(LinearEncoder(), "udtw", beta=0.1, weighting=weighting)
     losses = train(ContrastiveTask(model, WaveViews(), batch_size=12, learning_rate=1e-2), 30)
     assert np.mean(losses[-8:]) < np.mean(losses[:8])
 

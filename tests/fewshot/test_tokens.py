@@ -48,6 +48,16 @@ def test_a_prototype_is_the_mean_of_its_class():
     torch.testing.assert_close(found.features[1], features[1:3].mean(0))
 
 
+def test_variances_of_features_are_padded_and_averaged():
+    tokens = [Tokens(torch.randn(2, n, 3), torch.full((2,), n), torch.rand(2, n, 3)) for n in (4, 6)]
+    both = concatenate(tokens)
+    assert both.variance.shape == (4, 6, 3)
+    torch.testing.assert_close(both.variance[:2, :4], tokens[0].variance)
+    assert (both.variance[:2, 4:] == 1).all()
+    found = prototypes(tokens[0], torch.tensor([0, 0]))
+    torch.testing.assert_close(found.variance[0], tokens[0].variance.mean(0))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,4 +1,4 @@
-"""Every backend against the list of all paths: values, coupling, entropy and all gradients."""
+"""Every backend, on every device, against the list of all paths: values, coupling, entropy and all gradients."""
 
 import math
 
@@ -7,9 +7,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 
 import udtw
-from tests.problems import Case, cases
+from tests.problems import ENGINES, Case, Engine, cases
+from tests.simulated_device import simulated_device
 
-BACKENDS = ["numba", "portable"]
 FLOAT64 = 1e-9
 RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
 
@@ -18,7 +18,7 @@ def assert_close(
     found: torch.Tensor, expected: torch.Tensor, tolerance: float, scale: float = 0.0, what: str = ""
 ) -> None:
     """Within ``tolerance`` of the largest expected value (or of ``scale``, or of one); ``what`` is compared."""
-    found, expected = found.detach(), expected.detach()
+    found, expected = found.detach().cpu(), expected.detach().cpu()
     largest = max(1.0, scale, float(expected.abs().max()) if expected.numel() else 0.0)
     assert torch.isfinite(found).all()
     off = float((found - expected).abs().max()) if expected.numel() else 0.0
@@ -37,8 +37,8 @@ QUANTITIES = {
 PRICES = ("gamma", "beta", "warp_penalty")
 
 
-def compare(case: Case, backend: str) -> None:
-    found, leaves = case.align(backend)
+def compare(case: Case, engine: str | Engine) -> None:
+    found, leaves = case.align(engine)
     expected, expected_leaves = case.align("enumeration")
     assert_close(found.coupling, expected.coupling, FLOAT64)
     assert_close(found.paths.starts, expected.paths.starts, FLOAT64)
@@ -61,9 +61,10 @@ def compare_quantities(case: Case, mine, truth, quantities) -> None:
     gamma, cost, steps = sizes(case, found)
     shape = found.paths._problem.shape
     field = torch.linspace(-1, 2, math.prod(shape), dtype=torch.float64).reshape(shape)
+    of_mine = field.to(found.paths._problem.main.device)
     for name in quantities:
         of = QUANTITIES[name]
-        mine, truth = of(found, field), of(expected, field)
+        mine, truth = of(found, of_mine), of(expected, field)
         assert_close(mine, truth, FLOAT64, what=name)
         if not truth.requires_grad:
             continue
@@ -87,46 +88,46 @@ def compare_quantities(case: Case, mine, truth, quantities) -> None:
                 )
 
 
-def compare_matches(case: Case, backend: str) -> None:
-    found, _ = case.align(backend)
+def compare_matches(case: Case, engine: str | Engine) -> None:
+    found, _ = case.align(engine)
     expected, _ = case.align("enumeration")
     for of in ("x", "y"):
         mine, truth = (a.matches(level=0.8371, of=of) for a in (found, expected))
         for name in ("probability", "expected", "matched"):
-            one, other = (getattr(each, name) for each in (mine, truth))
+            one, other = (getattr(each, name).cpu() for each in (mine, truth))
             assert torch.equal(one.isnan(), other.isnan())
             assert_close(one.nan_to_num(), other.nan_to_num(), FLOAT64)
         for name in ("index", "low", "high"):
-            assert torch.equal(getattr(mine, name), getattr(truth, name))
+            assert torch.equal(getattr(mine, name).cpu(), getattr(truth, name))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=150, **RELAXED)
 @given(case=cases())
-def test_matches_agree(backend, case):
-    compare_matches(case, backend)
+def test_matches_agree(engine, case):
+    compare_matches(case, engine)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=400, **RELAXED)
 @given(case=cases())
-def test_float64_agrees_to_1e_9(backend, case):
-    compare(case, backend)
+def test_float64_agrees_to_1e_9(engine, case):
+    compare(case, engine)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=20_000, **(RELAXED | {"derandomize": False}))
 @given(case=cases())
-def test_float64_agrees_to_1e_9_at_length(backend, case):
-    compare(case, backend)
+def test_float64_agrees_to_1e_9_at_length(engine, case):
+    compare(case, engine)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=200, **RELAXED)
 @given(case=cases(weightings=("precision",)))
-def test_soft_min_distance_agrees(backend, case):
-    found, leaves = case.align(backend, distance="soft_min")
+def test_soft_min_distance_agrees(engine, case):
+    found, leaves = case.align(engine, distance="soft_min")
     expected, expected_leaves = case.align("enumeration", distance="soft_min")
     assert_close(found.distance, expected.distance, FLOAT64)
     grads = torch.autograd.grad(found.loss.sum(), leaves.values())
@@ -163,18 +164,26 @@ def test_gradients_prepared_in_the_forward_sweep_agree(loss, case):
         assert_close(grad, truth, FLOAT64)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=200, **RELAXED)
 @given(case=cases())
-def test_least_path_and_transitions_agree(backend, case):
-    found, _ = case.align(backend)
+def test_least_path_and_transitions_agree(engine, case):
+    found, _ = case.align(engine)
     expected, _ = case.align("enumeration")
     mine, truth = found.paths.mode(), expected.paths.mode()
     for b, (path, best) in enumerate(zip(mine, truth, strict=True)):
         total, least = (-float(expected.paths._log_prob(b, p).detach()) for p in (path, best))
         assert total == pytest.approx(least, rel=1e-9, abs=1e-9)
-    assert torch.allclose(found.paths.log_prob(mine), expected.paths.log_prob(truth), rtol=1e-9, atol=1e-9)
+    assert_close(found.paths.log_prob(mine), expected.paths.log_prob(truth), FLOAT64)
     drawn = found.paths.sample(2, generator=0)
     log_prob = found.paths.log_prob(drawn)
     assert torch.isfinite(log_prob).all()
-    assert torch.allclose(log_prob, expected.paths.log_prob(drawn), rtol=1e-9, atol=1e-7)
+    assert torch.allclose(log_prob.cpu(), expected.paths.log_prob(drawn), rtol=1e-9, atol=1e-7)
+
+
+@settings(max_examples=12, **RELAXED)
+@given(case=cases(max_side=4))
+def test_plain_torch_makes_every_tensor_on_the_device_of_its_data(case):
+    with simulated_device() as name:
+        compare(case, Engine("portable", name))
+        compare_matches(case, Engine("portable", name))

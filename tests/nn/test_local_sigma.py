@@ -10,7 +10,7 @@ from udtw.nn.local_sigma import local_noise, windows
 
 def test_padding_changes_nothing():
     torch.manual_seed(0)
-    net = LocalSigmaNet(2, outputs=4)
+    net = LocalSigmaNet(2, outputs=2)
     x = torch.randn(3, 40, 2)
     lengths = torch.tensor([40, 25, 3])
     padded = net(x, lengths)
@@ -74,3 +74,14 @@ def test_a_burst_can_be_told_from_a_calm_stretch():
         optimizer.step()
     variance = net(bursts(50)[0]).mean(0)
     assert variance[22:30].mean() > 5 * variance[40:].mean()
+
+
+def test_every_feature_is_read_by_itself():
+    torch.manual_seed(0)
+    net = LocalSigmaNet(3, outputs=2)
+    x = torch.randn(2, 30, 3)
+    found = net(x)
+    alone = LocalSigmaNet(1, outputs=2)
+    alone.load_state_dict(net.state_dict() | {"scale": torch.ones(1)})
+    for feature in range(3):
+        torch.testing.assert_close(found[..., feature::3], alone(x[..., feature : feature + 1]))

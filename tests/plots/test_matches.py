@@ -9,9 +9,11 @@ from udtw.errors import OptionError, ShapeError
 
 pytest.importorskip("matplotlib")
 
+import matplotlib.style
 from matplotlib.collections import LineCollection, PolyCollection
 
 from udtw.plots import plot_matches
+from udtw.plots.style import DARK_PAPER, paper, shade
 
 from .figures import panels, render
 
@@ -138,3 +140,24 @@ def test_wrong_input_is_named(pair):
         plot_matches(y, x, alignment)
     with pytest.raises(OptionError, match="level must lie"):
         plot_matches(x, y, alignment, level=1.0)
+
+
+def test_figures_follow_dark_styles(pair):
+    x, y, alignment = pair
+    with matplotlib.style.context("dark_background"):
+        figure = plot_matches(x, y, alignment)
+        render(figure)
+        assert paper() == "#000000"
+        assert shade(1) == "#ffffff"
+    [links] = of_kind(panels(figure)["matches"], LineCollection)
+    grey = links.get_edgecolors()[:, :3].mean(1)
+    assert (np.diff(grey) >= 0).all()  # sure ones are the brightest
+    assert grey[-1] > 0.8
+    assert (paper(), shade(0), shade(1)) == ("#ffffff", "#ffffff", "#000000")
+
+
+def test_light_text_on_a_transparent_figure_means_dark_paper():
+    with matplotlib.rc_context({"axes.facecolor": "none", "text.color": "white"}):
+        assert paper() == DARK_PAPER
+    with matplotlib.rc_context({"axes.facecolor": "none"}):
+        assert paper() == "#ffffff"

@@ -3,6 +3,7 @@ import pytest
 
 from udtw.errors import OptionError
 from udtw.skeleton import GRAPHS, from_edges, graph
+from udtw.skeleton.graphs import graph_name
 
 
 @pytest.mark.parametrize(("name", "joints"), [("ntu25", 25), ("openpose18", 18), ("kinect20", 20), ("upperbody8", 8)])
@@ -24,12 +25,26 @@ def test_the_normalised_adjacency_is_symmetric_with_largest_eigenvalue_one(name)
 
 
 def test_left_and_right_are_mirror_images():
-    for layout in (graph("ntu25"), graph("kinect20"), graph("openpose18"), graph("upperbody8")):
+    for layout in GRAPHS.values():
         names = dict(enumerate(layout.joints))
         mirror = {"_l": "_r", "_r": "_l"}
         bones = {frozenset(names[j] for j in edge) for edge in layout.edges}
         mirrored = {frozenset(n[:-2] + mirror.get(n[-2:], n[-2:]) for n in bone) for bone in bones}
         assert mirrored == bones
+
+
+@pytest.mark.parametrize(("name", "joints"), [("coco17", 17), ("mediapipe33", 33), ("halpe26", 26), ("smpl24", 24)])
+def test_layouts_of_pose_estimators_are_connected(name, joints):
+    layout = graph(name)
+    assert len(set(layout.joints)) == joints
+    assert len(layout.outwards()) == joints - 1
+
+
+def test_a_graph_is_known_by_a_name():
+    mine = from_edges([(0, 1), (1, 2)], 3, centre=1)
+    assert graph(mine) is mine
+    assert graph(graph_name(mine)) == mine
+    assert graph_name(GRAPHS["smpl24"]) == graph_name("smpl24") == "smpl24"
 
 
 def test_any_edge_list_makes_a_graph():

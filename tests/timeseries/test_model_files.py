@@ -26,7 +26,11 @@ X, Y = RNG.standard_normal((8, 12)) + np.arange(8)[:, None] % 2 * 3, np.array(["
 
 @pytest.mark.parametrize(
     "view",
-    [SlopeView(load_series("X", X), (0.5, 2.0)), ValueView(SigmaNet(1, context=3)), ValueView(SigmaNet(1, length=12))],
+    [
+        SlopeView.of_series(load_series("X", X), (0.5, 2.0)),
+        ValueView(SigmaNet(1, context=3)),
+        ValueView(SigmaNet(1, length=12)),
+    ],
     ids=["slopes", "context", "series"],
 )
 def test_views_see_the_same(view):

@@ -8,6 +8,7 @@ import typer
 
 from udtw.cli import options
 from udtw.cli.output import show
+from udtw.cli.skeleton_data import OnError, OnErrorOption, load
 
 
 class Inference(StrEnum):
@@ -29,6 +30,7 @@ def evaluate(
     inference: Annotated[
         Inference, typer.Option(help="By alignment with the supports, or by dictionary codes (unsupervised models).")
     ] = Inference.auto,
+    on_error: OnErrorOption = OnError.stop,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -48,10 +50,10 @@ def evaluate(
     from udtw.fewshot.evaluation import evaluate_scores
     from udtw.fewshot.model import predict
     from udtw.skeleton import ActionRecognizer
-    from udtw.skeleton.datasets import load_skeletons, protocol
+    from udtw.skeleton.datasets import protocol
 
     recognizer = ActionRecognizer.load(model)
-    skeletons = load_skeletons(name, data_dir, progress=True)
+    skeletons = load(name, data_dir, on_error, recognizer.recipe.block_size)
     parts = protocol(skeletons)
     novel = skeletons.subset(parts.novel)
     if parts.exemplars is None:

@@ -1,32 +1,24 @@
 """``udtw skeleton prepare``: parse a data set of skeletons once, into a form that is fast and safe to load."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from udtw.cli import options
-from udtw.cli.output import note, show
+from udtw.cli.output import show
+from udtw.cli.skeleton_data import OnError, OnErrorOption, list_skipped
 from udtw.skeleton.datasets import DATASETS
 
 FILES = {name: dataset.files for name, dataset in DATASETS.items() if dataset.find is not None}
-LISTED = 5
-
-
-class OnError(StrEnum):
-    stop = "raise"
-    skip = "skip"
 
 
 def prepare(
     name: Annotated[str, typer.Argument(metavar="|".join(FILES), help="Which data set.")],
     out: Annotated[Path, typer.Option(help="Folder for the prepared form, created if needed.")],
     data_dir: options.SkeletonDir = None,
-    on_error: Annotated[
-        OnError, typer.Option(help="A file that cannot be read stops the run, or is left out and listed.")
-    ] = OnError.stop,
+    on_error: OnErrorOption = OnError.stop,
     ignore: Annotated[
         Path | None,
         typer.Option(
@@ -46,6 +38,8 @@ def prepare(
 
     - `udtw skeleton prepare utd-mhad --data-dir ~/utd-mhad --out prepared/utd-mhad`
 
+    - `udtw skeleton prepare folder --data-dir ~/my-clips --on-error skip --out prepared/my-clips`
+
     - `udtw skeleton prepare ntu120 --data-dir ~/ntu --ignore missing.txt --on-error skip --out prepared/ntu120`
     """
     from udtw.skeleton.datasets import find_source, prepare
@@ -53,10 +47,7 @@ def prepare(
     begin = time.perf_counter()
     source = find_source(name, data_dir, ignore=ignore)
     done = prepare(source, out, on_error=str(on_error), progress=True)
-    for one in done.skipped[:LISTED]:
-        note(f"left out {one.name}: {one.reason}")
-    if len(done.skipped) > LISTED:
-        note(f"… and {len(done.skipped) - LISTED} more, all listed in {out / 'manifest.json'}")
+    list_skipped(done.skipped, f", all listed in {out / 'manifest.json'}")
     result = {
         "dataset": source.name,
         "folder": str(out),

@@ -8,6 +8,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.output import note, save_figure
 from udtw.cli.output import show as show_result
+from udtw.cli.skeleton_data import OnError, OnErrorOption, load
 from udtw.skeleton.datasets import DATASETS
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def show(
         ),
     ] = None,
     clip: Annotated[str | None, typer.Option(help="Draw this clip alone, with the uncertainty of its blocks.")] = None,
+    on_error: OnErrorOption = OnError.stop,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -57,12 +59,11 @@ def show(
     """
     from udtw.errors import OptionError
     from udtw.skeleton import ActionRecognizer
-    from udtw.skeleton.datasets import load_skeletons
 
     if clip is not None and (query is not None or support):
         raise OptionError("--clip draws one clip alone; leave out --query and --support, or leave out --clip.")
     recognizer = ActionRecognizer.load(model)
-    skeletons = load_skeletons(name, data_dir, progress=True)
+    skeletons = load(name, data_dir, on_error, recognizer.recipe.block_size)
     if clip is not None:
         result = _show_clip(recognizer, skeletons, _place(skeletons, clip), out)
     else:

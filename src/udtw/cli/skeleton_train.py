@@ -5,12 +5,16 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options, training
+from udtw.cli.skeleton_data import OnError, OnErrorOption, load
 from udtw.cli.training import Mode, Objective
 from udtw.fewshot.model import comparator_names
 
 
 def train(
-    name: Annotated[str, typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`."),
+    ],
     out: training.Out,
     data_dir: options.SkeletonDir = None,
     metric: Annotated[str, options.name_option("How two clips are compared", "comparator", comparator_names)] = "udtw",
@@ -32,6 +36,7 @@ def train(
     devices: training.Devices = 1,
     accelerator: training.Accelerator = "cpu",
     strategy: training.Strategy = "auto",
+    on_error: OnErrorOption = OnError.stop,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
@@ -45,11 +50,13 @@ def train(
 
     - `udtw skeleton train utd-mhad --data-dir ~/skeletons --metric udtw --out udtw.safetensors`
 
+    - `udtw skeleton train folder --data-dir ~/my-clips --setting n_way=3 --out mine.safetensors`
+
     - `udtw skeleton train ntu120 --data-dir prepared --classes 100 --steps 30000 --devices 2 --strategy ddp
     --episodes-per-step 2 --out ntu120.safetensors`
     """
     from udtw.skeleton import ActionRecognizer, Recipe
-    from udtw.skeleton.datasets import load_skeletons, protocol
+    from udtw.skeleton.datasets import protocol
 
     recipe = Recipe.from_dict(
         {"metric": metric, "mode": str(mode), "objective": str(objective)}
@@ -59,7 +66,7 @@ def train(
     )
     fabric = training.launch(accelerator, devices, strategy)
     main = fabric is None or fabric.is_global_zero
-    skeletons = load_skeletons(name, data_dir, progress=main)
+    skeletons = load(name, data_dir, on_error, recipe.block_size, main)
     chosen = skeletons.subset(protocol(skeletons, classes).train)
     recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3])
     training.with_progress(

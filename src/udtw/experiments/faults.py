@@ -161,18 +161,38 @@ def report(results: Results, document: Document) -> None:
         "significant (Wilcoxon, Holm, 5 %).",
     )
     document.table("Average rank", methods, [[f"{rank:.2f}" for rank in ranks.mean(1)]])
-    examples = next((result["examples"] for _, result in results if "examples" in result), None)
-    if examples is not None:
-        document.figure(
-            plot_reliability({name: (one["series"], one["sigma"], one["faulty"]) for name, one in examples.items()}),
-            "A test series with each kind of fault (grey: the steps at fault) and the σ of its values that the network "
-            "learned to tell classes apart; it need not be the level of the noise.",
-        )
+    _distrust(document, {unit.dataset: result["examples"] for unit, result in results if "examples" in result})
     document.table(
         f"All data sets, condition “{main}”",
         ["", *methods],
         [[name, *(f"{value:.1f}" for value in table[:, k])] for k, name in enumerate(names)],
     )
+
+
+def _distrust(document: Document, examples: dict[str, dict[str, Any]]) -> None:
+    """How much larger σ is where a series is at fault, and the pictures of a data set where that is typical."""
+    if not examples:
+        return
+    local = [kind for kind in FAULTS if all(not np.all(one[kind]["faulty"]) for one in examples.values())]
+    ratios = np.array([[_ratio(**one[kind]) for kind in local] for one in examples.values()])
+    document.table(
+        f"σ of the values at faulty steps over σ elsewhere, geometric mean over {len(examples)} data sets",
+        local,
+        [[f"{value:.2f}" for value in np.exp(np.log(ratios).mean(0))]],
+    )
+    overall = np.log(ratios).mean(1)
+    name = list(examples)[int(np.argsort(overall)[len(overall) // 2])]
+    document.figure(
+        plot_reliability({kind: (one["series"], one["sigma"], one["faulty"]) for kind, one in examples[name].items()}),
+        f"{name}, the data set with the median of these ratios: a test series with each kind of fault (grey: the steps "
+        "at fault) and the σ of its values. The network learned it to tell classes apart; it need not be the level of "
+        "the noise.",
+    )
+
+
+def _ratio(series: Any, sigma: Any, faulty: Any) -> float:
+    sigma, faulty = np.asarray(sigma), np.asarray(faulty)
+    return float(sigma[faulty].mean() / sigma[~faulty].mean())
 
 
 def _difference(values: np.ndarray) -> str:

@@ -45,10 +45,10 @@ METHODS = {name: METRICS[name].label for name in UNSUPERVISED} | {
 VARIANTS: dict[str, dict[str, Any]] = {
     "pictures": {"encoder": "pictures"},
     "paper": {"weighting": "precision", "learned": False},
-    "confidence": {"confidence": "sensor"},
+    "repaired": {},
 }
 """What follows "-" in the name of a method, and its settings: the convolutional net on rendered blocks, as in the
-paper; the paper's weighting; joints repaired by the sensor's confidence."""
+paper; the paper's weighting; joints repaired by their confidence, where the metric has no use for it."""
 WAYS = {
     ("supervised", "alignment"): "Supervised",
     ("supervised", "cross-view"): "Cross-view, all classes",
@@ -58,6 +58,7 @@ WAYS = {
 """Mode of training and way of inference to the heading in reports."""
 QUICK = {
     "n_steps": 4, "dim": 16, "joint_dim": 8, "width": 16, "depth": 0, "n_atoms": 16, "n_nearest": 4, "image_size": 32,
+    "fault_steps": 2,
 }  # fmt: skip
 """Settings of a run that only shows that everything works."""
 

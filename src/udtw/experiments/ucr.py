@@ -66,7 +66,7 @@ GRIDS: Grids = {
     "knn": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.05, 0.1, 0.2)],
-        "udtw": _udtw((0.1, "local"), (1.0, "local"), (0.1, "context"), beta=0.5),
+        "udtw": _udtw((0.1, "local"), (1.0, "local"), (0.1, "context"), beta=0.25),
         "udtw-paper": _udtw((0.1, None), (0.1, "series"), (1.0, None), weighting="precision"),
     },
     "frechet": _COMMON
@@ -78,7 +78,7 @@ GRIDS: Grids = {
     "discriminative": _COMMON
     | {
         "dtw": [{"band": band} for band in (None, 0.1)],
-        "udtw": _udtw((1.0, "free"), (0.1, "free"), (0.1, "context")),
+        "udtw": _udtw((1.0, "free"), (0.1, "local"), (0.1, "context")),
         "udtw-paper": _udtw((1.0, "free"), (0.1, "free"), (0.1, "context"), weighting="precision"),
     },
 }

@@ -1,22 +1,23 @@
 """The page with its three tabs, as a Dash app."""
 
 import os
+from typing import Any
 
-import numpy as np
 import torch
 from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 
 import udtw
 from udtw.explorer import security
 from udtw.explorer.image_tab import ImageTab
-from udtw.explorer.series_alignment import GENERATED, SeriesSettings, align_series, prepare_series
+from udtw.explorer.series_alignment import SeriesSettings, align_series, prepare_series
+from udtw.explorer.series_choices import WARPS, SeriesChoices
 from udtw.explorer.series_tab import SeriesTab
 from udtw.explorer.skeleton_tab import SkeletonTab
 from udtw.explorer.tab import Tab
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
-  <head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
+  <head>{%metas%}<meta name="color-scheme" content="light dark"><title>{%title%}</title>{%favicon%}{%css%}</head>
   <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
 </html>
 """
@@ -52,6 +53,7 @@ def create_app(
         "Skeletons": SkeletonTab(),
     }
     names = [tab.name for tab in tabs.values()]
+    named: dict[str, Any] = {"aria-label": "Kind of data"}
     app = Dash(
         "udtw.explorer",
         assets_folder=os.path.join(os.path.dirname(__file__), "assets"),
@@ -67,14 +69,24 @@ def create_app(
             html.Header(
                 [
                     html.H1("udtw explorer"),
-                    html.P(
-                        "An alignment is a distribution over paths: see how temperature, noise and variance change it."
-                    ),
+                    html.P("Which steps of two series match, and how sure is that?"),
                     html.Span(f"version {udtw.__version__}", className="version"),
                 ]
             ),
-            dcc.Tabs([dcc.Tab(label=label, value=tab.name) for label, tab in tabs.items()], names[0], id="tabs"),
+            # Radio buttons, since dcc.Tabs of Dash 4.4 has neither roles nor keys.
+            html.Nav(
+                dcc.RadioItems(
+                    [{"value": tab.name, "label": label} for label, tab in tabs.items()],
+                    names[0],
+                    id="tabs",
+                    inline=True,
+                    labelClassName="tab",
+                ),
+                role="radiogroup",
+                **named,
+            ),
             html.Main([tab.layout() for tab in tabs.values()]),
+            dcc.Store(id="theme"),
         ]
     )
     app.clientside_callback(
@@ -82,6 +94,7 @@ def create_app(
         [Output(f"{name}-page", "style") for name in names],
         Input("tabs", "value"),
     )
+    app.clientside_callback(ClientsideFunction("explorer", "theme"), Output("theme", "data"), Input("tabs", "id"))
     for tab in tabs.values():
         tab.register(app)
     security.protect(app.server, app.csp_hashes())
@@ -91,6 +104,6 @@ def create_app(
 def warm_up() -> None:
     """Compile what the first request would wait for, and use one thread of torch, as the matrices are small."""
     torch.set_num_threads(1)
-    x, y = (np.asarray(one)[:, None] for one in GENERATED["cbf-128"].make().X[:2])
-    for settings in (SeriesSettings(noise=1.0), SeriesSettings(variance="none", band=0.5)):
+    x, y = (SeriesChoices().pick(WARPS, item) for item in (1, 0))
+    for settings in (SeriesSettings(), SeriesSettings(variance="none", band=0.5)):
         align_series(prepare_series(x, y, settings), settings)

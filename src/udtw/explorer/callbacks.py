@@ -94,13 +94,16 @@ def register_items(app: Dash, tab: str, source: str, target: str, work: Callable
         return guarded(lambda: work(chosen), outputs)
 
 
-def register_upload(app: Dash, tab: str, upload: str, target: str, limit: int, work: Callable[..., tuple]) -> None:
-    """Call ``work(contents, name)`` for an uploaded file of at most ``limit`` bytes.
+def register_upload(
+    app: Dash, tab: str, upload: str, target: str, work: Callable[..., tuple], after: Mapping[str, Any]
+) -> None:
+    """Call ``work(contents, name)`` for an uploaded file.
 
-    It returns the key of the file, its description, and the new value of dropdown ``target``.
+    It returns the key of the file, its description, and the new value of dropdown ``target``; the controls of ``after``
+    take these values.
     """
     app.clientside_callback(
-        f"function(contents, name) {{ return dash_clientside.explorer.take(contents, name, {limit}, '{tab}'); }}",
+        ClientsideFunction("explorer", "take"),
         Output(f"{upload}-file", "data"),
         Input(upload, "contents"),
         State(upload, "filename"),
@@ -112,12 +115,18 @@ def register_upload(app: Dash, tab: str, upload: str, target: str, limit: int, w
         "set": Output(target, "value"),
         "message": _message(tab),
     }
+    outputs |= {name: Output(f"{tab}-{name}", "value", allow_duplicate=True) for name in after}
 
     @app.callback(output=outputs, inputs={"file": Input(f"{upload}-file", "data")}, prevent_initial_call=True)
     def take(file: Any) -> dict[str, Any]:
         given = file if isinstance(file, dict) else {}
         names = ("key", "name", "set")
-        return guarded(lambda: dict(zip(names, work(given.get("contents"), given.get("name")), strict=True)), outputs)
+
+        def read() -> dict[str, Any]:
+            found = work(given.get("contents"), given.get("name"))
+            return dict(zip(names, found, strict=True)) | dict(after)
+
+        return guarded(read, outputs)
 
 
 def register_shown(app: Dash, slider: str, kind: str) -> None:

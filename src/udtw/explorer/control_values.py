@@ -14,6 +14,7 @@ Property = tuple[str, str]
 """The id of a component of the page, and one of its properties."""
 
 MAX_BETA = 5.0
+THEMES = ("light", "dark")
 
 
 def read_values(request: Any, controls: Mapping[str, Property]) -> dict[str, Any]:
@@ -79,7 +80,8 @@ class AlignmentSettings:
         """The fields from controls, which give γ as a power of ten and the band in percent, 100 for none."""
         band = number("The band", values["band"], 0, 100)
         return {
-            "gamma": 10 ** number("log10 γ", values["gamma"], *log_gamma),
+            # Two digits, as the page shows it: 0.6 is the usual γ = 4.
+            "gamma": float(f"{10 ** number('log10 γ', values['gamma'], *log_gamma):.2g}"),
             "beta": number("β", values["beta"], 0, MAX_BETA),
             "band": None if band == 100 else band / 100,
         }

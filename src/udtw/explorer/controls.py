@@ -13,8 +13,6 @@ GRAPH_CONFIG: Any = {
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"],
     "toImageButtonOptions": {"format": "png", "scale": 2},
 }
-PERCENT = {0: "0 %", 50: "50 %", 100: "none"}
-BETAS = {0: "0", 1: "1", 3: "3", 5: "5"}
 
 
 def _captioned(id_: str, label: str, control: Any) -> html.Div:
@@ -65,16 +63,21 @@ def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inlin
     return _group(id_, caption, dcc.RadioItems(choices, value, id=id_, inline=inline))
 
 
-def upload(id_: str, text: str, accept: str) -> html.Div:
-    """A button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large."""
+def upload(id_: str, text: str, limit: int) -> html.Div:
+    """A button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large.
+
+    Every kind of file is accepted, several too: what the browser itself refused would get no answer.
+    """
+    limits: dict[str, Any] = {"data-limit": str(limit)}
     return html.Div(
         [
-            dcc.Upload(html.Button(text, className="plain"), id=id_, accept=accept, className="upload"),
-            html.Span("", id=f"{id_}-name", className="file-name"),
+            dcc.Upload(html.Button(text, className="plain"), id=id_, multiple=True, className="upload"),
+            html.Span("", id=f"{id_}-name", className="file-name", role="status"),
             dcc.Store(id=f"{id_}-file"),
             dcc.Store(id=f"{id_}-key"),
         ],
         className="upload-row",
+        **limits,
     )
 
 
@@ -91,15 +94,15 @@ def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
 
 
 def section(title: str, *children: Any) -> html.Div:
-    return html.Div([html.H3(title), *children], className="section")
+    return html.Div([html.H2(title), *children], className="section")
 
 
-def graph(id_: str, height: int, description: str) -> html.Div:
-    """A figure of ``height`` pixels; screen readers read its ``description``."""
+def graph(id_: str, height: int, description: str, *, wide: bool = False) -> html.Div:
+    """A figure of ``height`` pixels; screen readers read its ``description``. Wide ones scroll on a narrow screen."""
     named: dict[str, Any] = {"aria-label": description}
     return html.Div(
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
-        className="figure",
+        className="figure wide" if wide else "figure",
         role="img",
         **named,
     )
@@ -123,6 +126,11 @@ def downloads(tab: str) -> html.Div:
         ],
         className="downloads",
     )
+
+
+def sentence(tab: str) -> html.P:
+    """What one sees, in one sentence."""
+    return html.P("", id=f"{tab}-sentence", className="sentence", role="status")
 
 
 def message(tab: str) -> html.Div:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from udtw.images.datasets.safe_images import import_pillow
-from udtw.plots.style import MODE_COLOR
+from udtw.plots.style import MODE_COLOR, X_COLOR, Y_COLOR
 
 POWER = 0.25
 """Colours show π*^POWER, so that small probabilities can be seen; see `shades`."""
@@ -19,8 +19,28 @@ MOST_CELLS = 512
 """Matrices with more rows or columns than this are drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
-TEXT, GRID, INK = "#1F2933", "#E4E7EB", "#111820"
+TEXT, GRID, INK, FAINT = "#1F2933", "#E4E7EB", "#111820", "#9AA5B1"
+PAPER = "#FFFFFF"
+DARK = {
+    PAPER: "#1A1F27", TEXT: "#D9DFE6", GRID: "#333B46", INK: "#F2F5F8", FAINT: "#6B7683",
+    "#D5DAE0": "#3D4551", "#A9B1BB": "#626C78", "#6C7681": "#98A2AE", "#C8283A": "#FF7482",
+    X_COLOR: "#56B0E8", Y_COLOR: "#3CC49A", MODE_COLOR: "#FF8A3D",
+}  # fmt: skip
+"""Colours of figures in dark mode for those of light mode."""
 TYPES = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
+
+
+def themed(part: Any, theme: str) -> Any:
+    """A figure, or a part of it, in the colours of the ``theme``, "light" or "dark"."""
+    if theme != "dark":
+        return part
+    if isinstance(part, dict):
+        return {name: value if name in ("bdata", "source") else themed(value, theme) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [themed(value, theme) for value in part]
+    if isinstance(part, str) and part[:7].upper() in DARK:
+        return DARK[part[:7].upper()] + part[7:]  # what follows is the opacity
+    return part
 
 
 def typed(values: Any, dtype: Any = np.float32) -> dict[str, str]:
@@ -66,7 +86,7 @@ def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str =
         "z": typed(shades(shown), np.uint8),
         "zmin": 0,
         "zmax": 255,
-        "colorscale": [[0, "#FFFFFF"], [1, INK]],
+        "colorscale": [[0, PAPER], [1, INK]],
         **places(rows, columns),
         **more,
     }
@@ -130,7 +150,7 @@ def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **m
 
 def mode_traces(mode: np.ndarray, name: str = "", **more: Any) -> list[dict[str, Any]]:
     """The most probable path on a white rim, which keeps it visible on dark cells; in the legend if it has a name."""
-    rim = path_trace([mode], "#FFFFFF", 4, "", **more, showlegend=False)
+    rim = path_trace([mode], PAPER, 4, "", **more, showlegend=False)
     return [rim, path_trace([mode], MODE_COLOR, 2, name, **more, showlegend=bool(name))]
 
 
@@ -145,10 +165,10 @@ def data_url(pixels: np.ndarray, palette: bytes | None = None) -> str:
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
-    """The layout of a figure on white; the zoom is kept while settings change."""
+    """The layout of a figure; the zoom is kept while settings change."""
     return {
-        "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": "white",
-        "plot_bgcolor": "white", "uirevision": "same",
+        "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": PAPER,
+        "plot_bgcolor": PAPER, "uirevision": "same",
         "showlegend": False, "hovermode": "closest", **more,
     }  # fmt: skip
 
@@ -158,7 +178,7 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
         "type": "linear",
         "zeroline": False,
         "gridcolor": GRID,
-        "linecolor": "#9AA5B1",
+        "linecolor": FAINT,
         "ticks": "outside",
         "ticklen": 3,
     }

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from udtw.explorer.figures import (
+    PAPER,
     axis,
     blank_axis,
     colour_bar,
@@ -41,7 +42,7 @@ def match_figure(found: ImageResult, n_matches: int) -> dict[str, Any]:
     data: list[dict[str, Any]] = []
     for a, b, value in zip(ends[0], ends[1], values, strict=True):
         line = {"type": "scatter", "mode": "lines", "x": [a[0], b[0]], "y": [a[1], b[1]], "hoverinfo": "skip"}
-        data.append(line | {"line": {"color": "white", "width": 4}})
+        data.append(line | {"line": {"color": PAPER, "width": 4}})
         data.append(line | {"line": {"color": to_hex(STD_COLORS((value - low) / (high - low))), "width": 2}})
     dots = np.concatenate(ends)
     data.append(
@@ -51,7 +52,7 @@ def match_figure(found: ImageResult, n_matches: int) -> dict[str, Any]:
             "hovertemplate": f"{label}: %{{customdata:.3f}}<extra></extra>",
             "marker": {
                 "size": 8, "color": typed(np.concatenate([values, values])), "cmin": low, "cmax": high,
-                "colorscale": STD_SCALE, "line": {"color": "white", "width": 1},
+                "colorscale": STD_SCALE, "line": {"color": PAPER, "width": 1},
                 "colorbar": colour_bar(label, 0.32, 0.3, BAR),
             },
         }

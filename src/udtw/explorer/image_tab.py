@@ -68,7 +68,7 @@ class ImageTab(Tab):
         trained = encoder.model_name is not None
 
         def side(name: str, title: str, item: int) -> html.Div:
-            file = upload(f"{tab}-{name}-upload", "Upload an image …", "image/png,image/jpeg,image/webp")
+            file = upload(f"{tab}-{name}-upload", "Open an image …", MAX_IMAGE_BYTES)
             return self.side(name, title, ("class", "image of the class"), (FIRST, item), file)
 
         # A trained model has its own tokens and variances: the two controls stay on the page, but hidden.
@@ -105,10 +105,14 @@ class ImageTab(Tab):
                 ),
             ),
         ]  # fmt: skip
-        shown = [
-            html.H2("Best patch matches"),
-            graph(f"{tab}-match", HEIGHT, "Both images with lines between matched patches"),
-            html.H2("Uncertainty, and the matches of one patch"),
-            graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images"),
+        seen = [
+            html.P(
+                "Lines join the patches that match best: blue ones are certain, red ones are not.", className="sentence"
+            ),
+            graph(f"{tab}-match", HEIGHT, "Both images with lines between matched patches", wide=True),
         ]
-        return self.page(controls, shown)
+        shown = [
+            html.H2("Uncertainty, and the matches of one patch"),
+            graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images", wide=True),
+        ]
+        return self.page(seen, controls, shown)

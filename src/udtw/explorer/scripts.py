@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from udtw.explorer.image_alignment import LUMA, N_IMAGES, PATCH, SIDE, ChosenImage, ImageSettings, TokenEncoder
-from udtw.explorer.series_alignment import ChosenSeries, SeriesSettings
+from udtw.explorer.series_alignment import LEVEL, SeriesSettings
+from udtw.explorer.series_choices import ChosenSeries
 from udtw.explorer.skeleton_alignment import (
     BOUNDS,
     BURST_VARIANCE,
@@ -30,7 +31,9 @@ def preview(code: str) -> str:
 def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> str:
     """A script that aligns two series as the first tab does, prints its numbers and draws its picture."""
     s = settings
-    steps = {"x": len(x.values), "y": len(y.values)}
+    sides = {"x": x, "y": y}
+    plot = "plot_matches" if s.view == "lines" else "plot_alignment"
+    made = ["from udtw.experiments.calibration import known_warps"] if {x.pair, y.pair} != {None} else []
     code = [
         '"""Made by `udtw explore`. Sets of the UCR archive are found by the environment variable UDTW_DATA."""',
         "",
@@ -38,37 +41,41 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
         "",
         "import udtw",
         "import udtw.data",
-        "from udtw.plots import plot_alignment",
+        *made,
+        f"from udtw.plots import {plot}",
         "",
         f"# {x.label}",
-        f"x = np.asarray({x.code}, dtype=float).reshape({steps['x']}, -1)",
+        f"x = np.asarray({x.code}, dtype=float).reshape({len(x.values)}, -1)",
         f"# {y.label}",
-        f"y = np.asarray({y.code}, dtype=float).reshape({steps['y']}, -1)",
+        f"y = np.asarray({y.code}, dtype=float).reshape({len(y.values)}, -1)",
     ]
     if s.znormalize:
         code.append("x, y = udtw.data.znormalize([x, y])")
     if s.variance == "known":
-        code.append("var_x, var_y = np.ones(len(x)), np.ones(len(y))")
-    if s.noise:
+        for name, one in sides.items():
+            code.append(f"var_{name} = {one.variance_code or f'np.ones(len({name}))'}")
+    noisy = [name for name, one in sides.items() if not one.own and s.side in (name, "both")] if s.noise else []
+    if noisy:
         comment = f"# noise of standard deviation {s.noise:g} in a part of the series"
         code += ["", comment, f"rng = np.random.default_rng({s.seed})"]
-        for name in steps if s.side == "both" else [s.side]:
-            begin, end = (round(share / 100 * steps[name]) for share in s.stretch)
-            code += [
-                f"{name} = {name}.copy()",
-                f"{name}[{begin}:{end}] += {s.noise!r} * rng.standard_normal({name}[{begin}:{end}].shape)",
-            ]
-            if s.variance == "known":
-                code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
-    if s.variance == "rough":
-        code += ["", *_roughness(), "", "var_x, var_y = 1 + roughness(x), 1 + roughness(y)"]
-    given = "" if s.variance == "none" else ", var_x, var_y"
+    for name in noisy:
+        begin, end = (round(share / 100 * len(sides[name].values)) for share in s.stretch)
+        code += [
+            f"{name} = {name}.copy()",
+            f"{name}[{begin}:{end}] += {s.noise!r} * rng.standard_normal({name}[{begin}:{end}].shape)",
+        ]
+        if s.variance == "known":
+            code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
+    given = {"none": "", "known": ", var_x, var_y", "estimate": ', "estimate", "estimate"'}[s.variance]
+    options = f"paths={s.paths}, seed={s.seed}"
+    if s.view == "lines":
+        options = f"level={LEVEL!r}" + (f", times=({x.times!r}, {y.times!r})" if x.times or y.times else "")
     code += [
         "",
         f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
         NUMBERS,
         'print(f"entropy {float(a.paths.entropy)!r} nats, most probable path of {len(a.paths.mode())} cells")',
-        f'plot_alignment(x, y, a, paths={s.paths}, seed={s.seed}).savefig("alignment.png", dpi={DPI})',
+        f'{plot}(x, y, a, {options}).savefig("alignment.png", dpi={DPI})',
     ]
     return _joined(code)
 

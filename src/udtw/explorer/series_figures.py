@@ -1,4 +1,4 @@
-"""Figures of the first tab: two series around their coupling and match variance, and four distances side by side."""
+"""The second view of the first tab: two series around their coupling and match variance; four distances below it."""
 
 from typing import Any
 
@@ -46,8 +46,8 @@ def alignment_figure(found: SeriesResult) -> dict[str, Any]:
     n, m = found.coupling.shape
     low, high = _limits(found)
     data = [
-        *_series(found.prepared.x, found.prepared.var_x, X_COLOR, "x", upright=True),
-        *_series(found.prepared.y, found.prepared.var_y, Y_COLOR, "y", upright=False),
+        *_series(found.prepared.x, found.step_variances[0], X_COLOR, "x", upright=True),
+        *_series(found.prepared.y, found.step_variances[1], Y_COLOR, "y", upright=False),
         coupling_trace(
             found.coupling, hover="x step %{y}, y step %{x}<br>π* = %{customdata:.4f}<extra></extra>",
             colorbar=colour_bar(COUPLING_TITLE, sum(COUPLING) / 2, 0.4, BAR, **COUPLING_TICKS),
@@ -109,7 +109,7 @@ def _series(values: np.ndarray, variance: np.ndarray | None, color: str, name: s
 
 def _limits(found: SeriesResult) -> tuple[float, float]:
     """One range of values for both margins; bands of ±σ are only drawn for a single feature."""
-    sides = ((found.prepared.x, found.prepared.var_x), (found.prepared.y, found.prepared.var_y))
+    sides = zip((found.prepared.x, found.prepared.y), found.step_variances, strict=True)
     return value_limits(
         *((x, None if variance is None or x.shape[1] > 1 else np.sqrt(variance)) for x, variance in sides)
     )

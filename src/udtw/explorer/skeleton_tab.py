@@ -69,12 +69,18 @@ class SkeletonTab(Tab):
             section("Alignment", *self.alignment_sliders(LOG_GAMMA, -1, "length")),
             section("Uncertainty", radio(f"{tab}-variance", "variance σ² of the frames", VARIANCES, first.variance)),
         ]
-        shown = [
-            graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips"),
-            html.H2("Uncertainty of the frames"),
-            graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time"),
+        seen = [
+            html.P(
+                "Beside a frame of x are the frames of y that it is matched with, likely ones in full colour.",
+                className="sentence",
+            ),
+            graph(f"{tab}-match", HEIGHT, "Two stick figures and the coupling of their clips", wide=True),
         ]
-        return self.page(controls, shown)
+        shown = [
+            html.H2("Uncertainty of the frames"),
+            graph(f"{tab}-sigma", SIGMA_HEIGHT, "Uncertainty of both clips over time", wide=True),
+        ]
+        return self.page(seen, controls, shown)
 
     def register(self, app: Dash) -> None:
         super().register(app)

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 
 from udtw.alignment import Alignment
 from udtw.explorer import callbacks, controls, scripts
-from udtw.explorer.control_values import MAX_BETA, ControlValues
+from udtw.explorer.control_values import MAX_BETA, THEMES, ControlValues, choice
 from udtw.explorer.controls import dropdown, section, shown_number, slider
+from udtw.explorer.figures import themed
 from udtw.explorer.uploads import UPLOAD
 
 Cards = dict[str, tuple[str, str, str]]
@@ -48,6 +49,8 @@ class Tab(ABC):
     figures: ClassVar[Sequence[str]]
     upload_limit: ClassVar[int | None] = None
     """Largest size of an uploaded file in bytes; None if there are no uploads."""
+    after_upload: ClassVar[Mapping[str, Any]] = {}
+    """Values that controls take when a file was uploaded."""
 
     choices: Any
     """What x and y are chosen from: ``sets``, ``items(name)``, ``pick(name, item, upload)`` and, if there are uploads,
@@ -88,9 +91,11 @@ class Tab(ABC):
 
     def update(self, values: ControlValues) -> dict[str, Any]:
         """Everything that the tab shows."""
+        theme = choice("The theme", values.get("theme") or THEMES[0], THEMES)
         x, y, settings, result = self.found(values)
         code = scripts.preview(self.code(x, y, settings))
-        return sums(result.alignment) | self.show(x, y, settings, result) | {"code": code}
+        shown = sums(result.alignment) | self.show(x, y, settings, result) | {"code": code}
+        return shown | {name: themed(shown[name], theme) for name in self.figures}
 
     def script(self, values: ControlValues) -> dict[str, Any]:
         """The whole script as a file for `dcc.Download`."""
@@ -117,6 +122,7 @@ class Tab(ABC):
         """Connect the controls with the methods."""
         tab = self.name
         values = {one: (f"{tab}-{one}", "value") for one in ("x-set", "x-item", "y-set", "y-item", *self.controls)}
+        values["theme"] = ("theme", "data")
         if self.upload_limit is not None:
             values |= {f"{side}-key": (f"{tab}-{side}-upload-key", "data") for side in "xy"}
         shown = {one: (f"{tab}-{one}", "children") for one in (*self.cards, *self.children, "code")}
@@ -128,7 +134,7 @@ class Tab(ABC):
             callbacks.register_items(app, tab, f"{tab}-{side}-set", f"{tab}-{side}-item", self.items)
             if self.upload_limit is not None:
                 upload, target = f"{tab}-{side}-upload", f"{tab}-{side}-set"
-                callbacks.register_upload(app, tab, upload, target, self.upload_limit, self.take)
+                callbacks.register_upload(app, tab, upload, target, self.take, self.after_upload)
         for one, kind in self.controls.items():
             if kind is not None:
                 callbacks.register_shown(app, f"{tab}-{one}", kind)
@@ -152,17 +158,26 @@ class Tab(ABC):
             slider(f"{self.name}-band", f"band (share of the {of})", (0, 100), 1, 100, BAND_MARKS),
         ]
 
-    def page(self, left: Sequence[Any], shown: Sequence[Any], *, visible: bool = False) -> html.Div:
-        """Controls on the left; on the right the message, numbers, what is ``shown``, and downloads."""
+    def page(
+        self, first: Sequence[Any], left: Sequence[Any], shown: Sequence[Any], *, visible: bool = False
+    ) -> html.Div:
+        """What is seen ``first``, the controls, and then numbers, what else is ``shown``, and downloads.
+
+        They are read in this order, on narrow screens and by the keyboard too.
+        """
         cards = [controls.card(f"{self.name}-{key}", *words) for key, words in self.cards.items()]
-        right = [
-            controls.message(self.name),
+        rest = [
             html.Div(cards, className="cards"),
             *shown,
             controls.downloads(self.name),
             *callbacks.stores(self.name),
         ]
-        parts = [html.Div(list(left), className="controls"), html.Div(right, className="shown")]
+        named: dict[str, Any] = {"aria-label": "Settings"}
+        parts = [
+            html.Div([controls.message(self.name), *first], className="first"),
+            html.Section(list(left), className="controls", **named),
+            html.Div(rest, className="rest"),
+        ]
         style = {} if visible else {"display": "none"}
         return html.Div(parts, id=f"{self.name}-page", className="page", style=style)
 

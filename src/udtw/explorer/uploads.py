@@ -6,9 +6,13 @@ Nothing is written to disk, and the name of a file is only displayed.
 import base64
 import binascii
 import hashlib
+import io
 import re
 import threading
+import zipfile
+import zlib
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -23,18 +27,28 @@ if TYPE_CHECKING:
 UPLOAD = "upload"
 """Name of the set of uploads."""
 
-MAX_CSV_BYTES = 2 * 2**20
+MAX_SERIES_BYTES = 2 * 2**20
+MAX_UNPACKED = 8 * 2**20
+"""Bytes that a packed file of numbers may have after unpacking."""
 MAX_IMAGE_BYTES = 6 * 2**20
 MIN_STEPS, MAX_STEPS, MAX_FEATURES = 3, 2048, 16
 MAX_LINE = 2**18
-PACKED = (b"PK", b"\x1f\x8b", b"PA")
-"""How zip files (spreadsheets among them), gzip and Parquet begin: their size after unpacking is not known."""
+ELSEWHERE = "Select a part of it, or use `udtw align` with --band, which takes long series."
 MAX_PIXELS = 24_000_000
 MAX_NAME = 60
 CACHED = 32
 """How many uploads of one kind are kept; the oldest is dropped first."""
 
 Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class UploadedSeries:
+    """A series (T, d), its times as texts if it has any, and what was decided when it was read."""
+
+    values: np.ndarray
+    times: list[str] | None
+    notes: list[str]
 
 
 def file_name(name: Any) -> str:
@@ -57,29 +71,69 @@ def decode_contents(contents: Any, name: str, limit: int) -> bytes:
         raise DataError(f"{name} was damaged in transfer ({error}). Choose it again.") from error
 
 
-def read_csv(content: bytes, name: str) -> tuple[np.ndarray, list[str]]:
-    """A series (T, d) as the command line reads it, and what was decided: the columns that are used, the time.
+def read_upload(content: bytes, name: str) -> UploadedSeries:
+    """The series in any file that the command line reads.
 
-    Rows are time steps, columns features; a single row of numbers is one feature.
+    Sizes are checked before anything is parsed, so that a file which is refused costs little.
     """
-    if len(content) > MAX_CSV_BYTES:
-        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_CSV_BYTES:,} are accepted.")
-    if content[:2] in PACKED:
-        raise DataError(f"{name} is packed or a spreadsheet. Save the series as CSV, one row per time step.")
-    # Checked before any number is parsed, so that a file which is refused costs little.
+    if len(content) > MAX_SERIES_BYTES:
+        raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_SERIES_BYTES:,} are accepted.")
+    content = _plain(content, name)
+    if not content.startswith((b"PK", b"PAR1", b"\x93NUMPY")) and b"\0" not in content:
+        _check_lines(content, name)
+    try:
+        found = read_series(name, content=content)
+    except UdtwError as error:
+        raise type(error)(_without_flags(str(error))) from error
+    notes = [_without_flags(note) for note in found.notes]
+    return UploadedSeries(check_series(found.values, name), found.time_text, notes)
+
+
+def _plain(content: bytes, name: str) -> bytes:
+    """``content`` without gzip; an error if it, or what else is packed, would become too large."""
+    if content.startswith(b"\x1f\x8b"):
+        unpacking = zlib.decompressobj(wbits=31)
+        try:
+            content = unpacking.decompress(content, MAX_UNPACKED + 1)
+        except zlib.error as error:
+            raise DataError(f"{name} is a damaged gzip file ({error}).") from error
+        if len(content) <= MAX_UNPACKED and not unpacking.eof:
+            raise DataError(f"{name} is a damaged gzip file (it ends too early).")
+    size = len(content)
+    if content.startswith(b"PK"):
+        try:
+            size = sum(one.file_size for one in zipfile.ZipFile(io.BytesIO(content)).infolist())
+        except (zipfile.BadZipFile, ValueError, OSError) as error:
+            raise DataError(f"{name} is a damaged spreadsheet or archive ({error}).") from error
+    elif content.startswith(b"PAR1"):
+        size = _parquet_size(content, name)
+    if size > MAX_UNPACKED:
+        raise SizeError(f"{name} has more than {MAX_UNPACKED:,} bytes after unpacking. {ELSEWHERE}")
+    return content
+
+
+def _parquet_size(content: bytes, name: str) -> int:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    try:
+        found = read_metadata(io.BytesIO(content))
+        groups = [found.row_group(number).total_byte_size for number in range(found.num_row_groups)]
+    except (ArrowException, OSError) as error:
+        raise DataError(f"{name} is a damaged Parquet file ({error}).") from error
+    # Runs of equal values take nearly no bytes.
+    return max(sum(groups), 8 * found.num_rows * found.num_columns)
+
+
+def _check_lines(content: bytes, name: str) -> None:
     lines = content.replace(b"\r", b"\n").split(b"\n")
     if sum(bool(line.strip()) for line in lines) > MAX_STEPS + 1:
-        raise SizeError(f"{name} has more than {MAX_STEPS} rows. Downsample it, or select a part of it.")
+        raise SizeError(f"{name} has more than {MAX_STEPS} rows. {ELSEWHERE}")
     if max(map(len, lines)) > MAX_LINE:
         raise SizeError(f"{name} has a line of more than {MAX_LINE:,} characters.")
     widest = max(max(line.count(mark) for mark in b",;\t| ") for line in lines)
     if widest > max(MAX_STEPS, MAX_FEATURES):
         raise SizeError(f"{name} has a row of {widest + 1} values; at most {MAX_STEPS} time steps are shown.")
-    try:
-        found = read_series(name, content=content)
-    except UdtwError as error:
-        raise type(error)(_without_flags(str(error))) from error
-    return check_series(found.values, name), [_without_flags(note) for note in found.notes]
 
 
 def _without_flags(text: str) -> str:
@@ -94,7 +148,7 @@ def check_series(series: np.ndarray, name: str) -> np.ndarray:
     if steps < MIN_STEPS:
         raise DataError(f"{name} has {steps} time step(s); a series needs at least {MIN_STEPS}.")
     if steps > MAX_STEPS:
-        raise SizeError(f"{name} has {steps} time steps; at most {MAX_STEPS} are shown.")
+        raise SizeError(f"{name} has {steps} time steps; at most {MAX_STEPS} are shown. {ELSEWHERE}")
     if features > MAX_FEATURES:
         raise SizeError(f"{name} has {features} columns; at most {MAX_FEATURES} features are shown.")
     if not np.isfinite(series).all():

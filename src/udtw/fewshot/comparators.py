@@ -53,6 +53,10 @@ class Comparator(nn.Module, ABC):
         every = self(x, y)
         return Comparison(every.distance.diagonal(), every.regularizer.diagonal())
 
+    def free_energy(self, x: Tokens, y: Tokens) -> Tensor | None:
+        """(B,): −γ log Z of x_b with y_b; None for a comparator without a likelihood."""
+        return None
+
 
 class EuclideanComparator(Comparator):
     """``1/τ Σ_t ‖x_t − y_t‖²`` after resampling both to the supports' mean length τ: same step against same step."""
@@ -79,7 +83,8 @@ class AlignmentComparator(Comparator):
     ----------
     metric : str or Metric
         An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
-        others ignore them. A `Metric` brings its own parameters, and those below are not used.
+        others ignore them. With variances of every feature, ``D/Σ`` is the sum of ``D_l/Σ_l``, and log Σ the mean of
+        ``log Σ_l``, so that β has the same meaning. A `Metric` brings its own parameters, and those below are not used.
     gamma : float
     normalize : "length", "path", "precision" or None
         "precision", of uDTW with variances: the distance is the mean of D over the path, weighted by precisions,
@@ -149,15 +154,16 @@ class AlignmentComparator(Comparator):
 
     def _all_pairs(self, queries: Tokens, supports: Tokens) -> Comparison:
         n_q, n_s = len(queries), len(supports)
-        if self.plain.takes_cost:
+        if self.plain.takes_cost and not self._by_feature(queries, supports):
             # One matrix product makes the costs of all pairs, so no sequence is copied for each pair.
-            of_queries = None if queries.variance is None else queries.variance.repeat_interleave(n_s, 0)
-            of_supports = None if supports.variance is None else supports.variance.repeat(n_q, 1)
+            given = self.plain.uncertain and queries.variance is not None and supports.variance is not None
+            of_queries = queries.variance.repeat_interleave(n_s, 0) if given else None  # type: ignore[union-attr]
+            of_supports = supports.variance.repeat(n_q, 1) if given else None  # type: ignore[union-attr]
             lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
             found = self._of_cost(cost_of_pairs(queries, supports), lengths, (of_queries, of_supports))
         else:
-            every = torch.arange(n_q).repeat_interleave(n_s), torch.arange(n_s).repeat(n_q)
-            found = self._pairs(queries[every[0]], supports[every[1]])
+            of_query, of_support = (torch.arange(n, device=queries.features.device) for n in (n_q, n_s))
+            found = self._pairs(queries[of_query.repeat_interleave(n_s)], supports[of_support.repeat(n_q)])
         return Comparison(found.distance.unflatten(0, (n_q, n_s)), found.regularizer.unflatten(0, (n_q, n_s)))
 
     def _self_distance(self, tokens: Tokens) -> Tensor:
@@ -165,11 +171,28 @@ class AlignmentComparator(Comparator):
 
     def _pairs(self, x: Tokens, y: Tokens) -> Comparison:
         variances = (x.variance, y.variance)
+        if self._by_feature(x, y):
+            dim = x.features.shape[2]
+            options = self.params() | {"lengths_x": x.lengths, "lengths_y": y.lengths}
+            if "beta" in options:
+                options["beta"] = options["beta"] / dim
+            found = _comparison(
+                self.plain.function(x.features, y.features, var_x=variances[0], var_y=variances[1], **options)
+            )
+            return Comparison(found.distance, found.regularizer / dim)
         if self.plain.takes_cost:
             return self._of_cost(squared_distances(x.features, y.features), (x.lengths, y.lengths), variances)
         return _comparison(
             self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
         )
+
+    def _by_feature(self, x: Tokens, y: Tokens) -> bool:
+        known = x.variance is not None and y.variance is not None
+        return self.plain.uncertain and known and x.variance.ndim == 3  # type: ignore[union-attr]
+
+    def free_energy(self, x: Tokens, y: Tokens) -> Tensor | None:
+        """(B,): F of x_b with y_b itself, without the terms of x_b and of y_b alone; None without a free energy."""
+        return self._pairs(x, y).distance if self.metric.params.get("weighting") == "likelihood" else None
 
     def _of_cost(
         self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None]

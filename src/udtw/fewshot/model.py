@@ -113,6 +113,8 @@ class FewShotModel(nn.Module):
         without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
     sigma_context : bool
         Whether the SigmaNet also sees how a token differs from the mean token of its sample.
+    per_feature : bool
+        A variance of every feature instead of one per token.
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence per class; with the likelihood weighting, tokens count in
         that mean by their precision.
@@ -145,7 +147,7 @@ class FewShotModel(nn.Module):
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
         sigma_hidden: int | None = None, sigma_gain: float = 1.0, sigma_context: bool = False,
-        matching: str = "support", dim: int | None = None, **energy: Any,
+        per_feature: bool = False, matching: str = "support", dim: int | None = None, **energy: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -153,6 +155,8 @@ class FewShotModel(nn.Module):
         low, high = sigma_range
         if not 0 < low < high < math.inf:
             raise OptionError(f"sigma_range must be finite (low, high) with 0 < low < high; got {sigma_range}.")
+        if per_feature and normalize == "precision":
+            raise OptionError("normalize='precision' takes one variance per token; use per_feature=False.")
         if not 0 < sigma_gain < math.inf:
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
@@ -166,7 +170,10 @@ class FewShotModel(nn.Module):
             sigma_init = 1.0 if low < 1 < high else None
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
             inputs = dim * (1 + sigma_context) + self.reads_noise
-            self.sigma = SigmaNet(inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init)
+            self.sigma = SigmaNet(
+                inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init,
+                per_feature=per_feature,
+            )  # fmt: skip
             if self.reads_noise:
                 self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
 
@@ -187,7 +194,8 @@ class FewShotModel(nn.Module):
         if noise is None:  # atoms of a dictionary
             noise = seen.new_zeros(seen.shape[:2])
         seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
-        variance = self.sigma(seen, tokens.lengths) + self.log_noise_gain.exp() * noise
+        variance, added = self.sigma(seen, tokens.lengths), self.log_noise_gain.exp() * noise
+        variance = variance + added if variance.ndim == 2 else variance[..., :-1] + added[..., None]
         return Tokens(tokens.features, tokens.lengths, variance, noise)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:

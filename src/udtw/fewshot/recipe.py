@@ -38,6 +38,7 @@ class FewShotRecipe:
     sigma_hidden: int | None = None
     sigma_gain: float = 1.0
     sigma_context: bool = False
+    per_feature: bool = False
     matching: str = "support"
     # The energy of a path [AlignmentComparator]
     weighting: str | None = "precision"
@@ -108,7 +109,7 @@ class FewShotRecipe:
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            sigma_context=self.sigma_context, matching=self.matching, weighting=weighting,
+            sigma_context=self.sigma_context, per_feature=self.per_feature, matching=self.matching, weighting=weighting,
             warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
         )  # fmt: skip
 

@@ -17,7 +17,8 @@ from udtw.checkpoint import (
     module_tensors,
     write_checkpoint,
 )
-from udtw.errors import FileFormatError
+from udtw.device import Device, checked_device
+from udtw.errors import FileFormatError, OptionError
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.hub import HubModel
@@ -39,14 +40,21 @@ class Recognizer(HubModel, ABC):
 
     def fit(
         self, samples: Any, *, checkpoint_path: str | Path | None = None, checkpoint_every: int = 100,
-        fabric: Any = None, tick: Callable[[int, float], None] | None = None,
+        fabric: Any = None, tick: Callable[[int, float], None] | None = None, device: Device = None,
     ) -> Self:  # fmt: skip
         """Train on samples of the training classes. Labels are read in supervised mode only.
 
         With ``checkpoint_path``, the state is written there every ``checkpoint_every`` steps, and an interrupted
         training goes on from there with the same result, bit for bit on one CPU. ``fabric``: a launched
         lightning-fabric object, for several processes or a GPU. ``tick(number, loss)`` is called after every step.
+        ``device``: where the model is trained and stays (`udtw.device`); None leaves it where it is.
         """
+        if device is not None:
+            if fabric is not None:
+                raise OptionError(f"The device of a training with fabric is that of fabric; got device={device!r} too.")
+            where = checked_device(device)
+            for module in self._modules.values():
+                module.to(where)
         task = self._task(samples, fabric)
         checkpoint = None
         if checkpoint_path is not None:

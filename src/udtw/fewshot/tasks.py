@@ -138,6 +138,8 @@ class EpisodicTask(Task):
 class DictionaryTask(Task):
     """Training without labels: ``min over atoms and encoder of mean_b d²(Ψ_b, Σ_k α_bk M_k) + βΩ``.
 
+    With ``weighting="likelihood"`` of the model, the free energy F in place of ``d² + βΩ``.
+
     A step draws ``batch_size`` samples, makes ``dict_iter`` gradient steps on the atoms (rate ``dictionary_rate``) with
     the encoder fixed, then one on encoder and SigmaNet (``encoder_rate``) with the atoms and codes fixed. All distances
     are those of the model's comparator.
@@ -219,7 +221,9 @@ class DictionaryTask(Task):
         target = self.dictionary.reconstruct(codes)
         if name == "model":
             target = Tokens(target.features.detach(), target.lengths)
-        loss = self.model.comparator.paired(tokens, self.model.with_variance(target)).loss(self.beta).mean()
+        target = self.model.with_variance(target)
+        energy = self.model.comparator.free_energy(tokens, target)
+        loss = (self.model.comparator.paired(tokens, target).loss(self.beta) if energy is None else energy).mean()
         if name == "model":
             loss = loss + self.spread * narrowness(tokens)
         optimizer.zero_grad(set_to_none=True)
@@ -237,7 +241,8 @@ class ContrastiveTask(Task):
 
     A step draws ``batch_size`` samples and two views of each. The first view of sample i must be closer to its second
     view than to the second views of all others, and the other way round. The score is that by which the model
-    classifies: d², or d² + βΩ with the objective "cross_entropy". AdamW; the learning rate falls to zero as a cosine.
+    classifies: d², d² + βΩ with the objective "cross_entropy", or with ``weighting="likelihood"`` of the model the
+    divergence of the free energy, in which Ω is contained. AdamW; the learning rate falls to zero as a cosine.
 
     With a ``fabric`` (lightning-fabric) of several processes, each compares its share of the first views with all
     second views, and the scores are exchanged: the same step, up to rounding.

@@ -19,8 +19,8 @@ class Tokens:
     features : Tensor (B, T, d)
     lengths : Tensor (B,)
         True lengths; later tokens are padding, which nothing reads.
-    variance : Tensor (B, T), optional
-        σ² of every token.
+    variance : Tensor (B, T) or (B, T, d), optional
+        σ² of every token, or of every feature of it.
     noise : Tensor (B, T), optional
         Variance of what the token was made from, as far as the encoder knows it: of the joints of a block, for example.
 
@@ -48,7 +48,8 @@ class Tokens:
                 f"{tuple(self.features.shape)} and {tuple(self.lengths.shape)}."
             )
         for what, values in (("variance", self.variance), ("noise", self.noise)):
-            if values is not None and values.shape != self.features.shape[:2]:
+            by_feature = what == "variance" and values is not None and values.shape == self.features.shape
+            if values is not None and values.shape != self.features.shape[:2] and not by_feature:
                 raise ShapeError(
                     f"Tokens of shape {tuple(self.features.shape)} need a {what} of shape "
                     f"{tuple(self.features.shape[:2])}; got {tuple(values.shape)}."
@@ -104,8 +105,12 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
 
 
 def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Tensor | None:
-    """(B, T) parts in one batch; None if one of them is None."""
-    known = [pad(part, (0, longest - part.shape[1]), value=padding) for part in parts if part is not None]
+    """(B, T) or (B, T, d) parts in one batch; None if one of them is None."""
+    known = [
+        pad(part, (*[0] * 2 * (part.ndim - 2), 0, longest - part.shape[1]), value=padding)
+        for part in parts
+        if part is not None
+    ]
     return torch.cat(known) if len(known) == len(parts) else None
 
 
@@ -121,17 +126,24 @@ def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False) -> T
     if len(labels.unique()) < n_way:
         raise OptionError(f"Labels of supports must be 0 … n_way − 1, each at least once; got {labels.tolist()}.")
     member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype).T
-    values = supports.resampled(steps)
+    weights = member / member.sum(1, keepdim=True)
+    values, lengths = supports.resampled(steps), torch.full((n_way,), steps, device=labels.device)
     variance, noise = (
-        None if one is None else Tokens(one[..., None], supports.lengths).resampled(steps)[..., 0]
+        None if one is None else Tokens(one if one.ndim == 3 else one[..., None], supports.lengths).resampled(steps)
         for one in (supports.variance, supports.noise)
     )
-    lengths = torch.full((n_way,), steps, device=labels.device)
-    if weighted and variance is not None:
-        precision = member @ (1 / variance)  # (n_way, steps)
-        shares = member[:, :, None] / variance / precision[:, None]
-        noise = None if noise is None else (shares * noise).sum(1)
-        return Tokens(torch.einsum("cbt,btd->ctd", shares, values), lengths, 1 / precision, noise)
-    weights = member / member.sum(1, keepdim=True)
-    variance, noise = (None if one is None else weights @ one for one in (variance, noise))
-    return Tokens(torch.einsum("cb,btd->ctd", weights, values), lengths, variance, noise)
+    noise = None if noise is None else _means(weights, noise)[..., 0]
+    if variance is None:
+        return Tokens(_means(weights, values), lengths, None, noise)
+    if weighted:
+        precision = _means(member, 1 / variance)
+        features, variance = _means(member, values / variance) / precision, 1 / precision
+    else:
+        features, variance = _means(weights, values), _means(weights, variance)
+    assert supports.variance is not None, "its mean is not None"
+    return Tokens(features, lengths, variance if supports.variance.ndim == 3 else variance[..., 0], noise)
+
+
+def _means(weights: Tensor, values: Tensor) -> Tensor:
+    """(C, T, d): sums of (B, T, d) with weights (C, B)."""
+    return torch.einsum("cb,btd->ctd", weights, values)

@@ -136,7 +136,7 @@ class ImageRecognizer(Recognizer):
         chosen = np.random.default_rng((self.recipe.seed, 0)).permutation(len(source))[:count]
         encoder = self.model.encoder
         assert isinstance(encoder, TokenProjection), "created in __init__"
-        encoder.standardize(source.batch(chosen))
+        encoder.standardize(moved(source.batch(chosen), encoder.mean.device))
 
     def evaluate(
         self, tokens: TokenSet, *, n_way: int = 5, n_shot: int = 1, n_query: int = 15, n_episodes: int = 1000,

@@ -11,7 +11,17 @@ _WATCHED_BY_AUTOGRAD_ALONE = {Tensor, Parameter, type(None), bool, int, float, l
 """Types of arguments for which torch's dispatcher would find the device's implementation and nothing else."""
 
 
-def differentiable(operator: Any, implementation: Callable, setup_context: Callable, backward: Callable, direct=None):
+def plain(*args: Any) -> bool:
+    """Whether an operator on these arguments may be skipped in favour of its implementation, autograd aside."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and torch._C._len_torch_dispatch_stack() == 0
+        and _WATCHED_BY_AUTOGRAD_ALONE.issuperset(map(type, args))
+    )
+
+
+def differentiable(operator: Any, implementation: Callable, setup_context: Callable, backward: Callable):
     """Give the operator its derivative; returns what to call.
 
     Autograd and torch.compile take the derivative from the operator itself. torch.func does not look there: under its
@@ -31,15 +41,13 @@ def differentiable(operator: Any, implementation: Callable, setup_context: Calla
 
     transformed = function(forward=operator, setup_context=setup_context, backward=backward)
     # Without setup_context, which makes torch inspect signatures.
-    direct = direct or function(forward=forward, backward=backward)
+    direct = function(forward=forward, backward=backward)
 
     def call(*args):
-        if torch.compiler.is_compiling():
-            return operator(*args)
-        if torch._C._functorch.peek_interpreter_stack() is not None:
-            return transformed.apply(*args)
-        if torch._C._len_torch_dispatch_stack() == 0 and _WATCHED_BY_AUTOGRAD_ALONE.issuperset(map(type, args)):
+        if plain(*args):
             return direct.apply(*args) if torch.is_grad_enabled() else implementation(*args)
+        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+            return transformed.apply(*args)
         return operator(*args)
 
     return call

@@ -16,18 +16,19 @@ LEAST = 1e-4
 
 
 class LocalSigmaNet(nn.Module):
-    """Variances (B, T, outputs) of series (B, T, d) from 29 steps around each; (B, T) for one output.
+    """Variances (B, T, outputs·d) of series (B, T, d) from 29 steps around each; (B, T) if that is one.
 
-    It reads the values, the logarithm of the local noise (from second differences) and of the local spread, so that
-    bursts, spikes and flat stretches stand out before anything is learned. ``σ = low + (high − low)·sigmoid(f)`` with
-    three dilated convolutions f; before any training σ is near 1, or near the middle of a range without 1.
+    One small network reads every feature by itself: its values, the logarithm of the local noise (from second
+    differences) and of the local spread, so that bursts, spikes and flat stretches stand out from the beginning.
+    ``σ = low + (high − low)·sigmoid(f)`` with three dilated convolutions f; before any training σ is near 1, or near
+    the middle of a range without 1.
 
     Parameters
     ----------
     dim : int
         Number of features d per step.
     outputs : int
-        Variances per step.
+        Variances per feature and step; the first of all features come first, then the second.
     hidden : int
         Width of the hidden layers.
     sigma_range : (low, high)
@@ -37,9 +38,9 @@ class LocalSigmaNet(nn.Module):
     --------
     >>> import torch
     >>> from udtw.nn import LocalSigmaNet
-    >>> net = LocalSigmaNet(1, outputs=2)
-    >>> net(torch.zeros(3, 40, 1)).shape
-    torch.Size([3, 40, 2])
+    >>> net = LocalSigmaNet(3, outputs=2)
+    >>> net(torch.zeros(5, 40, 3)).shape
+    torch.Size([5, 40, 6])
     >>> LocalSigmaNet(1)(torch.zeros(3, 40, 1), torch.tensor([40, 30, 20])).shape
     torch.Size([3, 40])
     """
@@ -52,7 +53,7 @@ class LocalSigmaNet(nn.Module):
         super().__init__()
         self.dim, self.outputs = dim, outputs
         self.range = SigmaRange.of(sigma_range)
-        widths = [3 * dim] + [hidden] * len(DILATIONS)
+        widths = [3] + [hidden] * len(DILATIONS)
         self.layers = nn.ModuleList(
             nn.Conv1d(before, after, KERNEL, padding=dilation * (KERNEL // 2), dilation=dilation)
             for before, after, dilation in zip(widths[:-1], widths[1:], DILATIONS, strict=True)
@@ -68,23 +69,27 @@ class LocalSigmaNet(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Variances of ``x`` (B, T, d). Steps beyond ``lengths`` are not read and get 1."""
         inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
-        hidden = self._inputs(x, lengths).mT
+        hidden = self._inputs(x, lengths)
+        count, dim, _, steps = hidden.shape
+        padding = None if inside is None else ~inside.repeat_interleave(dim, 0)[:, None]
+        hidden = hidden.flatten(0, 1)
         for layer in self.layers:
             # Padding is zero in every layer, as beyond the ends of a series without padding.
-            hidden = hidden if inside is None else torch.where(inside[:, None], hidden, 0.0)
+            hidden = hidden if padding is None else hidden.masked_fill(padding, 0.0)
             hidden = layer(hidden).relu()
-        variance = self.range.sigma(self.out(hidden)).square().mT
+        raw = self.out(hidden).reshape(count, dim, self.outputs, steps)
+        variance = self.range.sigma(raw).square().permute(0, 3, 2, 1).reshape(count, steps, -1)
         if inside is not None:
             variance = torch.where(inside[..., None], variance, 1.0)
-        return variance[..., 0] if self.outputs == 1 else variance
+        return variance[..., 0] if variance.shape[2] == 1 else variance
 
     def _inputs(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """(B, T, 3d): values, noise and spread, each of order one."""
+        """(B, d, 3, T): values, noise and spread, each of order one."""
         x = x / self.scale
         noise = (local_noise(x, lengths) + LEAST).log() / 3 + 1
         around = windows(x, lengths, SPREAD_REACH)
         spread = (around.var(2, correction=0) + LEAST).log() / 4 + 1
-        return torch.cat([x, noise, spread], 2)
+        return torch.stack([x, noise, spread], 2).permute(0, 3, 2, 1)
 
 
 def windows(x: Tensor, lengths: Tensor | None, reach: int) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from udtw.errors import ShapeError
-from udtw.plots.style import FONT, MODE_COLOR, SMALL_FONT, new_figure
+from udtw.plots.style import FONT, MODE_COLOR, SMALL_FONT, new_figure, shade
 
 LEVEL = 0.05
 
@@ -45,7 +45,7 @@ def plot_critical_difference(scores: Mapping[str, Sequence[float]], **figure_opt
     figure = new_figure((6.4, 0.9 + 0.28 * len(names) + 0.12 * len(groups)), figure_options)
     axes = figure.add_subplot()
     for place, i in enumerate(order):
-        color = MODE_COLOR if place == 0 else "0.25"
+        color = MODE_COLOR if place == 0 else shade(0.75)
         axes.plot([ranks[i]] * 2, [0, -1 - place], color=color, linewidth=1)
         axes.plot([ranks[i], len(names) + 0.15], [-1 - place] * 2, color=color, linewidth=1)
         label = f"{names[i]}  {ranks[i]:.2f}"
@@ -53,8 +53,8 @@ def plot_critical_difference(scores: Mapping[str, Sequence[float]], **figure_opt
     for number, (first, last) in enumerate(groups):
         height = 0.35 + 0.3 * number
         ends = [ranks[order[first]] - 0.03, ranks[order[last]] + 0.03]
-        axes.plot(ends, [height] * 2, color="black", linewidth=3, solid_capstyle="butt")
-    axes.axhline(0, color="black", linewidth=0.8, xmax=len(names) / (len(names) + 2.2))
+        axes.plot(ends, [height] * 2, color=shade(1), linewidth=3, solid_capstyle="butt")
+    axes.axhline(0, color=shade(1), linewidth=0.8, xmax=len(names) / (len(names) + 2.2))
     axes.set_xlim(0.8, len(names) + 2.6)
     axes.set_ylim(-len(names) - 0.6, 0.6 + 0.3 * len(groups))
     axes.set_xticks(range(1, len(names) + 1))

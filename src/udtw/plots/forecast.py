@@ -8,18 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure
+from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, shade
 
 # The Okabe-Ito palette, which people with any common kind of colour vision can tell apart; dashes help in black and
 # white print.
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))
-OBSERVED_COLOR, TRUTH_COLOR = "#777777", "black"
+OBSERVED_COLOR = "#777777"
 
 Bounds = tuple[Floats, Floats]
 
 PANEL_INCHES = (3.6, 1.9)
 MAX_COLUMNS = 3
+LEGEND_INCHES = 5.5
+"""The legend needs this width."""
 
 
 def plot_forecast(
@@ -87,7 +89,8 @@ def plot_forecast(
     panels = count * features
     columns = min(panels, MAX_COLUMNS)
     rows = -(-panels // columns)
-    figure = new_figure((columns * PANEL_INCHES[0], rows * PANEL_INCHES[1] + 0.4), figure_options)
+    width = max(columns * PANEL_INCHES[0], LEGEND_INCHES)
+    figure = new_figure((width, rows * PANEL_INCHES[1] + 0.4), figure_options)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     for panel, (i, j) in enumerate((i, j) for i in range(count) for j in range(features)):
         pick = {name: f[i, :, j] for name, f in futures.items()}
@@ -144,7 +147,7 @@ def _draw(
     start = len(past)
     axes.plot(np.arange(start), past, color=OBSERVED_COLOR, linewidth=1.1, label="observed")
     if truth is not None:
-        axes.plot(*_joined(past, truth), color=TRUTH_COLOR, linewidth=1.3, label="truth")
+        axes.plot(*_joined(past, truth), color=shade(1), linewidth=1.3, label="truth")
     for i, (name, values) in enumerate(forecasts.items()):
         color = COLORS[i % len(COLORS)]
         if name in bounds:

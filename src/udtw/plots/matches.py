@@ -20,10 +20,10 @@ from udtw.errors import OptionError
 from udtw.inputs import ArrayLike
 from udtw.matches import Matches, Stretch
 from udtw.plots.alignment import band_alpha, pick_series, value_limits
-from udtw.plots.style import MODE_COLOR, SMALL_FONT, X_COLOR, Y_COLOR, Floats, as_array, new_figure
+from udtw.plots.style import MODE_COLOR, SMALL_FONT, X_COLOR, Y_COLOR, Floats, as_array, new_figure, shade
 
-SURE = LinearSegmentedColormap.from_list("udtw.sure", ["#DDDDDD", "#9A9A9A", "#222222"])
-"""Faded where a match is doubtful."""
+SHADES = (0.13, 0.4, 0.87)
+"""Of lines, from doubtful to sure; see `shade`."""
 DOUBT_COLOR = MODE_COLOR
 GAP = 0.55
 """Distance between the series, as a share of the range of their values."""
@@ -228,7 +228,8 @@ def _draw_matches(
     # Relative to the surest match: at the temperature of noisy series none is near 1, and all lines would be faint.
     highest = max(float(probability.max(initial=0)), 1e-6)
     widths = 0.5 + 0.9 * probability[order] / highest
-    links = LineCollection(list(segments), cmap=SURE, norm=Normalize(0, highest), linewidths=widths, zorder=3)
+    sure = LinearSegmentedColormap.from_list("udtw.sure", [shade(one) for one in SHADES])
+    links = LineCollection(list(segments), cmap=sure, norm=Normalize(0, highest), linewidths=widths, zorder=3)
     links.set_array(probability[order])
     axes.add_collection(links)
     return links
@@ -298,7 +299,7 @@ def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, intervals: bool, 
         entries[f"{curve.name} ± σ" if curve.sigma is not None else curve.name] = (
             line if curve.sigma is None else (Patch(facecolor=curve.color, alpha=0.25), line)
         )
-    entries["most probable match"] = Line2D([], [], color="#222222", linewidth=1)
+    entries["most probable match"] = Line2D([], [], color=shade(SHADES[-1]), linewidth=1)
     if intervals:
         entries[f"{100 * level:g} % interval"] = Patch(facecolor=DOUBT_COLOR, alpha=0.3)
     if doubt:

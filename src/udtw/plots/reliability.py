@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from udtw.errors import ShapeError
-from udtw.plots.style import FONT, SMALL_FONT, STD_COLORS, as_array, new_figure, std_norm
+from udtw.plots.style import FONT, SMALL_FONT, STD_COLORS, as_array, new_figure, shade, std_norm
 
 
 def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_options: Any) -> Figure:
@@ -44,7 +44,7 @@ def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_option
     for axes, (name, (values, sigma, faulty)) in zip(panels, arrays.items(), strict=False):
         steps = np.arange(len(values))
         for step in np.flatnonzero(faulty):
-            axes.axvspan(step - 0.5, step + 0.5, color="0.9", linewidth=0)
+            axes.axvspan(step - 0.5, step + 0.5, color=shade(0.1), linewidth=0)
         points = np.stack([steps, values], 1)
         segments = np.stack([points[:-1], points[1:]], 1)
         lines = LineCollection(list(segments), cmap=STD_COLORS, norm=norm, linewidth=1.6)

@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2DBase
 from numpy.typing import NDArray
 
 from udtw.errors import OptionError, ShapeError, VarianceError
-from udtw.plots.style import FONT, SMALL_FONT, STD_COLORS, Floats, as_array, new_figure, std_limits, std_norm
+from udtw.plots.style import FONT, SMALL_FONT, STD_COLORS, Floats, as_array, new_figure, shade, std_limits, std_norm
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
 
@@ -20,7 +20,6 @@ WIDTH_INCHES, STD_INCHES, LABEL_INCHES = 7.0, 0.65, 0.55
 FILM_INCHES = (0.6, 1.6)
 """Least and largest height of the stick figures."""
 
-PLAIN_COLOR = "#333333"
 BONE_WIDTH = 1.3
 PERSON_WIDTHS = (1.0, 0.6)
 """Widths of the bones of the first and the second person, relative to the figure's."""
@@ -98,7 +97,7 @@ def plot_clip(
     axes = figure.subplot_mosaic(rows, height_ratios=[film, below][: len(rows)])
     bare(axes["film"])
     last = axes["film"]
-    colors: list[Any] = [PLAIN_COLOR] * len(places)
+    colors: list[Any] = [shade(0.8)] * len(places)
     if sigma is not None and edges is not None:
         norm, (low, high) = std_norm(sigma, std_range), std_limits(sigma, std_range)
         blocks_below = np.searchsorted(edges[1:-1], places, side="right")

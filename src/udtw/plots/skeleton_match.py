@@ -16,7 +16,7 @@ from udtw.errors import LengthError
 from udtw.fewshot.comparators import AlignmentComparator
 from udtw.fewshot.tokens import Tokens
 from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignment, numbers
-from udtw.plots.skeleton import PLAIN_COLOR, Along, Body, bare, body, draw_figures, slots
+from udtw.plots.skeleton import Along, Body, bare, body, draw_figures, slots
 from udtw.plots.style import (
     FONT,
     SMALL_FONT,
@@ -27,6 +27,7 @@ from udtw.plots.style import (
     draw_mode,
     new_figure,
     set_power_ticks,
+    shade,
     std_norm,
 )
 from udtw.skeleton.blocks import block_spans
@@ -180,7 +181,7 @@ def _draw_side(film: Axes, strip: Axes, side: _Side, norm: Normalize | None, n_p
     """Stick figures along the blocks, each the middle frame of the block beside it, and a strip of their σ."""
     places = slots(len(side.middles), n_poses)
     frames = np.round(np.interp(places, np.arange(len(side.middles)), side.middles)).astype(int)
-    colors: list[Any] = [PLAIN_COLOR] * len(places)
+    colors: list[Any] = [shade(0.8)] * len(places)
     if side.std is not None and norm is not None:
         colors = list(STD_COLORS(norm(side.std[np.round(places).astype(int)])))
         values = side.std[None, :] if along == "across" else side.std[:, None]

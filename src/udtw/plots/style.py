@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import LinearSegmentedColormap, Normalize, PowerNorm
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, PowerNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -27,6 +28,31 @@ LEAST_SPREAD = 0.05
 FONT, SMALL_FONT = 9, 8
 
 Floats = NDArray[np.float64]
+
+
+DARK_PAPER = "#1E2129"
+"""Assumed behind figures with light text and a transparent background."""
+
+
+def paper() -> str:
+    """The colour behind what is drawn, by matplotlib's style."""
+    ground = rcParams["axes.facecolor"]
+    if str(ground) != "none":
+        return to_hex(ground)
+    return DARK_PAPER if sum(to_rgb(rcParams["text.color"])) > 1.5 else "#ffffff"
+
+
+def shade(share: float) -> str:
+    """From the colour of the paper (0) to that of text (1), so that figures fit dark styles too."""
+    ground, ink = np.array(to_rgb(paper())), np.array(to_rgb(rcParams["text.color"]))
+    return to_hex(ground + share * (ink - ground))
+
+
+def greys() -> Colormap | str:
+    """Shades of grey, 0 as the paper and 1 as text."""
+    if paper() == "#ffffff":
+        return "Greys"
+    return LinearSegmentedColormap.from_list("udtw.greys", [shade(0), shade(1)])
 
 
 def as_array(values: Any) -> NDArray[Any]:
@@ -58,13 +84,13 @@ def check_path_power(power: float) -> None:
 def draw_coupling(axes: Axes, coupling: Any, power: float, **options: Any) -> AxesImage:
     """π* (N, M) in shades of grey of ``π* ** power``; ``options`` are those of `Axes.imshow`."""
     norm = PowerNorm(power, vmin=0, vmax=1)
-    return axes.imshow(np.clip(coupling, 0, 1), cmap="Greys", norm=norm, aspect="auto", **options)
+    return axes.imshow(np.clip(coupling, 0, 1), cmap=greys(), norm=norm, aspect="auto", **options)
 
 
 def draw_mode(axes: Axes, path: NDArray[np.int64]) -> None:
-    """The most probable path (L, 2); a white rim keeps it visible on dark cells and among sampled paths."""
+    """The most probable path (L, 2); a rim keeps it visible on dark cells and among sampled paths."""
     rows, columns = path.T
-    axes.plot(columns, rows, color="white", linewidth=MODE_WIDTH + 1)
+    axes.plot(columns, rows, color=paper(), linewidth=MODE_WIDTH + 1)
     axes.plot(columns, rows, color=MODE_COLOR, linewidth=MODE_WIDTH)
 
 

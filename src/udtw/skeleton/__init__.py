@@ -2,6 +2,7 @@
 
 from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize
 from udtw.skeleton.confidence import position_variance, repaired
+from udtw.skeleton.confidence_net import ConfidenceNet
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
 from udtw.skeleton.recognizer import ActionRecognizer, Recipe
@@ -10,6 +11,7 @@ __all__ = [
     "GRAPHS",
     "ActionRecognizer",
     "Augmentation",
+    "ConfidenceNet",
     "Graph",
     "Recipe",
     "SkeletonEncoder",

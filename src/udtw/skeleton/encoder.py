@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
 from udtw.skeleton.graphs import Graph
+from udtw.skeleton.graphs import graph as named_graph
 
 MOST_HOPS, MOST_LAYERS = 1000, 256
 UNIT = 0.01
@@ -25,7 +26,8 @@ class SkeletonEncoder(nn.Module):
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or str
+        A layout of the joints, or its name.
     block_size : int
         Frames M per block.
     coordinates : int
@@ -62,11 +64,12 @@ class SkeletonEncoder(nn.Module):
     diffusion: Tensor
 
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
-        self, graph: Graph, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
+        self, graph: Graph | str, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
         unit_tokens: bool = True, weighted: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
+        graph = named_graph(graph)
         if min(width, heads, dim, joint_dim, block_size) < 1 or not 0 <= depth <= MOST_LAYERS:
             raise OptionError(
                 f"Sizes must be at least 1 and depth 0 to {MOST_LAYERS}; got width={width}, heads={heads}, dim={dim}, "

@@ -139,6 +139,56 @@ GRAPHS = {
         "hip hip_l knee_l ankle_l foot_l",
         "hip hip_r knee_r ankle_r foot_r",
     ),
+    "coco17": _chains(
+        "nose eye_l eye_r ear_l ear_r shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r hip_l hip_r knee_l knee_r "
+        "ankle_l ankle_r",
+        "nose",
+        "nose eye_l ear_l shoulder_l elbow_l wrist_l",
+        "nose eye_r ear_r shoulder_r elbow_r wrist_r",
+        "shoulder_l shoulder_r",
+        "shoulder_l hip_l knee_l ankle_l",
+        "shoulder_r hip_r knee_r ankle_r",
+        "hip_l hip_r",
+    ),
+    "mediapipe33": _chains(
+        "nose eye_inner_l eye_l eye_outer_l eye_inner_r eye_r eye_outer_r ear_l ear_r mouth_l mouth_r "
+        "shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r pinky_l pinky_r index_l index_r thumb_l thumb_r "
+        "hip_l hip_r knee_l knee_r ankle_l ankle_r heel_l heel_r toe_l toe_r",
+        "nose",
+        "nose eye_inner_l eye_l eye_outer_l ear_l",
+        "nose eye_inner_r eye_r eye_outer_r ear_r",
+        "nose mouth_l mouth_r nose",
+        "shoulder_l nose shoulder_r shoulder_l",
+        "shoulder_l elbow_l wrist_l pinky_l index_l wrist_l thumb_l",
+        "shoulder_r elbow_r wrist_r pinky_r index_r wrist_r thumb_r",
+        "shoulder_l hip_l knee_l ankle_l heel_l toe_l ankle_l",
+        "shoulder_r hip_r knee_r ankle_r heel_r toe_r ankle_r",
+        "hip_l hip_r",
+    ),
+    "halpe26": _chains(
+        "nose eye_l eye_r ear_l ear_r shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r hip_l hip_r knee_l knee_r "
+        "ankle_l ankle_r head neck hip toe_l toe_r small_toe_l small_toe_r heel_l heel_r",
+        "hip",
+        "head nose eye_l ear_l",
+        "nose eye_r ear_r",
+        "head neck hip",
+        "neck shoulder_l elbow_l wrist_l",
+        "neck shoulder_r elbow_r wrist_r",
+        "hip hip_l knee_l ankle_l heel_l toe_l",
+        "hip hip_r knee_r ankle_r heel_r toe_r",
+        "heel_l small_toe_l",
+        "heel_r small_toe_r",
+    ),
+    "smpl24": _chains(
+        "hip hip_l hip_r spine_base knee_l knee_r spine ankle_l ankle_r spine_top foot_l foot_r neck collar_l collar_r "
+        "head shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r hand_l hand_r",
+        "hip",
+        "hip spine_base spine spine_top neck head",
+        "spine_top collar_l shoulder_l elbow_l wrist_l hand_l",
+        "spine_top collar_r shoulder_r elbow_r wrist_r hand_r",
+        "hip hip_l knee_l ankle_l foot_l",
+        "hip hip_r knee_r ankle_r foot_r",
+    ),
     "upperbody8": _chains(
         "tip_l tip_r elbow_l elbow_r wrist_l wrist_r thumb_l thumb_r",
         "elbow_l",
@@ -148,18 +198,20 @@ GRAPHS = {
     ),
 }
 """Joint layouts by name: Kinect v2 (NTU RGB+D), OpenPose (Kinetics-skeleton), Kinect v1 in three orders (UTD-MHAD,
-Northwestern-UCLA, MSR Action3D), arms (NATOPS).
+Northwestern-UCLA, MSR Action3D), the pose estimators' (COCO, MediaPipe, Halpe, SMPL), arms (NATOPS).
+
+A layout needs a connected graph: where a published one leaves the face apart, it is joined at the nose.
 
 >>> from udtw.skeleton import GRAPHS
 >>> list(GRAPHS)
-['ntu25', 'openpose18', 'kinect20', 'kinect-sdk20', 'msr20', 'upperbody8']
+['ntu25', 'openpose18', 'kinect20', 'kinect-sdk20', 'msr20', 'coco17', 'mediapipe33', 'halpe26', 'smpl24', 'upperbody8']
 >>> len(GRAPHS["ntu25"].joints)
 25
 """
 
 
-def graph(name: str) -> Graph:
-    """The joint layout ``name``, one of `GRAPHS`, or the ``text`` of a layout of one's own.
+def graph(name: str | Graph) -> Graph:
+    """The joint layout ``name``: one of `GRAPHS`, the ``text`` of a layout of one's own, or already a `Graph`.
 
     Examples
     --------
@@ -168,6 +220,8 @@ def graph(name: str) -> Graph:
     >>> layout.joints[layout.centre], len(layout.edges)
     ('spine', 19)
     """
+    if isinstance(name, Graph):
+        return name
     own = OWN.fullmatch(name)
     if own and int(own[1]) <= MOST_JOINTS:
         edges = [(int(a), int(b)) for a, b in (edge.split("-") for edge in own[2].split())]
@@ -175,3 +229,15 @@ def graph(name: str) -> Graph:
     if name not in GRAPHS:
         raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r}.")
     return GRAPHS[name]
+
+
+def graph_name(layout: str | Graph) -> str:
+    """The name by which `graph` finds a layout again: of `GRAPHS`, or its ``text``.
+
+    >>> from udtw.skeleton.graphs import from_edges, graph, graph_name
+    >>> graph_name(graph("coco17")), graph_name(from_edges([(0, 1)], 2))
+    ('coco17', '2 joints: 0-1, centre 0')
+    """
+    if isinstance(layout, str):
+        return layout
+    return next((name for name, known in GRAPHS.items() if known == layout), layout.text)

@@ -14,10 +14,12 @@ from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
+from udtw.fewshot.tasks import moved
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
+from udtw.skeleton.confidence_net import ConfidenceNet
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
-from udtw.skeleton.graphs import graph
+from udtw.skeleton.graphs import Graph, graph, graph_name
 from udtw.training import Task
 
 ENCODERS = ("joints", "pictures")
@@ -49,6 +51,7 @@ class Recipe(FewShotRecipe):
     stride: int = 4
     scale: str | None = "body"
     confidence: str = "sensor"
+    fault_steps: int = 200  # of a ConfidenceNet
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
@@ -85,8 +88,8 @@ class ActionRecognizer(Recognizer):
     ----------
     recipe : Recipe
         All settings of the model and its training.
-    graph_name : str
-        Layout of the joints, one of `GRAPHS`.
+    layout : str or Graph
+        The joints: one of `GRAPHS`, or a graph by `from_edges`.
     coordinates : int
         2 or 3 per joint.
     dictionary_steps : int
@@ -107,13 +110,14 @@ class ActionRecognizer(Recognizer):
     what = "an action recogniser"
     recipe: Recipe
 
-    def __init__(self, recipe: Recipe, graph_name: str, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
+    def __init__(self, recipe: Recipe, layout: str | Graph, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
         super().__init__()
-        self.recipe, self.graph_name, self.coordinates = recipe, graph_name, coordinates
-        self.graph = graph(graph_name)
+        self.recipe, self.graph_name, self.coordinates = recipe, graph_name(layout), coordinates
+        self.graph = graph(layout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
+            self.faults = ConfidenceNet(self.graph, coordinates) if recipe.confidence == "estimate" else None
         self.dictionary: Dictionary | None = None
         if recipe.mode == "unsupervised":
             self.dictionary = Dictionary(
@@ -147,12 +151,21 @@ class ActionRecognizer(Recognizer):
             stride=r.stride,
             scale=r.scale,
             confidence=r.confidence,
+            estimate=None if self.faults is None else self.faults.confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
     def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
-        r, source = self.recipe, self.source(samples, augment=True)
         self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
+        if self.faults is None:
+            return self._comparing(samples, fabric)
+        self.faults.fit(samples, self.recipe.seed, self.recipe.fault_steps)
+        task = self._comparing(samples, fabric)
+        task.modules = {**task.modules, "faults": self.faults}  # not trained any more, but saved with the others
+        return task
+
+    def _comparing(self, samples: SkeletonSet, fabric: Any) -> Task:
+        r, source = self.recipe, self.source(samples, augment=True)
         if self.dictionary is None:
             return r.episodic_task(self.model, source, fabric)
         self._start_dictionary(samples)
@@ -168,13 +181,13 @@ class ActionRecognizer(Recognizer):
         chosen = np.random.default_rng((r.seed, 0)).choice(
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
         )
-        source = self.source(skeletons)
+        source, device = self.source(skeletons), next(self.model.parameters()).device
         if isinstance(self.model.encoder, SkeletonEncoder):
             self.model.eval()
-            self.model.encoder.standardize(source.batch(chosen))
+            self.model.encoder.standardize(moved(source.batch(chosen), device))
         tokens = encode_all(self.model, source, chosen)
         steps = max(1, round(float(tokens.lengths.float().mean())))
-        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature)
+        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature).to(device)
         self.dictionary.start_from(tokens)
 
     def tokens(self, skeletons: SkeletonSet) -> Tokens:
@@ -208,7 +221,8 @@ class ActionRecognizer(Recognizer):
 
     @property
     def _modules(self) -> dict[str, torch.nn.Module]:
-        return super()._modules | ({} if self.dictionary is None else {"dictionary": self.dictionary})
+        own = {"dictionary": self.dictionary, "faults": self.faults}
+        return super()._modules | {name: module for name, module in own.items() if module is not None}
 
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":

@@ -8,6 +8,7 @@ import numpy as np
 
 from udtw import joblib_tasks
 from udtw.align import AUTO_GAMMA
+from udtw.device import Device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
@@ -71,6 +72,7 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     nan_policy: str = "raise",
     weighting: str = "likelihood",
     warp_penalty: float | None = None,
+    device: Device = None,
 ) -> Barycenter:
     """The weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``; for uDTW together with its uncertainty.
 
@@ -103,6 +105,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
         below which it has converged.
     weighting : "likelihood" or "precision"
         What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
+    device : str, torch.device or None
+        Where it is computed; None is the CPU (`udtw.device`).
 
     Returns
     -------
@@ -121,7 +125,7 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     >>> found.mean.shape, found.variance.shape, found.objective <= found.trace[0]
     ((4,), (4,), True)
     """
-    series = load_series("X", X, nan_policy=nan_policy).astype(np.dtype(np.float64))
+    series = load_series("X", X, nan_policy=nan_policy, device=device).astype(np.dtype(np.float64))
     given = {"gamma": gamma, "beta": beta, "lam": lam, "band": band, "warp_penalty": warp_penalty}
     chosen = mean_metric(metric, given | {"weighting": weighting}, series.values.shape[2], sigma)
     if noise is not None and not 0 < noise < np.inf:

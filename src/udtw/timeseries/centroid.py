@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from udtw.device import Device
 from udtw.errors import OptionError
 from udtw.metrics import Metric
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
@@ -40,10 +41,10 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
         The defaults suit z-normalised series. With the likelihood's weighting the discriminative objective learns β and
         ω too.
-    sigma : "free", "local", "context", "series", "step", None or a `SigmaNet`
-        Uncertainty of "udtw": one variance for each step of each prototype; a network of that kind (see
+    sigma : "auto", "free", "local", "context", "series", "step", None or a `SigmaNet`
+        Uncertainty of "udtw": one variance for each step of each prototype ("free"); a network of that kind (see
         `KNeighborsTimeSeriesClassifier`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
-        trained further.
+        trained further. "auto" is "local" for the discriminative objective, and "free" for Fréchet means.
     sigma_range : (low, high)
         Range of σ.
     length : int, optional
@@ -53,12 +54,14 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
+    device : str, torch.device or None
+        Where distances and training are computed; None is the CPU (`udtw.device`).
 
     Attributes
     ----------
-    classes_ : (C,); prototypes_ : (C, L, d); variances_ : (C, L) variances of the prototypes, None if Σ = 1;
-    sigma_net_ : the network, if there is one; metric_ : the metric with what was learned; temperature_ : T;
-    loss_trace_ : the loss of every of n_iter_ steps.
+    classes_ : (C,); prototypes_ : (C, L, d); variances_ : variances of the prototypes, (C, L), or (C, L, 2d) of values
+    and slopes if a network reads both, None if Σ = 1; sigma_net_ : the network, if there is one; metric_ : the metric
+    with what was learned; temperature_ : T; loss_trace_ : the loss of every of n_iter_ steps.
 
     Examples
     --------
@@ -75,12 +78,12 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         *,
         objective: str = "discriminative",
         gamma: float = 0.1,
-        beta: float = 0.1,
+        beta: float = 0.25,
         band: Any = None,
         warp_penalty: float | None = None,
         weighting: str = "likelihood",
         normalize: str | None = None,
-        sigma: Any = "free",
+        sigma: Any = "auto",
         sigma_range: tuple[float, float] = (0.25, 4.0),
         length: int | None = None,
         max_iter: int = 200,
@@ -88,6 +91,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         learning_rate: float = 0.02,
         nan_policy: str = "raise",
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.metric = metric
         self.objective = objective
@@ -105,6 +109,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.learning_rate = learning_rate
         self.nan_policy = nan_policy
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the prototypes and their uncertainty."""
@@ -115,6 +120,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.classes_, codes = np.unique(checked_labels(series, y), return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sigma = self.sigma if metric.uncertain else None
+        if sigma == "auto":
+            sigma = "local" if self.objective == "discriminative" else "free"
         if sigma is not None and sigma != "free":
             sigma = seeded_view(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)
@@ -139,8 +146,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         self.sigma_net_ = None if found.view is None else found.view.net
         with torch.no_grad():
             variances = found.variances()
-        self.prototypes_ = found.values.numpy()
-        self.variances_ = None if variances is None else variances.numpy()
+        self.prototypes_ = found.values.cpu().numpy()
+        self.variances_ = None if variances is None else variances.cpu().numpy()
         return self
 
     def distances(self, X: Any) -> np.ndarray:

@@ -47,7 +47,7 @@ def fit_series(estimator: Any, X: Any, nan_policy: str = "raise") -> SeriesSet:
     """Check the X of ``fit``; sets ``n_features_in_`` (T of a table) and ``n_channels_`` (d)."""
     ragged = _ragged_or_deep(X)
     X = validate_data(estimator, X, **_table_options(nan_policy)) if ragged is None else ragged
-    series = load_series("X", X, nan_policy=nan_policy)
+    series = load_series("X", X, nan_policy=nan_policy, device=estimator.device)
     if ragged is not None:
         estimator.n_features_in_ = int(series.values.shape[1])
     estimator.n_channels_ = int(series.values.shape[2])
@@ -70,7 +70,7 @@ def new_series(estimator: Any, X: Any, nan_policy: str = "raise", *, elastic: bo
                 "features as input. Series of another length go in as a list of arrays, or as an array (n, T, 1)."
             )
         ragged = validate_data(estimator, X, reset=False, **_table_options(nan_policy))
-    series = load_series("X", ragged, nan_policy=nan_policy)
+    series = load_series("X", ragged, nan_policy=nan_policy, device=estimator.device)
     if series.values.shape[2] != estimator.n_channels_:
         raise ShapeError(
             f"X has {series.values.shape[2]} channel(s) per step, but {type(estimator).__name__} was fitted with "

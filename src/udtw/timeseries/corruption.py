@@ -1,14 +1,14 @@
 """Series with random faults, on which a classifier learns what not to trust."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from udtw.inputs import SeriesSet
+from udtw.timeseries.views import is_standardised
 
-STANDARDISED = 0.05
-"""Largest mean, and difference of the standard deviation from 1, of series that count as standardised."""
-
-SHARE = 0.25
-"""Share of the series that `Corruption.of_some` changes."""
+SHARE = 0.5
+"""Share of the series that get a fault in training."""
 
 
 class Corruption:
@@ -25,22 +25,21 @@ class Corruption:
     """
 
     def __init__(self, series: SeriesSet) -> None:
-        rows = series.rows()
-        steps = np.concatenate(rows)
-        self.scale = np.maximum(steps.std(0), 1e-12)
-        means, stds = (np.stack([of(row, axis=0) for row in rows]) for of in (np.mean, np.std))
-        self.standardised = bool((abs(means) < STANDARDISED).all() and (abs(stds - 1) < STANDARDISED).all())
+        self.scale = np.maximum(np.concatenate(series.rows()).std(0), 1e-12)
+        self.standardised = is_standardised(series)
 
-    def of_some(self, series: SeriesSet, rng: np.random.Generator) -> tuple[SeriesSet, np.ndarray]:
-        """The series, a share of them (`SHARE`) with a fault, and which these are, (n,) booleans."""
+    def of_some(
+        self, series: SeriesSet, rng: np.random.Generator, share: float = SHARE
+    ) -> tuple[SeriesSet, np.ndarray]:
+        """The series, a share of them with a fault, and which these are, (n,) booleans."""
         values = series.values.copy()
-        hit = rng.random(len(series)) < SHARE
+        hit = rng.random(len(series)) < share
         for i in np.flatnonzero(hit):
             part = values[i, : series.lengths[i]]
             _break(part, self.scale, rng)
             if self.standardised:
                 part[:] = (part - part.mean(0)) / np.maximum(part.std(0), 1e-6)
-        return SeriesSet(values, series.lengths, series.variances), hit
+        return replace(series, values=values), hit
 
 
 def _break(row: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> None:

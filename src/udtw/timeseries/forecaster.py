@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from udtw.device import Device, checked_device
 from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries import forecaster_files
@@ -71,8 +72,9 @@ class SequenceForecaster(ForecasterBase):
     random_state : int, RandomState or None
         Seed of split, weights and order of the batches. An int makes ``fit`` reproducible; no global random state is
         read or changed.
-    device : str
-        Device of the training. A fitted forecaster predicts on the CPU, in float64.
+    device : str, torch.device or None
+        Where the training is computed; None is the CPU (`udtw.device`). A fitted forecaster predicts on the CPU, in
+        float64.
     verbose : bool
         Show a progress bar (needs rich).
 
@@ -139,7 +141,7 @@ class SequenceForecaster(ForecasterBase):
         patience: int | None = 20,
         validation_fraction: float = 0.2,
         random_state: Any = None,
-        device: str = "cpu",
+        device: Device = None,
         verbose: bool = False,
     ) -> None:
         self.loss = loss
@@ -188,7 +190,7 @@ class SequenceForecaster(ForecasterBase):
                 "A training with a checkpoint or with several processes needs the same random numbers each time: "
                 f"give random_state as an integer; got {self.random_state!r}."
             )
-        self._device = self.device if fabric is None else str(fabric.device)
+        self._device = checked_device(self.device if fabric is None else fabric.device)
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
         if horizon is None:
             if window is not None:

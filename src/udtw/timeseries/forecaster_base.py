@@ -56,7 +56,7 @@ class ForecasterBase(RegressorMixin, BaseEstimator):
     history_: dict[str, History]
     n_iter_: int
 
-    _device: str
+    _device: torch.device
     _past_shape: tuple[int, int]
     _future_shape: tuple[int, int]
     _y_ndim: int

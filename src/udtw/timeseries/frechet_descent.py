@@ -43,14 +43,14 @@ def descend(
     tol: float,
 ) -> Descended:
     """The mean from ``start``, together with ``Σ = 1 + σ²_μ`` or the weights of a network."""
-    x, weight = Batch.of(series, torch.float64), torch.from_numpy(share)
+    x, weight = Batch.of(series, torch.float64), torch.as_tensor(share, device=series.device)
     net = None
     parts = [start.ravel()]
     bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
     if metric.uncertain:
         if isinstance(sigma, SigmaNet):
-            net = copy.deepcopy(sigma).double()
-            parts.append(parameters_to_vector(net.parameters()).detach().numpy())
+            net = copy.deepcopy(sigma).double().to(series.device)
+            parts.append(parameters_to_vector(net.parameters()).detach().cpu().numpy())
             bounds += [(None, None)] * parts[1].size
         elif sigma == "free":
             parts.append(np.log(_spread(series, share, start)).clip(*LOG_VARIANCE_BOUNDS))
@@ -68,17 +68,20 @@ def descend(
             pairs, centre = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
         elif rest.numel():
             # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
-            ones = torch.ones(x.values.shape[:2], dtype=theta.dtype)
-            pairs, centre = x.with_variances(2 * ones), Batch(mean, None, 2 * rest.exp()[None])
+            two = theta.new_full(x.values.shape[:2], 2.0)
+            pairs, centre = x.with_variances(two), Batch(mean, None, 2 * rest.exp()[None])
         plain = metric.without_bias
         if plain is not None:
             return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
         return weight @ metric.between(pairs, centre)
 
-    theta, trace, converged = _minimize(objective, np.concatenate(parts), bounds, max_iter, tol)
+    theta, trace, converged = _minimize(
+        lambda point: objective(point.to(series.device)), np.concatenate(parts), bounds, max_iter, tol
+    )
     rest = theta[start.size :]
     mean = theta[: start.size].reshape(start.shape)
     if net is not None:
+        net = net.to("cpu")
         vector_to_parameters(torch.from_numpy(rest), net.parameters())
         with torch.no_grad():
             variance = net(torch.from_numpy(mean)).numpy()

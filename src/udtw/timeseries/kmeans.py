@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from udtw import joblib_tasks
+from udtw.device import Device
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
@@ -57,6 +58,8 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
     n_jobs : int, optional
         Threads; None is 1, -1 all cores.
     random_state : int, RandomState or None
+    device : str, torch.device or None
+        Where distances and means are computed; None is the CPU (`udtw.device`).
 
     Attributes
     ----------
@@ -92,6 +95,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         nan_policy: str = "raise",
         n_jobs: int | None = None,
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric
@@ -109,6 +113,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         self.nan_policy = nan_policy
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -187,7 +192,10 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
                 means = update(matched, means, metric, least)
             return means
         groups = [series[np.flatnonzero(labels == c)].rows() for c in range(len(means))]
-        params = {"sigma": self.sigma, "length": means.values.shape[1], "max_iter": self.max_iter_barycenter}
+        params = {
+            "sigma": self.sigma, "length": means.values.shape[1], "max_iter": self.max_iter_barycenter,
+            "device": series.device,
+        }  # fmt: skip
         found = barycenters_of(groups, metric, params, inits=list(means.values))
         return replace(means, values=np.stack([one.mean for one in found]).astype(means.values.dtype))
 

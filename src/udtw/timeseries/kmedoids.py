@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from udtw.device import Device
 from udtw.errors import LengthError, ShapeError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric, get_metric
@@ -36,7 +37,7 @@ class TimeSeriesKMedoids(TransformerMixin, ClusterMixin, BaseEstimator):
         Starts, by k-means++ on the table; that with the least inertia is kept.
     max_iter : int
         Swaps of a medoid with another series, at most, in each start.
-    nan_policy, n_jobs, random_state : as in `TimeSeriesKMeans`
+    nan_policy, n_jobs, random_state, device : as in `TimeSeriesKMeans`
 
     Attributes
     ----------
@@ -65,6 +66,7 @@ class TimeSeriesKMedoids(TransformerMixin, ClusterMixin, BaseEstimator):
         nan_policy: str = "raise",
         n_jobs: int | None = None,
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric
@@ -76,6 +78,7 @@ class TimeSeriesKMedoids(TransformerMixin, ClusterMixin, BaseEstimator):
         self.nan_policy = nan_policy
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -50,12 +50,13 @@ def table(series: SeriesSet, means: Means, metric: Metric, n_jobs: int | None = 
     """(n, C) distances of all series to all means."""
     full = np.full(len(means), means.values.shape[1])
     if means.variances is None:
-        return distances(series, SeriesSet(means.values, full, None), metric, n_jobs)
+        return distances(series, replace(series, values=means.values, lengths=full, variances=None), metric, n_jobs)
     columns = []
     for c in range(len(means)):
         of_series, of_mean, penalty = _split(means.variances[c], metric)
         noisy = series.with_variances(np.full(series.values.shape[:2], of_series, series.values.dtype))
-        one = SeriesSet(means.values[c : c + 1], full[:1], of_mean[None].astype(series.values.dtype))
+        of_mean = of_mean[None].astype(series.values.dtype)
+        one = replace(series, values=means.values[c : c + 1], lengths=full[:1], variances=of_mean)
         columns.append(distances(noisy, one, metric.with_params(warp_penalty=penalty), n_jobs))
     return np.hstack(columns)
 
@@ -92,24 +93,25 @@ def match(
 ) -> Matched:
     """Match every series i with the mean ``owner[i]``."""
     centres, length, dim = means.values.shape
-    sums = torch.zeros(centres, length, dim + 2, dtype=torch.float64)
+    sums = torch.zeros(centres, length, dim + 2, dtype=torch.float64, device=series.device)
     warps, energy = np.zeros(centres), np.empty(len(series))
     size = max(1, CHUNK_CELLS // (series.values.shape[1] * length))
     with torch.no_grad(), _threads(n_jobs):
         for begin in range(0, len(series), size):
             part = np.arange(begin, min(begin + size, len(series)))
             x, mine = Batch.of(series[part], _dtype(series)), owner[part]
-            energy[part], coupling = _aligned(x, means, mine, metric)
+            found, coupling = _aligned(x, means, mine, metric)
+            energy[part] = found.cpu()
             square = x.values.square().sum(2, keepdim=True)
             features = torch.cat([torch.ones_like(square), x.values, square], 2)
             matched = torch.bmm(coupling.transpose(1, 2), features).double()
-            share = torch.from_numpy(weight[part])
-            sums.index_add_(0, torch.from_numpy(mine), share[:, None, None] * matched)
-            cells = matched[:, :, 0].sum(1).numpy()
+            share, place = (torch.as_tensor(one, device=series.device) for one in (weight[part], mine))
+            sums.index_add_(0, place, share[:, None, None] * matched)
+            cells = matched[:, :, 0].sum(1).cpu().numpy()
             np.add.at(warps, mine, weight[part] * (2 * cells - series.lengths[part] - length))
     whole = np.bincount(owner, weight, centres)
-    found = sums.numpy()
-    return Matched(energy, found[:, :, 0], found[:, :, 1:-1], found[:, :, -1], warps, whole)
+    total = sums.cpu().numpy()
+    return Matched(energy, total[:, :, 0], total[:, :, 1:-1], total[:, :, -1], warps, whole)
 
 
 def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:
@@ -117,10 +119,12 @@ def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple
     options: dict[str, Any] = {
         name: metric.params[name] for name in ("gamma", "band", "warp_penalty", "relax") if name in metric.params
     }
-    y = torch.as_tensor(means.values[owner], dtype=x.values.dtype)
+    y = torch.as_tensor(means.values[owner], dtype=x.values.dtype, device=x.values.device)
     if means.variances is not None:
         split = zip(*(_split(one, metric) for one in means.variances), strict=True)
-        of_series, of_mean, penalty = (torch.as_tensor(np.stack(part)[owner], dtype=y.dtype) for part in split)
+        of_series, of_mean, penalty = (
+            torch.as_tensor(np.stack(part)[owner], dtype=y.dtype, device=y.device) for part in split
+        )
         options |= {"var_x": of_series[:, None].expand(x.values.shape[:2]), "var_y": of_mean}
         options |= {"warp_penalty": penalty, "beta": metric.params["beta"]}
     if metric.name == "dtw":  # by the parts of `align`, which would compute a free energy too

@@ -61,7 +61,7 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
         raise OptionError(f"{name} cannot be saved; those that can are {', '.join(ESTIMATORS)}.")
     if not hasattr(estimator, "n_features_in_"):
         raise OptionError(f"This {name} is not fitted; call fit first.")
-    params = estimator.get_params(deep=False)
+    params = estimator.get_params(deep=False) | {"device": None}  # another machine may have none but the CPU
     writer = _Writer()
     state = {
         "estimator": name,
@@ -124,20 +124,26 @@ class _Writer:
             self.tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
             return {"array": name}
         if isinstance(value, Tensor):
-            self.tensors[name] = value.detach()
+            self.tensors[name] = value.detach().cpu()
             return {"tensor": name}
         if isinstance(value, Metric):
             return {"metric": value.name, "params": self.encode(name, dict(value.params))}
         if isinstance(value, SigmaNet | LocalSigmaNet):
-            self.tensors |= {f"{name}.{key}": one for key, one in value.state_dict().items()}
+            self.tensors |= {f"{name}.{key}": one.cpu() for key, one in value.state_dict().items()}
             kind = "sigma_net" if isinstance(value, SigmaNet) else "local_sigma_net"
             return {kind: name, "config": _config(value), "dtype": str(next(value.parameters()).dtype)}
-        if isinstance(value, ValueView | SlopeView):
-            weights = self.encode(f"{name}.weights", getattr(value, "log_weights", None))
-            return {"view": self.encode(f"{name}.net", value.net), "weights": weights}
+        if isinstance(value, ValueView):
+            return {"view": self.encode(f"{name}.net", value.net)}
+        if isinstance(value, SlopeView):
+            weights = self.encode(f"{name}.weights", value.log_weights)
+            net = self.encode(f"{name}.net", value.net)
+            return {"slope_view": net, "weights": weights, "standardised": value.standardised}
         if type(value) is RECORDS.get(type(value).__name__):
-            fields = {key: self.encode(f"{name}.{key}", one) for key, one in vars(value).items()}
-            return {"record": type(value).__name__, "fields": fields}
+            kept = {key: one for key, one in vars(value).items() if key != "device" and not key.startswith("_")}
+            return {
+                "record": type(value).__name__,
+                "fields": {key: self.encode(f"{name}.{key}", one) for key, one in kept.items()},
+            }
         raise OptionError(f"{name}, a {type(value).__name__}, cannot be saved in a model file.")
 
 
@@ -170,7 +176,10 @@ class _Reader:
         if kind in NETWORKS:
             return self._network(NETWORKS[kind], value[kind], value)
         if kind == "view":
-            return _view(self.decode(value["view"]), self.decode(value["weights"]))
+            return ValueView(self.decode(value["view"]))
+        if kind == "slope_view":
+            parts = (self.decode(value[key]) for key in ("slope_view", "weights", "standardised"))
+            return SlopeView(*parts).requires_grad_(False)
         if kind == "record":
             return RECORDS[value["record"]](**{key: self.decode(one) for key, one in value["fields"].items()})
         raise FileFormatError(f"a value of the unknown kind {kind!r:.60}")
@@ -191,13 +200,3 @@ def _config(net: SigmaNet | LocalSigmaNet) -> dict[str, Any]:
         "dim": net.dim, "outputs": net.outputs, "hidden": net.out.in_channels,
         "sigma_range": [net.range.low, net.range.high],
     }  # fmt: skip
-
-
-def _view(net: Any, weights: Tensor | None) -> ValueView | SlopeView:
-    """The view with that network; with ``weights`` one of values and slopes."""
-    if weights is None:
-        return ValueView(net)
-    view = SlopeView.__new__(SlopeView)  # its constructor measures the series of the training, which ``net`` has kept
-    torch.nn.Module.__init__(view)
-    view.net, view.log_weights = net, torch.nn.Parameter(weights, requires_grad=False)
-    return view

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from udtw.device import Device
 from udtw.errors import OptionError
 from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
@@ -42,16 +43,18 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         Weight of a neighbour: ``exp(−d_k / mean_k d)``, or one. Ties go to the nearest neighbour's class.
     sigma : "local", "context", "series", "step", None, a `SigmaNet` or a fitted NearestCentroidTimeSeriesClassifier
         Where the variances of "udtw" come from: a network trained by ``fit``; none (Σ = 1); a network as it is; or that
-        of a classifier. "local" compares values and slopes, each with its own variance from a `LocalSigmaNet`, and is
-        trained with random faults in a quarter of the series, so that faults count little even if they come only after
-        training. The others compare values: "context" sees 9 steps, "series" all, "step" one.
+        of a classifier. "local" compares values and slopes, each with its own variance from a `LocalSigmaNet`. It knows
+        sensor faults from random tasks and is trained further, with random faults in half of the series, so that faults
+        count little even if they come only after training. The others compare values and start from nothing: "context"
+        sees 9 steps, "series" all, "step" one.
     sigma_objective : "neighbors" or "centroid"
         What ``fit`` trains the network for: that neighbours in the training set share their class (ours; the state with
         the least leave-one-out error is kept), or as part of a nearest-centroid classifier (the paper's).
     sigma_range : (low, high)
         Range of σ.
     sigma_iter, batch_size, learning_rate
-        Of that training: steps of Adam, series per step (a step compares all pairs of them), and rate.
+        Of that training: steps of Adam, series per step (a step compares all pairs of them; fewer if they are longer
+        than 150 steps), and rate.
     nan_policy : "raise" or "omit"
         What to do about steps with NaN: a named error, or leave them out.
     n_jobs : int, optional
@@ -59,6 +62,8 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     progress : bool
         Show a progress bar while the network is trained (needs the package rich).
     random_state : int, RandomState or None
+    device : str, torch.device or None
+        Where distances and training are computed; None is the CPU (`udtw.device`).
 
     Attributes
     ----------
@@ -80,7 +85,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         *,
         metric: str | Metric = "udtw",
         gamma: float = 0.1,
-        beta: float = 0.5,
+        beta: float = 0.25,
         band: Any = None,
         warp_penalty: float | None = None,
         weighting: str = "likelihood",
@@ -96,6 +101,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         n_jobs: int | None = None,
         progress: bool = False,
         random_state: Any = None,
+        device: Device = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -116,6 +122,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training series, and learn their uncertainty if asked to."""
@@ -153,7 +160,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
                 raise OptionError("sigma_objective='centroid' trains a SigmaNet: sigma='context', 'series' or 'step'.")
             centroid = NearestCentroidTimeSeriesClassifier(
                 metric=metric, objective="discriminative", sigma=view.net, max_iter=self.sigma_iter,
-                learning_rate=self.learning_rate, random_state=seed,
+                learning_rate=self.learning_rate, random_state=seed, device=self.device,
             )  # fmt: skip
             centroid.fit(series.rows(), codes)
             self.metric_ = centroid.metric_

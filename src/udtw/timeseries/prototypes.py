@@ -58,15 +58,15 @@ class Prototypes:
         """The series with their own variances."""
         if self.view is not None:
             return self.view(x)
-        return x if self.raw_sigma is None else x.with_variances(torch.ones(x.values.shape[:2]))
+        return x if self.raw_sigma is None else x.with_variances(x.values.new_ones(x.values.shape[:2]))
 
     def distances(self, x: Batch, metric: Metric) -> Tensor:
         """(B, C) differentiable distances of every series to every prototype."""
         noisy, centres = self._noisy(x), self._centres()
         plain = metric.without_bias
         count, classes = len(x), len(self)
-        left = torch.arange(count).repeat_interleave(classes)
-        right = torch.arange(classes).repeat(count)
+        left = torch.arange(count, device=x.values.device).repeat_interleave(classes)
+        right = torch.arange(classes, device=x.values.device).repeat(count)
         found = (plain or metric).between(noisy[left], centres[right]).reshape(count, classes)
         if plain is None:
             return found
@@ -91,9 +91,10 @@ def start_prototypes(
     same = np.stack([resample(row, steps) for row in series.rows()])
     means = np.stack([same[codes == c].mean(0) for c in range(codes.max() + 1)])
     bounds = SigmaRange.of(sigma_range)
-    raw = torch.full(means.shape[:2], bounds.raw(bounds.start)) if sigma == "free" else None
+    values = torch.tensor(means, dtype=torch.float32, device=series.device)
+    raw = values.new_full(means.shape[:2], bounds.raw(bounds.start)) if sigma == "free" else None
     view = sigma if isinstance(sigma, View) else None
-    return Prototypes(torch.tensor(means, dtype=torch.float32), bounds, raw, view)
+    return Prototypes(values, bounds, raw, view, values.new_zeros(()))
 
 
 def frechet_means(
@@ -105,9 +106,10 @@ def frechet_means(
         "sigma": None,
         "length": start.values.shape[1],
         "max_iter": max_iter,
+        "device": series.device,
     }
     found = barycenters_of(members, metric.unnormalized, params)
-    return torch.tensor(np.stack([one.mean for one in found]), dtype=torch.float32), found[-1].trace
+    return start.values.new_tensor(np.stack([one.mean for one in found])), found[-1].trace
 
 
 def train_prototypes(
@@ -118,7 +120,7 @@ def train_prototypes(
     "discriminative": cross-entropy of ``softmax_c(−d_c/T)``. "frechet": the mean distance to the own class's prototype
     in units of its start, which is the likelihood when the distance is ``d² + βΩ``.
     """
-    x, target = Batch.of(series), torch.as_tensor(codes)
+    x, target = Batch.of(series), torch.as_tensor(codes, device=series.device)
     with torch.no_grad():
         some = torch.randperm(len(x), generator=torch.Generator().manual_seed(descent.seed))[: descent.batch_size]
         first = start.distances(x[some], metric)
@@ -148,7 +150,7 @@ def all_distances(prototypes: Prototypes, series: SeriesSet, metric: Metric) -> 
     cells = len(prototypes) * prototypes.values.shape[1] * series.values.shape[1]
     with torch.no_grad():
         parts = torch.arange(len(x)).split(max(1, PAIR_CELLS // cells))
-        return torch.cat([prototypes.distances(x[part], metric) for part in parts]).double().numpy()
+        return torch.cat([prototypes.distances(x[part], metric) for part in parts]).double().cpu().numpy()
 
 
 def fit_temperature(distances: np.ndarray, codes: np.ndarray) -> float:

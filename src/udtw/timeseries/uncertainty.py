@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,16 @@ LEAST_PRICE = 1e-3
 """Where the training of β and ω starts if they are given as zero."""
 PENALTIES = (0.02, 0.1, 0.5, 2.0)
 """Warp penalties among which leave-one-out chooses the start of the training."""
-CHECK_EVERY, MOST_JUDGED = 50, 150
-"""Steps between two looks at the leave-one-out error, and the series that it is taken over."""
+CHECK_EVERY = 50
+"""Steps between two looks at the leave-one-out error."""
+LEAST_JUDGED, MOST_JUDGED, JUDGED_STEPS = 30, 150, 22_500
+"""Fewest and most series that leave-one-out is taken over, and between these, their steps in all."""
+LEAST_BATCH, BATCH_CELLS = 8, 8_000_000
+"""Fewest series per step of the training, and the cells of their pairs above which there are fewer than asked for."""
 PATIENCE = 4 * CHECK_EVERY
 """Steps without a better leave-one-out error after which training ends."""
+LEAST_SHARE = 1e-3
+"""Added to a probability before its logarithm: a series that no other resembles must not outweigh the rest."""
 CONTEXT = 9
 """Steps that a network of kind "context" sees."""
 
@@ -46,15 +53,15 @@ def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
 def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> View:
     """The view of that kind for these series, its weights drawn by ``seed``; or that of a copy of a given network."""
     if isinstance(sigma, SigmaNet):
-        return ValueView(copy.deepcopy(sigma).float())
+        return ValueView(copy.deepcopy(sigma).float()).to(series.device)
     if sigma not in KINDS:
         raise OptionError(f"sigma must be one of {KINDS}, a SigmaNet or None; got {sigma!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if sigma == "local":
-            return SlopeView(series, sigma_range)
+            return SlopeView.of_series(series, sigma_range).to(series.device)
         _, steps, dim = series.values.shape
-        return ValueView(make_sigma(sigma, steps, dim, sigma_range))
+        return ValueView(make_sigma(sigma, steps, dim, sigma_range)).to(series.device)
 
 
 class LearnedPrices(nn.Module):
@@ -83,14 +90,29 @@ class LearnedPrices(nn.Module):
         return self.metric.with_params(**{name: float(one.detach()) for name, one in self._values().items()})
 
 
-def all_pairs(batch: Batch, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
-    """Differentiable distances of the pairs i < j of a batch, and their indices i and j."""
-    i, j = torch.triu_indices(len(batch), len(batch), 1)
+def pair_table(batch: Batch, metric: Metric) -> Tensor:
+    """(n, n) differentiable distances of a batch of series, zero of a series to itself."""
+    count = len(batch)
+    i, j = torch.triu_indices(count, count, 1, device=batch.values.device)
     plain = metric.without_bias
-    if plain is None:
-        return metric.between(batch[i], batch[j]), i, j
-    own = plain.between(batch, batch)
-    return plain.between(batch[i], batch[j]) - 0.5 * (own[i] + own[j]), i, j
+    found = (plain or metric).between(batch[i], batch[j])
+    if plain is not None:
+        own = plain.between(batch, batch)
+        found = found - 0.5 * (own[i] + own[j])
+    return found.new_zeros(count, count).index_put((i, j), found).index_put((j, i), found)
+
+
+def neighbour_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tensor) -> Tensor:
+    """``−mean_i log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / scale)`` over the ``possible`` (n, n) neighbours.
+
+    Series without a possible neighbour of their class do not count.
+    """
+    possible = possible & ~torch.eye(len(table), dtype=torch.bool, device=table.device)
+    same = (labels[:, None] == labels) & possible
+    rows = same.any(1)
+    logits = torch.where(possible, -table / scale, -torch.inf)[rows]
+    share = torch.where(same[rows], torch.softmax(logits, 1), 0.0).sum(1)
+    return -(share + LEAST_SHARE).log().mean() if share.numel() else table.sum() * 0.0
 
 
 class LeaveOneOut:
@@ -98,7 +120,8 @@ class LeaveOneOut:
 
     def __init__(self, series: SeriesSet, labels: np.ndarray, corruption: Corruption | None, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        chosen = np.sort(rng.permutation(len(series))[:MOST_JUDGED])
+        judged = int(np.clip(JUDGED_STEPS // series.values.shape[1], LEAST_JUDGED, MOST_JUDGED))
+        chosen = np.sort(rng.permutation(len(series))[:judged])
         self.series, self.labels = series[chosen], labels[chosen]
         self.same = self.labels[:, None] == self.labels
         self.queries = None if corruption is None else corruption.of_some(self.series, rng)[0]
@@ -117,7 +140,11 @@ class LeaveOneOut:
     def loss(self, table: np.ndarray) -> float:
         """``−mean log p`` of the own class, with ``p ∝ exp(−d/T)``: finer than the error, for choosing."""
         closeness = np.exp((table.min(1, keepdims=True) - table) / neighbourhood_scale(table))
-        return float(-np.log((closeness * self.same).sum(1) / closeness.sum(1) + 1e-3).mean())
+        return float(-np.log((closeness * self.same).sum(1) / closeness.sum(1) + LEAST_SHARE).mean())
+
+    def verdict(self, table: np.ndarray) -> float:
+        """The error, and where that is the same, the loss: what training minimises."""
+        return self.error(table) + 1e-3 * self.loss(table)
 
 
 def neighbourhood_scale(table: np.ndarray) -> float:
@@ -179,37 +206,39 @@ def train_for_neighbours(
     A view that reads the local noise sees random faults in some of the series: otherwise it cannot know what to make of
     a fault that comes only after training.
     """
-    x, target = Batch.of(series), torch.as_tensor(labels)
+    device = series.device
+    x, target = Batch.of(series), torch.as_tensor(labels, device=device)
     corruption = Corruption(series) if isinstance(view, SlopeView) else None
     judge = LeaveOneOut(series, labels, corruption, descent.seed)
     if choose_penalty and metric.params.get("weighting") == "likelihood":
         choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
         metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
-    prices = LearnedPrices(metric)
-    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(judge.table(view, metric)))))
+    prices, at_start = LearnedPrices(metric), judge.table(view, metric)
+    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(at_start)), device=device))
 
     def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
-        count = len(index)
-        batch, possible = x[index], ~torch.eye(count, dtype=torch.bool)
+        batch, possible = x[index], torch.ones(len(index), dtype=torch.bool, device=device)
         if corruption is not None:
             broken, hit = corruption.of_some(series[index.numpy()], rng)
             # A broken series looks for neighbours and is none itself, as when it comes after training.
-            batch, possible = Batch.of(broken), possible & ~torch.from_numpy(hit)
-        cost, i, j = all_pairs(view(batch), prices.live())
-        closeness = -cost / scale.exp()
-        logits = torch.full((count, count), -torch.inf).index_put((i, j), closeness).index_put((j, i), closeness)
-        logits = torch.where(possible, logits, -torch.inf)
-        same = (target[index][:, None] == target[index]) & possible
-        rows = same.any(1)  # the others have no partner of their class, and no loss
-        share = torch.where(same[rows], torch.softmax(logits[rows], 1), 0.0).sum(1)
-        return -(share + 1e-6).log().mean() if share.numel() else cost.sum() * 0.0
-
-    def error() -> float:
-        table = judge.table(view, prices.fitted())
-        return judge.error(table) + 1e-3 * judge.loss(table)
+            batch, possible = Batch.of(broken), ~torch.as_tensor(hit, device=device)
+        return neighbour_loss(pair_table(view(batch), prices.live()), target[index], possible, scale.exp())
 
     steps = series.values.shape[1]
+    affordable = max(LEAST_BATCH, math.isqrt(2 * BATCH_CELLS) // steps)
+    descent = replace(descent, batch_size=min(descent.batch_size, affordable))
     modules = {"view": view, "prices": prices, "scale": nn.ParameterList([scale])}
-    task = NeighbourTask(modules, loss, error, labels, descent.batch_size**2 // 2 * steps**2, descent)
+    start = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}
+    task = NeighbourTask(
+        modules,
+        loss,
+        lambda: judge.verdict(judge.table(view, prices.fitted())),
+        labels,
+        descent.batch_size**2 // 2 * steps**2,
+        descent,
+    )
     history = Training(task, descent.max_iter, keep_best=True, patience=PATIENCE).run(tick)
+    if min(history.valid, default=math.inf) >= judge.verdict(at_start):
+        for name, module in modules.items():
+            module.load_state_dict(start[name])
     return prices.fitted(), history.train

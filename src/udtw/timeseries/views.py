@@ -1,17 +1,29 @@
 """How an estimator sees series: the features that it aligns, and their variances."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from udtw.inputs import SeriesSet
 from udtw.nn import LocalSigmaNet, SigmaNet
 from udtw.nn.local_sigma import windows
+from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
 
 SLOPE_REACH = 2
 """Steps on either side from which a slope is taken."""
-LEAST_SLOPE = 1e-6
-"""Standard deviation of slopes below which a series counts as straight."""
+START_FILE = Path(__file__).with_name("slope_view.safetensors")
+"""The weights with which a `SlopeView` starts, made by `udtw.timeseries.pretraining`."""
+USUAL_RANGE = (0.25, 4.0)
+"""The range of σ that these weights were trained for."""
+LEAST_SLOPE, LEAST_SPREAD = 1e-6, 0.2
+"""Standard deviations of slopes, and of values in units of the training series, below which they are not scaled up."""
+STANDARDISED = 0.05
+"""Largest mean, and difference of the standard deviation from 1, of series that count as standardised."""
 
 
 class View(nn.Module):
@@ -26,8 +38,8 @@ class View(nn.Module):
         """The same of a collection, without gradients."""
         with torch.no_grad():
             seen = self(Batch.of(series))
-        values, variances = (one.numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
-        return SeriesSet(values, series.lengths, variances)
+        values, variances = (one.cpu().numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
+        return replace(series, values=values, variances=variances)
 
 
 class ValueView(View):
@@ -47,43 +59,76 @@ class SlopeView(View):
     Values are in units of their standard deviation in training, slopes in units of their own in each series: a slope
     says where a series rises and falls, not how much (with one unit for all series the accuracy on faulty ones was 5
     points lower). How much values and slopes count is learned (``log_weights``).
+
+    A fault spoils the mean and the standard deviation of a whole series, and so every step of a series that was
+    standardised by them. The network therefore also says how much each step counts in these: slopes, and values if the
+    training series were standardised one by one, are standardised again with weights.
     """
 
     net: LocalSigmaNet
 
-    def __init__(self, series: SeriesSet, sigma_range: tuple[float, float]) -> None:
+    def __init__(self, net: LocalSigmaNet, log_weights: Tensor, standardised: bool) -> None:
         super().__init__()
-        dim = series.values.shape[2]
-        self.net = LocalSigmaNet(dim, 2 * dim, sigma_range=sigma_range)
-        self.log_weights = nn.Parameter(torch.zeros(2))
-        batch = Batch.of(series)
-        inside = torch.arange(batch.values.shape[1]) < torch.as_tensor(series.lengths)[:, None]
-        spread = batch.values[inside].std(0, correction=0)
-        self.net.scale.copy_(torch.where(spread > 0, spread, 1.0))
+        self.net, self.log_weights = net, nn.Parameter(log_weights)
+        self.standardised = standardised
+
+    @classmethod
+    def of_series(cls, series: SeriesSet, sigma_range: tuple[float, float], pretrained: bool = True) -> "SlopeView":
+        """A view of these series to train; ``pretrained`` weights know faults from random tasks, see `pretraining`."""
+        net = LocalSigmaNet(series.values.shape[2], 3, sigma_range=sigma_range)
+        view = cls(net, torch.zeros(2), is_standardised(series))
+        if pretrained:
+            view.load_state_dict(load_file(START_FILE) | {"net.scale": net.scale})
+            # The weights were trained for the usual range; in another one σ = 1 shall remain σ = 1.
+            usual = SigmaRange.of(USUAL_RANGE)
+            assert net.out.bias is not None, "all layers have one"
+            with torch.no_grad():
+                net.out.bias += net.range.raw(net.range.start) - usual.raw(usual.start)
+        spread = np.concatenate(series.rows()).std(0)
+        net.scale.copy_(torch.from_numpy(np.where(spread > 0, spread, 1.0)))
+        return view
 
     def forward(self, batch: Batch) -> Batch:
-        values = batch.values / self.net.scale
+        values, lengths = batch.values / self.net.scale, batch.lengths
+        count, steps, dim = values.shape
+        inside = torch.ones(count, steps, 1, dtype=torch.bool, device=values.device)
+        if lengths is not None:
+            inside = (torch.arange(steps, device=values.device) < lengths[:, None])[..., None]
+        variances = self.net(batch.values, lengths)
+        trust = torch.where(inside, 1 / variances[..., 2 * dim :], 0.0)
+        trust = trust / trust.sum(1, keepdim=True)
+        if self.standardised:
+            mean, spread = weighted_moments(values, trust, LEAST_SPREAD)
+            values = (values - mean) / spread
+        rise = slopes(values, lengths)
+        rise = rise / weighted_moments(rise, trust, LEAST_SLOPE)[1]
         of_values, of_slopes = self.log_weights.exp()
-        seen = torch.cat([of_values * values, of_slopes * slopes(values, batch.lengths)], 2)
-        if batch.lengths is not None:
-            inside = torch.arange(seen.shape[1]) < batch.lengths[:, None]
-            seen = torch.where(inside[..., None], seen, 0.0)
-        return Batch(seen, batch.lengths, self.net(batch.values, batch.lengths))
+        seen = torch.where(inside, torch.cat([of_values * values, of_slopes * rise], 2), 0.0)
+        return Batch(seen, lengths, variances[..., : 2 * dim])
+
+
+def is_standardised(series: SeriesSet) -> bool:
+    """Whether every series has mean 0 and standard deviation 1, or nearly so."""
+    rows = series.rows()
+    means, spreads = (np.stack([of(row, axis=0) for row in rows]) for of in (np.mean, np.std))
+    return bool((abs(means) < STANDARDISED).all() and (abs(spreads - 1) < STANDARDISED).all())
+
+
+def weighted_moments(values: Tensor, weights: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """(B, 1, d): mean and standard deviation, at least ``least``, of (B, T, d), with weights whose sum over T is 1."""
+    mean = (weights * values).sum(1, keepdim=True)
+    variance = (weights * (values - mean).square()).sum(1, keepdim=True)
+    return mean, variance.clamp_min(least**2).sqrt()  # in this order, since the root has no slope at zero
 
 
 def slopes(values: Tensor, lengths: Tensor | None = None) -> Tensor:
-    """(B, T, d): slopes with standard deviation 1 in each series, of the least-squares line through five steps each.
+    """(B, T, d): slopes of the least-squares line through five steps each.
 
     >>> import torch
     >>> slopes(torch.tensor([0.0, 1.0, 2.0, 3.0, 2.0, 1.0, 0.0])[None, :, None])[0, :, 0].sign().tolist()
     [1.0, 1.0, 1.0, 0.0, -1.0, -1.0, -1.0]
     """
-    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype)
+    offsets = torch.arange(-SLOPE_REACH, SLOPE_REACH + 1, dtype=values.dtype, device=values.device)
     # Relative to the step itself, so that rounding leaves no slope where a series stands still.
     around = windows(values, lengths, SLOPE_REACH) - values[:, :, None]
-    found = torch.einsum("btwd,w->btd", around, offsets / offsets.square().sum())
-    count = found.shape[1]
-    inside = torch.ones(1, count) if lengths is None else (torch.arange(count) < lengths[:, None]).to(found.dtype)
-    inside = (inside / inside.sum(1, keepdim=True))[..., None]
-    centred = found - (inside * found).sum(1, keepdim=True)
-    return found / (inside * centred.square()).sum(1, keepdim=True).sqrt().clamp_min(LEAST_SLOPE)
+    return torch.einsum("btwd,w->btd", around, offsets / offsets.square().sum())

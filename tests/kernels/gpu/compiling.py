@@ -20,7 +20,7 @@ INT32 = ("end_powers", "top_powers", "left_powers")
 ONE_TILE: dict[str, Any] = {"R": 4, "LANES": 32, "T": 128, "TILED": False, "F64": False}
 PLAIN: dict[str, Any] = {"DIM": 0, "UNCERTAIN": False, "LIKELY": False, "RELAXED": False, "MEANS": False}
 FORWARD: dict[str, Any] = {"WARP": False, "FIELD": False, "KEEP": True, "REPLAY": False, "SHARES": False}
-BACKWARD: dict[str, Any] = {"GRAD": True, "COUPLING": False}
+BACKWARD: dict[str, Any] = {"WARP": False, "GRAD": True, "COUPLING": False}
 HARD: dict[str, Any] = {"WARP": False, "RELAXED": False, "CHOICE": False}
 
 

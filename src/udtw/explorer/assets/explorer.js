@@ -29,6 +29,51 @@
     }
   }
 
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", function () {
+    clientside.set_props("theme", { data: dark.matches ? "dark" : "light" });
+  });
+
+  // Dash gives the thumbs of sliders no name; that of their group is taken.
+  function nameSliders() {
+    document.querySelectorAll(".control[aria-labelledby] [role=slider]:not([aria-labelledby])").forEach(function (one) {
+      one.setAttribute("aria-labelledby", one.closest(".control").getAttribute("aria-labelledby"));
+    });
+  }
+  new MutationObserver(nameSliders).observe(document.documentElement, { childList: true, subtree: true });
+
+  // Files that cannot be taken are answered here, before the page reads them.
+  function refusal(files, limit, folder) {
+    if (folder) { return "That is a folder. Choose one file."; }
+    if (files.length !== 1) { return "Choose one file; got " + files.length + "."; }
+    if (files[0].size === 0) { return files[0].name + " is empty."; }
+    if (files[0].size <= limit) { return ""; }
+    return files[0].name + " has " + files[0].size.toLocaleString("en") + " bytes; at most "
+      + limit.toLocaleString("en") + " are accepted.";
+  }
+
+  function guard(event, files, folder) {
+    const row = event.target.closest && event.target.closest(".upload-row");
+    if (!row || !files || (files.length === 0 && !folder)) { return; }
+    const text = refusal(files, Number(row.dataset.limit), folder);
+    if (text) {
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.type === "change") { event.target.value = ""; }
+      clientside.set_props(row.closest(".page").id.replace(/-page$/, "-message"), { children: text });
+    }
+  }
+
+  document.addEventListener("change", function (event) { guard(event, event.target.files, false); }, true);
+  document.addEventListener("drop", function (event) {
+    const items = Array.from((event.dataTransfer || {}).items || []);
+    const folder = items.some(function (one) {
+      const entry = one.webkitGetAsEntry && one.webkitGetAsEntry();
+      return Boolean(entry && entry.isDirectory);
+    });
+    guard(event, event.dataTransfer && event.dataTransfer.files, folder);
+  }, true);
+
   function short(value) {
     return String(Number(value.toPrecision(3)));
   }
@@ -69,19 +114,19 @@
       }
       return clientside.no_update;
     },
-    take: function (contents, name, limit, tab) {
+    take: function (contents, names) {
+      const upload = clientside.callback_context.outputs_list.id.replace(/-file$/, "");
       if (!contents) { return clientside.no_update; }
-      if (contents.length * 0.75 > limit + 200) {
-        const size = Math.round(contents.length * 0.75).toLocaleString("en");
-        clientside.set_props(tab + "-message", {
-          children: name + " has about " + size + " bytes; at most " + limit.toLocaleString("en") + " are accepted.",
-        });
-        return clientside.no_update;
-      }
-      return { contents: contents, name: name, at: Date.now() };
+      // Otherwise the same file would be no change, and get no answer.
+      setTimeout(function () {
+        clientside.set_props(upload, { contents: null });
+        document.querySelectorAll("#" + upload + " input[type=file]").forEach(function (one) { one.value = ""; });
+      }, 0);
+      return { contents: contents[0], name: names[0], at: Date.now() };
     },
+    theme: function () { return dark.matches ? "dark" : "light"; },
     plain: short,
-    power: function (value) { return short(Math.pow(10, value)); },
+    power: function (value) { return String(Number(Math.pow(10, value).toPrecision(2))); },
     percent: function (value) { return value >= 100 ? "none" : short(value) + " %"; },
     share: function (value) { return short(value) + " %"; },
     play: function (clicks, stopped) { return [!stopped, stopped ? "Pause" : "Play"]; },

@@ -4,11 +4,13 @@ Call `sums`, `loss_terms`, `expectations` and `coupling` from here, not the bare
 """
 
 import torch
+from torch import Tensor
 
 from udtw.kernels.cpu.layout import FACTORS
 from udtw.kernels.cpu.operators import (
     DESCRIBED,
     N_GRADS,
+    arguments,
     as_problem,
     common_amount,
     grad_tensors,
@@ -23,13 +25,13 @@ from udtw.kernels.cpu.operators import (
     path_sums,
     scaled_grads,
 )
-from udtw.kernels.differentiable import differentiable
+from udtw.kernels.differentiable import differentiable, plain
 from udtw.kernels.reference.torch_backends import PORTABLE
-from udtw.problem import BUILT_IN
+from udtw.problem import BUILT_IN, Problem
 
 
-def _differentiable(operator, setup_context, backward, direct=None):
-    return differentiable(operator, implementations[operator._schema.name], setup_context, backward, direct)
+def _differentiable(operator, setup_context, backward):
+    return differentiable(operator, implementations[operator._schema.name], setup_context, backward)
 
 
 DATA, PRICES = 6, 3
@@ -109,35 +111,47 @@ def _loss_and_grads_backward(ctx, by_loss, by_cost, by_log, *_):
     return *_in_order(found, ctx.needs_input_grad), *nothing
 
 
+_loss_terms = _differentiable(path_loss_and_grads, _save_loss_and_grads, _loss_and_grads_backward)
+
+
 class _Loss(torch.autograd.Function):
-    """`path_loss_and_grads` on plain tensors. Gradients stay NumPy arrays: every tensor costs autograd its time."""
+    """`path_loss_and_grads` on plain tensors, with as little around the kernel as possible.
+
+    Gradients stay NumPy arrays, and what has no gradient stays in the problem: every tensor costs autograd its time.
+    """
 
     @staticmethod
-    def forward(ctx, *args):
-        *results, ctx.grads = loss_and_grads(*args)
+    def forward(ctx, problem, how, *leaves):
+        results, ctx.grads = loss_and_grads(problem, *how)
         ctx.set_materialize_grads(False)
-        _Saved.keep(ctx, args[:DESCRIBED])
-        ctx.how = args[DESCRIBED:]
-        return tuple(results)
+        ctx.save_for_backward(*leaves)
+        ctx.problem, ctx.how = problem, how
+        return results
 
     @staticmethod
-    def backward(ctx, by_loss, by_cost, by_log):
-        nothing = [None] * (TAIL + 3)
+    def backward(ctx, by_loss, by_cost=None, by_log=None):
         if by_loss is None and by_cost is None and by_log is None:
-            return *[None] * LEAVES, *nothing
-        needs, (weight, energy, _) = ctx.needs_input_grad, ctx.how
-        described, _ = _Saved.of(ctx)
+            return (None,) * (2 + LEAVES)
+        needs, (weight, energy, _) = ctx.needs_input_grad[2:], ctx.how
         amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, weight, energy)
-        if amount is None:  # higher derivatives, or another combination of the results
-            grads = grad_tensors(ctx.grads, described[:DATA])
-            found = _in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
-        else:
-            found = scaled_grads(ctx.grads, amount, described[:DATA], needs[:LEAVES])
-        return *found, *nothing
+        if amount is not None:
+            return None, None, *scaled_grads(ctx.grads, amount, ctx.problem.data, needs)
+        # Higher derivatives, or another combination of the results.
+        described = *ctx.saved_tensors, *arguments(ctx.problem)[LEAVES:]
+        grads = grad_tensors(ctx.grads, described[:DATA])
+        return None, None, *_in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
 
 
-loss_terms = _differentiable(path_loss_and_grads, _save_loss_and_grads, _loss_and_grads_backward, _Loss)
-"""The loss, E[C] and E[log Σ]; on other than plain tensors the grads too."""
+_apply_loss = super(torch.autograd.Function, _Loss).apply
+"""``_Loss.apply`` without what torch does for torch.func, of which there is none on plain tensors."""
+
+
+def loss_terms(problem: Problem, weight: float, energy: bool, want_prices: bool) -> tuple[Tensor, ...]:
+    """The loss, and unless it is the free energy E[C] and E[log Σ] after it; see `path_loss_and_grads`."""
+    leaves = *problem.data, *problem.prices
+    if plain(*leaves):
+        return _apply_loss(problem, (weight, energy, want_prices), *leaves)
+    return _loss_terms(*arguments(problem), weight, energy, want_prices)
 
 
 def _save_coupling(ctx, inputs, output):

@@ -43,15 +43,15 @@ class NumbaBackend(Backend):
         if gamma.requires_grad or not (problem.wants_gradient or want_prices):
             return super().free_energy(problem)
         self._refuse_if_too_large(problem, "expectations")
-        return autograd.loss_terms(*operators.arguments(problem), 0.0, True, want_prices)[0]
+        return autograd.loss_terms(problem, 0.0, True, want_prices)[0]
 
     def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
         if not can_fuse(problem, beta):
             return None
         self._refuse_if_too_large(problem, "expectations")
         weight = beta if problem.uncertain else 0.0
-        found = autograd.loss_terms(*operators.arguments(problem), weight, False, False)
-        return found[0], found[1], found[2]
+        loss, cost, log_variance, *_ = autograd.loss_terms(problem, weight, False, False)
+        return loss, cost, log_variance
 
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", fields=fields)

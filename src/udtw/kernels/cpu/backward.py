@@ -24,6 +24,7 @@ from udtw.kernels.cpu.forward import (
     step_warped_rest,
     step_warped_transitions,
     stretch_of,
+    swift_factor_row,
     usable,
 )
 from udtw.kernels.cpu.gradient_rows import (
@@ -36,7 +37,10 @@ from udtw.kernels.cpu.gradient_rows import (
     coupling_row,
     edge_row,
     feature_gradient_row,
+    featured_gradient_row,
+    featured_price_row,
     swift_gradient_row,
+    swift_price_row,
     tilt_row,
     usual_gradient_row,
     variance_gradient_row,
@@ -67,6 +71,7 @@ from udtw.kernels.cpu.pack import (
     scatter,
     set_limits,
     shifted,
+    simple,
     uncertain,
 )
 from udtw.kernels.cpu.pair_numbers import log_level
@@ -81,7 +86,6 @@ from udtw.kernels.cpu.rows import (
     copy_row,
     factor_row,
     fill,
-    likely_factor_row,
     product_row,
     range_row,
     rolling_back,
@@ -106,10 +110,10 @@ def mode_of(pairs, factors, grads):
     if plain:
         fields[COST] = False
     prices = grads.gamma.size > 0 or grads.beta.size > 0 or grads.warp.size > 0
-    simple = pairs.x.shape[2] == 1 and pairs.var_x.shape[0] > 0 and not prices
     gradients = factors.any() or fields[BUILT_IN]
-    usual = simple and adjoint and plain and not relaxed and not fields[LOG_VARIANCE + 1 :].any()
-    swift = simple and gradients and not adjoint and likely(pairs)
+    usual = simple(pairs) and not by_feature(pairs) and adjoint and plain and not relaxed and not prices
+    usual &= not fields[LOG_VARIANCE + 1 :].any()
+    swift = simple(pairs) and gradients and not adjoint and likely(pairs) and grads.gamma.size == 0
     mode = Mode(
         plain, likely(pairs), warped, relaxed, adjoint, fields.any(), gradients, usual, swift, prices and gradients
     )
@@ -134,9 +138,9 @@ def rest_field_row(w, pairs, d, at, steps, fields):
 def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreachable):
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
     if mode.usual:
-        usual_factor_row(w, d, at, steps, stretch, at.over_gamma + BY_LOG * SLOT)
+        usual_factor_row(w, d, at, steps, 1, stretch, at.over_gamma + BY_LOG * SLOT)
     elif mode.swift:
-        likely_factor_row(w, d, at, steps, stretch, 0)
+        swift_factor_row(w, pairs, d, at, steps, stretch)
     else:
         energy_rows(w, pairs, d, at, steps)
         if stretch > 0:
@@ -209,6 +213,21 @@ def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
         add_sequence_gradient_row(w, d, at, steps, into, pairs.x.shape[2])
     else:
         scatter(w, at.gradient, d, grads.cost, pairs.length, w.dtype.type(np.inf))
+
+
+@njit(**INNER)
+def collect_swiftly(w, pairs, d, at, mode, sweep, steps, into):
+    """π of one diagonal, and the gradients of the free energy where the pairs are `simple`."""
+    dim = pairs.x.shape[2]
+    if by_feature(pairs):
+        if mode.prices:
+            featured_price_row(w, d, at, sweep, steps, dim, into)
+        else:
+            featured_gradient_row(w, d, at, sweep, steps, dim, into)
+    elif mode.prices:
+        swift_price_row(w, d, at, sweep, steps, dim, into)
+    else:
+        swift_gradient_row(w, d, at, sweep, steps, dim, into)
 
 
 @njit(**INNER)
@@ -349,7 +368,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
                 if mode.usual:
                     usual_gradient_row(w, d, at, sweep, steps, into)
                 elif mode.swift:
-                    swift_gradient_row(w, d, at, sweep, steps, into)
+                    collect_swiftly(w, pairs, d, at, mode, sweep, steps, into)
                 elif mode.adjoint:
                     adjoint_row(w, d, sweep)
                     if mode.relaxed and k >= ends.soonest:

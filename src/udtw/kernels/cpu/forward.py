@@ -20,6 +20,7 @@ from udtw.kernels.cpu.ends import (
 from udtw.kernels.cpu.pack import (
     apply_mask,
     borrow_pairs,
+    by_feature,
     diagonal,
     energy_rows,
     field_row,
@@ -32,6 +33,7 @@ from udtw.kernels.cpu.pack import (
     sequence_rows,
     set_limits,
     shifted,
+    simple,
 )
 from udtw.kernels.cpu.pair_numbers import (
     constant_energy,
@@ -48,6 +50,7 @@ from udtw.kernels.cpu.rows import (
     Moves,
     expectation_row,
     factor_row,
+    featured_factor_row,
     fill,
     likely_factor_row,
     mean_row,
@@ -146,6 +149,15 @@ step_warped_rest = _step(warped_rest_row, rest=True)
 
 
 @njit(**INNER)
+def swift_factor_row(w, pairs, d, at, steps, stretch):
+    """The factors of the free energy where the pairs are `simple`."""
+    if by_feature(pairs):
+        featured_factor_row(w, d, at, steps, pairs.x.shape[2], stretch, 0)
+    else:
+        likely_factor_row(w, d, at, steps, 1, stretch, 0)
+
+
+@njit(**INNER)
 def alarmed(w, alarm):
     """Whether `range_row` met a value out of range."""
     for t in range(alarm, alarm + lanes(w)):
@@ -210,7 +222,7 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
     warped = pairs.warp.shape[0] > 0
     # The mean of C is held relative to the exponent of Z, which is possible only where C is all of the energy.
     plain = not warped and not likely(pairs)
-    swift = count == 0 and likely(pairs) and pairs.x.shape[2] == 1 and pairs.var_x.shape[0] > 0
+    swift = count == 0 and likely(pairs) and simple(pairs)
     with_mean, others = False, False
     for f in range(count):
         with_mean |= plain and wanted[f] == COST
@@ -239,7 +251,7 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
             state = state_of(at.state, row, k)
             steps = shifted(sequences, d, columns)
             if swift:
-                likely_factor_row(w, d, at, steps, stretch, 0)
+                swift_factor_row(w, pairs, d, at, steps, stretch)
             else:
                 energy_rows(w, pairs, d, at, steps)
                 range_row(w, d, at.energy, stretch, at.alarm)

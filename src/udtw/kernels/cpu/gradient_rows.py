@@ -9,7 +9,7 @@ from numba import njit
 
 from udtw.kernels.cpu.layout import BY_DEVIATION, BY_LOG, BY_SOFT_MIN
 from udtw.kernels.cpu.rows import INNER, SLOT, feature_variance_at, of_pairs
-from udtw.kernels.cpu.simd import fma, fnma, lanes, least_probability, load, splat, store, where_greater
+from udtw.kernels.cpu.simd import fma, fnma, lanes, least_probability, load, log, splat, store, where_greater
 
 Sweep = namedtuple("Sweep", ["coupling", "adjoint", "to", "pull", "seed"])
 """`Rolling` rows of π and W, `Moves` of the successors' transition probabilities and pulls, and where paths end."""
@@ -78,32 +78,56 @@ def usual_gradient_row(w, d, at, sweep, steps, into):
         store(w, into.y + t, load(w, into.y + t) - by_x)
 
 
-@njit(**INNER)
-def swift_gradient_row(w, d, at, sweep, steps, into):
-    """`coupling_row`, and the gradients ``into`` of a multiple of the free energy for ``C = (x − y)²/Σ``.
+def _swift_gradient_row(featured=False, prices=False):
+    """`coupling_row`, and the gradients ``into`` of a multiple of the free energy for ``C = Σ_f (x_f − y_f)²/Σ_f``.
 
-    ``∂F/∂D = π/Σ`` and ``∂F/∂Σ = π(β − C)/Σ``; the sum of π goes to ``at.visits``.
+    ``∂F/∂D = π/Σ`` and ``∂F/∂Σ = π(β − C)/Σ``; the sum of π goes to ``at.visits``, and for the ``prices`` β and ω that
+    of ``π log Σ`` to ``at.log_tilt`` and that of the non-diagonal steps to ``at.edges``. Not ``featured``: one feature.
     """
-    to, coupling = sweep.to, sweep.coupling
-    least, zero, one = splat(w, least_probability(w)), splat(w, w.dtype.type(0)), splat(w, w.dtype.type(1))
-    last = d.begin + (d.end - d.begin - 1) // lanes(w) * lanes(w)
-    for t in range(last, d.begin - 1, -lanes(w)):
-        below = t + d.pack
-        total = load(w, to.up + below) * load(w, coupling.near + below)
-        total = fma(load(w, to.left + t), load(w, coupling.near + t), total)
-        total = fma(load(w, to.corner + below), load(w, coupling.far + below), total) + load(w, sweep.seed + t)
-        probability = where_greater(total, least, total, zero)
-        store(w, coupling.here + t, probability)
-        inverse = one / (load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t))
-        difference = load(w, steps.x + t) - load(w, steps.y + t)
-        visit = of_pairs(w, at.direct, t, d.pack) * probability
-        by_x = visit * inverse * difference
-        by_sigma = fnma(by_x, difference, of_pairs(w, at.priced, t, d.pack) * probability) * inverse
-        store(w, at.visits + t, load(w, at.visits + t) + visit)
-        store(w, into.half_var_x + t, load(w, into.half_var_x + t) + by_sigma)
-        store(w, into.half_var_y + t, load(w, into.half_var_y + t) + by_sigma)
-        store(w, into.x + t, load(w, into.x + t) + by_x)
-        store(w, into.y + t, load(w, into.y + t) - by_x)
+
+    @njit(**INNER)
+    def row(w, d, at, sweep, steps, dim, into):
+        to, coupling = sweep.to, sweep.coupling
+        least, zero, one = splat(w, least_probability(w)), splat(w, w.dtype.type(0)), splat(w, w.dtype.type(1))
+        # Downwards, as the diagonals go: the tables are then read as one stream, which the processor prefetches.
+        last = d.begin + (d.end - d.begin - 1) // lanes(w) * lanes(w)
+        for t in range(last, d.begin - 1, -lanes(w)):
+            below = t + d.pack
+            beside = load(w, to.up + below) * load(w, coupling.near + below)
+            beside = fma(load(w, to.left + t), load(w, coupling.near + t), beside)
+            total = fma(load(w, to.corner + below), load(w, coupling.far + below), beside) + load(w, sweep.seed + t)
+            probability = where_greater(total, least, total, zero)
+            store(w, coupling.here + t, probability)
+            direct = of_pairs(w, at.direct, t, d.pack)
+            visit = direct * probability
+            price = of_pairs(w, at.priced, t, d.pack) * probability
+            store(w, at.visits + t, load(w, at.visits + t) + visit)
+            level = zero
+            for f in range(0, dim * at.row if featured else 1, at.row):
+                sigma = feature_variance_at(w, steps, f, t)
+                inverse = one / sigma
+                difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+                by_x = visit * inverse * difference
+                by_sigma = fnma(by_x, difference, price) * inverse
+                store(w, into.half_var_x + f + t, load(w, into.half_var_x + f + t) + by_sigma)
+                store(w, into.half_var_y + f + t, load(w, into.half_var_y + f + t) + by_sigma)
+                store(w, into.x + f + t, load(w, into.x + f + t) + by_x)
+                store(w, into.y + f + t, load(w, into.y + f + t) - by_x)
+                if prices:
+                    level = level + log(sigma)
+            if prices:
+                store(w, at.log_tilt + t, fma(visit, level, load(w, at.log_tilt + t)))
+                # Where nothing is visited, the tables may hold anything.
+                moved = where_greater(probability, zero, direct * beside, zero)
+                store(w, at.edges + t, load(w, at.edges + t) + moved)
+
+    return row
+
+
+swift_gradient_row = _swift_gradient_row()
+swift_price_row = _swift_gradient_row(prices=True)
+featured_gradient_row = _swift_gradient_row(featured=True)
+featured_price_row = _swift_gradient_row(featured=True, prices=True)
 
 
 def _edge_row(with_adjoint):

@@ -9,6 +9,7 @@ They are defined with `torch.library.define`, not `custom_op`, whose first call 
 """
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -186,22 +187,22 @@ def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
     The loss is ``E[C] + weight·E[log Σ]``, or with ``energy`` the free energy. A gradient that is needed is nearly
     always this one, and both together cost one sweep each way.
     """
-    *results, grads = loss_and_grads(*args)
-    return *results, *grad_tensors(grads, args[:6])
+    described, how = args[:DESCRIBED], args[DESCRIBED:]
+    results, grads = loss_and_grads(as_problem(*described), *how)
+    missing = (torch.zeros_like(results[0]) for _ in range(3 - len(results)))  # results must not alias each other
+    return *results, *missing, *grad_tensors(grads, args[:6])
 
 
-def loss_and_grads(*args) -> tuple[Tensor, Tensor, Tensor, launch.Gradients]:
-    """`path_loss_and_grads` with grads as the kernel makes them."""
-    described, (weight, energy, want_prices) = args[:DESCRIBED], args[DESCRIBED:]
-    problem = as_problem(*described)
+def loss_and_grads(
+    problem: Problem, weight: float, energy: bool, want_prices: bool
+) -> tuple[tuple[Tensor, ...], launch.Gradients]:
+    """The results of `path_loss_and_grads`, of the free energy only itself, and grads as the kernel makes them."""
     if energy:
-        wanted = launch.Wanted(prices=want_prices)
-        loss, grads = run(problem, None, launch.energy_and_grads, wanted)
-        # Two tensors: results of an operator must not alias each other.
-        return torch.from_numpy(loss), *(torch.zeros(len(loss), dtype=problem.main.dtype) for _ in range(2)), grads
+        loss, grads = run(problem, None, launch.energy_and_grads, launch.Wanted(prices=want_prices))
+        return (torch.from_numpy(loss),), grads
     (_, mean_cost, mean_log), grads = run(problem, None, launch.sums_and_grads, weight)
     loss = mean_cost + mean_log.dtype.type(weight) * mean_log  # NumPy is quicker than torch on a handful of numbers
-    return torch.from_numpy(loss), torch.from_numpy(mean_cost), torch.from_numpy(mean_log), grads
+    return tuple(map(torch.from_numpy, (loss, mean_cost, mean_log))), grads
 
 
 def loss_factors(
@@ -223,7 +224,7 @@ def common_amount(
     if by_loss is not None and (energy or (by_cost is None and by_log is None)):
         amount = by_loss.detach().numpy()
         if amount.strides[0] == 0 and amount.shape[0] > 0:  # the gradient of a mean or a sum
-            amount = amount[:1].reshape(())
+            return amount[:1].reshape(()) if isfinite(amount[0]) else None
     else:
         _, amount, other, *_ = loss_factors(by_loss, by_cost, by_log, weight, energy).detach().numpy()
         expected = amount * amount.dtype.type(weight)
@@ -236,15 +237,15 @@ def scaled_grads(
     grads: launch.Gradients, factor: np.ndarray, like: Sequence[OptionalTensor], wanted: Sequence[bool]
 ) -> list[OptionalTensor]:
     """The ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or ()."""
-    narrow = grads.x.dtype
-    arrays = (*grads[:6], np.zeros(0), grads.beta.astype(narrow), grads.warp.astype(narrow))
     found: list[OptionalTensor] = []
-    for which, (array, want) in enumerate(zip(arrays, wanted, strict=False)):
+    # The first nine of `Gradients` are in the order of the leaves.
+    for which, (array, want) in enumerate(zip(grads, wanted, strict=False)):
         if not want:
             found.append(None)
             continue
         flat = array[:, :, 0] if which in (3, 4) and like[which].ndim == 2 else array  # type: ignore[union-attr]
-        found.append(torch.from_numpy(flat * (factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor)))
+        scaled = flat * (factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor)
+        found.append(torch.from_numpy(scaled.astype(grads.x.dtype, copy=False)))
     return found
 
 

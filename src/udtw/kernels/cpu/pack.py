@@ -77,6 +77,12 @@ def by_feature(pairs):
 
 
 @njit(**INNER)
+def simple(pairs):
+    """Whether sequences and variances are given for each step and feature, so that fused loops can make the cost."""
+    return pairs.var_x.shape[0] > 0 and pairs.x.shape[2] == pairs.var_x.shape[2]
+
+
+@njit(**INNER)
 def diagonal(limits, k, pack, first):
     """Diagonal k of the pack, within the ``limits`` of `set_limits`."""
     low, high = limits[0, k], limits[1, k]

@@ -199,26 +199,33 @@ def factor_row(w, d, at):
         store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
 
 
-def _fused_factor_row(priced):
+def _fused_factor_row(priced, featured=False):
     """`factor_row` and `range_row` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``, made in one loop.
 
     ``priced``: the energy is ``C + β log Σ + κ``. Otherwise it is C, and ``at.total = by_log·log Σ``.
+    ``featured``: C and log Σ are sums over ``dim`` features, each with its variance. Otherwise there is one feature.
     """
 
     @njit(**INNER)
-    def row(w, d, at, steps, stretch, by_log):
+    def row(w, d, at, steps, dim, stretch, by_log):
         zero = splat(w, w.dtype.type(0))
         highest = zero
         for t in range(d.begin, d.end, lanes(w)):
             difference = load(w, steps.x + t) - load(w, steps.y + t)
-            sigma = load(w, steps.half_var_x + t) + load(w, steps.half_var_y + t)
+            sigma = feature_variance_at(w, steps, 0, t)
             energy = difference * difference / sigma
+            level = log(sigma)
+            if featured:
+                for f in range(at.row, dim * at.row, at.row):
+                    difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+                    sigma = feature_variance_at(w, steps, f, t)
+                    energy = energy + difference * difference / sigma
+                    level = level + log(sigma)
             highest = worst(highest, energy)
             if priced:
-                price = fma(of_pairs(w, at.beta, t, d.pack), log(sigma), of_pairs(w, at.kappa, t, d.pack))
-                energy = energy + price
+                energy = energy + fma(of_pairs(w, at.beta, t, d.pack), level, of_pairs(w, at.kappa, t, d.pack))
             else:
-                store(w, at.total + t, of_pairs(w, by_log, t, d.pack) * log(sigma))
+                store(w, at.total + t, of_pairs(w, by_log, t, d.pack) * level)
             scaled = energy * of_pairs(w, at.scale, t, d.pack)
             store(w, at.scaled + t, scaled)
             store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
@@ -231,6 +238,8 @@ usual_factor_row = _fused_factor_row(priced=False)
 """For the paper's loss; ``by_log`` is the slot of the weights of log Σ."""
 likely_factor_row = _fused_factor_row(priced=True)
 """For the free energy of the likelihood; ``by_log`` is not read."""
+featured_factor_row = _fused_factor_row(priced=True, featured=True)
+"""The same with a variance of each feature."""
 
 
 def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False, quick=False):

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from udtw.joblib_tasks import available_cores
+from udtw.kernels.cpu.work_queue import NEXT, new_queue, settled
 
 LINE = 64
 """Bytes of a cache line."""
@@ -81,8 +82,6 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
     Returns the queue (see `work_queue`) when all pairs are done. An exception of any thread is raised here, after all
     have stopped.
     """
-    from udtw.kernels.cpu.work_queue import NEXT, new_queue, settled  # imports Numba, which not every importer needs
-
     queue = new_queue(begin)
     errors: list[BaseException] = []
 

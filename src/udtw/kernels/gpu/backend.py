@@ -32,6 +32,10 @@ QUESTIONS = {"coupling": "coupling", "transitions": "transitions", "least_cost":
 """What a method asks, as in `Backend.bytes_needed`; the others ask for expectations."""
 
 
+DEVICE_ERRORS = (torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") else ()
+"""What torch raises for a device that fails or is gone; before 2.8 it had no name."""
+
+
 def _named_errors(method: Callable) -> Callable:
     """Decorator: raise an error that names the value that a kernel cannot use, or the memory that is missing."""
 
@@ -46,6 +50,12 @@ def _named_errors(method: Callable) -> Callable:
         except torch.OutOfMemoryError as error:
             raise _too_large(
                 problem, self.bytes_needed(problem, QUESTIONS.get(method.__name__, "expectations"))
+            ) from error
+        except DEVICE_ERRORS as error:
+            reason = str(error).partition("\n")[0]
+            raise BackendError(
+                f"The device {problem.main.device} failed: {reason}. If it is gone, start a new process; otherwise use "
+                "backend='portable', or the CPU."
             ) from error
 
     return call

@@ -59,7 +59,7 @@ def backward_tile(
     grad_energy, coupling, grad_x, grad_y, grad_var_x, grad_var_y, totals, under_buffer, right_buffer,
     count, N, M, first, diagonal, strips, columns,
     R: tl.constexpr, LANES: tl.constexpr, T: tl.constexpr, TILED: tl.constexpr, F64: tl.constexpr,
-    DIM: tl.constexpr, UNCERTAIN: tl.constexpr, LIKELY: tl.constexpr, RELAXED: tl.constexpr,
+    DIM: tl.constexpr, UNCERTAIN: tl.constexpr, LIKELY: tl.constexpr, WARP: tl.constexpr, RELAXED: tl.constexpr,
     MEANS: tl.constexpr, GRAD: tl.constexpr, COUPLING: tl.constexpr,
 ):  # fmt: skip
     FUSED: tl.constexpr = DIM > 0
@@ -156,12 +156,14 @@ def backward_tile(
         for r in tl.static_range(R - 1, -1, -1):
             i = row + r
             inside = active & (i < n)
-            qu, ql = kept[r][0], kept[r][1]
-            reached = qu >= 0
-            pi = up[0] + back[r][0] + corner[0]
-            w = zero
+            # A cell that no path reaches gets nothing, and sends nothing on. What comes from above is added last: it
+            # is what the next row waits for.
+            reached = kept[r][0] >= 0
+            qu, ql = tl.where(reached, kept[r][0], 0.0), tl.where(reached, kept[r][1], 0.0)
+            qd = tl.where(reached, tl.maximum(1.0 - qu - ql, 0.0), 0.0)
+            pi, w = back[r][0] + corner[0], zero
             if MEANS:
-                w = up[1] + back[r][1] + corner[1]
+                w = back[r][1] + corner[1]
             if RELAXED:
                 last_row, last_column = i == n - 1, (j == m - 1) & (i < n - 1)
                 final = inside & ((last_row & (j >= m - 1 - y_end)) | (last_column & (i >= n - 1 - x_end)))
@@ -171,18 +173,20 @@ def backward_tile(
                     w -= tl.load(end_at + 1, mask=final, other=0.0)
             else:
                 pi += tl.where(inside & (i == n - 1) & (j == m - 1), 1.0, 0.0)
-            pi, qd = tl.where(reached, pi, 0.0), tl.maximum(1.0 - qu - ql, 0.0)
+            pi += up[0]
             pu, pl = zero, zero
             if MEANS:
-                w = tl.where(reached, w, 0.0)
-                pu, pl = kept[r][2], kept[r][3]
+                w += up[1]
+                pu, pl = tl.where(reached, kept[r][2], 0.0), tl.where(reached, kept[r][3], 0.0)
             corner = diag[r]
             up, here_back = _sent(qu, pu, pi, w, MEANS), _sent(ql, pl, pi, w, MEANS)
             here_diag = _sent(qd, -(pu + pl), pi, w, MEANS)
-            warps += tl.where(inside, up[0] + here_back[0], 0.0)
-            visits += tl.where(inside, pi, 0.0)
-            if MEANS:
-                warps_w += tl.where(inside, up[1] + here_back[1], 0.0)
+            if WARP:
+                warps += tl.where(inside, up[0] + here_back[0], 0.0)
+                if MEANS:
+                    warps_w += tl.where(inside, up[1] + here_back[1], 0.0)
+            if LIKELY:
+                visits += tl.where(inside, pi, 0.0)
             grad = factor * (w + gain * pi)
             if GRAD and not FUSED:
                 tl.store(grad_energy + (wide * N + i) * M + j, grad, mask=inside)

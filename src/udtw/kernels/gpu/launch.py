@@ -209,7 +209,10 @@ def _join_ends(
 
 
 class Gradients(NamedTuple):
-    """Derivatives, None where not wanted; ``totals`` (B, 4): sums over edges and cells, see `backward`."""
+    """Derivatives, None where not wanted.
+
+    ``totals`` (B, 4) are sums over edges, if steps have a price, and over cells, if variances do; see `backward`.
+    """
 
     energy: Tensor | None
     coupling: Tensor | None
@@ -267,7 +270,8 @@ def backward(
             *((unused, unused) if weights is None else (weights.energy if gain is None else gain, weights.field)),
             pairs.lengths, pairs.lengths if pairs.relax is None else pairs.relax, kept.table, kept.ends,
             grid, visits, grad_x, grad_y, grad_var_x, grad_var_y, totals, under, right,
-            count, rows, columns, first, diagonal, cut.strips, cut.columns, GRAD=grad, COUPLING=coupling,
+            count, rows, columns, first, diagonal, cut.strips, cut.columns,
+            WARP=pairs.warp is not None, GRAD=grad, COUPLING=coupling,
             **cut.constants(main.dtype), **_options(pairs, weights is not None),
         )  # fmt: skip
     return Gradients(

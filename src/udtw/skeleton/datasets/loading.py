@@ -9,9 +9,10 @@ from pathlib import Path
 from udtw.data.folder import data_root
 from udtw.data.skipping import check_on_error
 from udtw.errors import DataError, OptionError, SizeError
-from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, synthetic, utd_mhad
+from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, own_folder, synthetic, utd_mhad
 from udtw.skeleton.datasets.class_splits import (
     ClassSplit,
+    by_thirds,
     kinetics_classes,
     natops_classes,
     ntu_classes,
@@ -30,10 +31,10 @@ MAX_IN_MEMORY = 2 * 2**30
 class Dataset:
     """One data set: its files, its joints, its classes.
 
-    ``files``: which files it needs, a line for the documentation. ``graph``: the layout of its joints. ``split``: the
-    `ClassSplit` for a number of classes. ``find`` finds the original files in a folder; a set that is generated has
-    ``make`` instead. ``folders``: folders that may hold the set besides the one with its own name. ``ignorable``:
-    whether ``find`` takes a list of samples to leave out.
+    ``files``: which files it needs, a line for the documentation. ``graph``: the layout of its joints, empty if the
+    files decide it. ``split``: the `ClassSplit` for a number of classes. ``find`` finds the original files in a folder;
+    a set that is generated has ``make`` instead. ``folders``: folders that may hold the set besides the one with its
+    own name. ``ignorable``: whether ``find`` takes a list of samples to leave out.
 
     Examples
     --------
@@ -81,6 +82,9 @@ DATASETS = {
         msr_action3d.msr_action3d_source,
     ),
     "natops": Dataset("NATOPS_TRAIN.ts and NATOPS_TEST.ts", natops.GRAPH, natops_classes, natops.natops_source),
+    "folder": Dataset(
+        "a subfolder for each class with `.npy` or `.json` files of your own", "", by_thirds, own_folder.folder_source,
+    ),
     "synthetic": Dataset("none: it is generated", synthetic.GRAPH, synthetic_classes, make=synthetic.make_actions),
 }  # fmt: skip
 """All data sets by name. To add one, write its ``find`` and add an entry here."""

@@ -12,7 +12,7 @@ from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
 from udtw.progress import progress_bar
 from udtw.skeleton.datasets.clip import Clip, Reader, Recording
-from udtw.skeleton.graphs import from_edges, graph
+from udtw.skeleton.graphs import Graph, from_edges, graph, graph_name
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class SkeletonSet(Sequence[Clip]):
     Parameters
     ----------
     name : str
-    graph : str
-        Layout of the joints, one of `udtw.skeleton.GRAPHS` ("ntu25", "openpose18", "kinect20", "upperbody8").
+    graph : str or Graph
+        Layout of the joints: one of `udtw.skeleton.GRAPHS` ("ntu25", "coco17", …), or a graph by `from_edges`. The
+        attribute is its name.
     classes : sequence of str
     entries : sequence of Entry
         One per clip.
@@ -76,14 +77,14 @@ class SkeletonSet(Sequence[Clip]):
     def __init__(
         self,
         name: str,
-        graph: str,
+        graph: str | Graph,
         classes: Sequence[str],
         entries: Sequence[Entry],
         read: Reader,
         *,
         skipped: Sequence[Skipped] = (),
     ) -> None:
-        self.name, self.graph, self.classes = name, graph, tuple(classes)
+        self.name, self.graph, self.classes = name, graph_name(graph), tuple(classes)
         self.entries, self.skipped = tuple(entries), tuple(skipped)
         self.names = tuple(entry.name for entry in self.entries)
         self.labels = _column("labels", [entry.label for entry in self.entries])
@@ -96,8 +97,9 @@ class SkeletonSet(Sequence[Clip]):
 
     @classmethod
     def from_clips(
-        cls, name: str, graph: str, classes: Sequence[str], clips: Iterable[Clip], *, skipped: Sequence[Skipped] = ()
-    ) -> Self:
+        cls, name: str, graph: str | Graph, classes: Sequence[str], clips: Iterable[Clip], *,
+        skipped: Sequence[Skipped] = (),
+    ) -> Self:  # fmt: skip
         """A set of clips that are in memory."""
         kept = list(clips)
         entries = [Entry(clip.name, clip.label, clip.subject, clip.camera) for clip in kept]
@@ -106,8 +108,8 @@ class SkeletonSet(Sequence[Clip]):
 
     @classmethod
     def from_arrays(
-        cls, X: Sequence | np.ndarray, y: Sequence | np.ndarray, *, edges: str | Sequence[tuple[int, int]],
-        confidence: Sequence | np.ndarray | None = None, centre: int = 0, name: str = "arrays",
+        cls, X: Sequence | np.ndarray, y: Sequence | np.ndarray, *, edges: str | Graph | Sequence[tuple[int, int]],
+        confidence: Sequence | np.ndarray | None = None, centre: int = 0, name: str = "arrays", on_error: str = "raise",
     ) -> Self:  # fmt: skip
         """A set of arrays: one clip for each item of ``X``.
 
@@ -117,13 +119,16 @@ class SkeletonSet(Sequence[Clip]):
             Positions of the joints, of one or two people; clips may differ in length. NaN where one is missing.
         y : (n,)
             Classes, as numbers or text. Labels count them in ascending order.
-        edges : str or pairs of joint numbers
-            A layout of `udtw.skeleton.GRAPHS`, or the bones.
+        edges : str, Graph or pairs of joint numbers
+            A layout of `udtw.skeleton.GRAPHS` by name, a graph, or the bones.
         confidence : sequence of (T, J) or (T, P, J), optional
             From 0 (not tracked) to 1, for each position.
         centre : int
             With bones: the number of the torso joint.
         name : str
+        on_error : "raise" or "skip"
+            Stop at a clip with another shape, confidence outside [0, 1] or no joint that is ever tracked, or leave it
+            out and list it in ``skipped``.
 
         Examples
         --------
@@ -136,6 +141,7 @@ class SkeletonSet(Sequence[Clip]):
         >>> arms.classes, round(float(arms[0].confidence.mean()), 2)
         (('jab', 'wave'), 0.89)
         """
+        check_on_error(on_error)
         if len(X) != len(y) or (confidence is not None and len(confidence) != len(X)):
             given = "" if confidence is None else f" and {len(confidence)} arrays of confidence"
             raise ShapeError(
@@ -144,21 +150,21 @@ class SkeletonSet(Sequence[Clip]):
         if not len(X):
             raise DataError("There are no clips: X is empty.")
         classes, labels = np.unique(np.asarray(y), return_inverse=True)
-        frames = [_with_people(f"X[{i}]", one, 4) for i, one in enumerate(X)]
-        sure: Sequence = [None] * len(frames)
-        if confidence is not None:
-            sure = [_with_people(f"confidence[{i}]", one, 3) for i, one in enumerate(confidence)]
-        n_joints = frames[0].shape[2]
-        layout = edges if isinstance(edges, str) else from_edges(edges, n_joints, centre).text
-        expected = len(graph(layout).joints)
-        if any(one.shape[2] != expected for one in frames):
-            found = sorted({one.shape[2] for one in frames})
-            raise ShapeError(f"Clips must have the {expected} joints of the layout; got {found} joints.")
-        clips = [
-            Clip(one, int(label), f"clip {i}", confidence=sure[i])
-            for i, (one, label) in enumerate(zip(frames, labels, strict=True))
-        ]
-        return cls.from_clips(name, layout, tuple(str(one) for one in classes), clips)
+        layout: str | Graph
+        if isinstance(edges, str | Graph):
+            layout = edges
+        else:
+            layout = from_edges(edges, with_people("X[0]", X[0], 4).shape[2], centre)
+        entries = tuple(Entry(f"clip {i}", int(label)) for i, label in enumerate(labels))
+        names = tuple(str(one) for one in classes)
+        arrays = _Arrays(X, confidence, len(graph(layout).joints))
+        return cls._of_source(Source(name, graph_name(layout), names, entries, arrays), on_error)
+
+    @classmethod
+    def _of_source(cls, source: "Source", on_error: str, advance: Callable[[], None] = lambda: None) -> Self:
+        clips, skipped = read_clips(source, range(len(source)), on_error, advance)
+        refuse_empty(source, len(clips), skipped)
+        return cls.from_clips(source.name, source.graph, source.classes, clips, skipped=[*source.skipped, *skipped])
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -238,7 +244,24 @@ class _Chosen:
         return self.read(int(self.indices[index]))
 
 
-def _with_people(what: str, values: Any, ndim: int) -> np.ndarray:
+class _Arrays:
+    """A reader of arrays by `SkeletonSet.from_arrays`."""
+
+    def __init__(self, X: Sequence | np.ndarray, confidence: Sequence | np.ndarray | None, n_joints: int) -> None:
+        self.X, self.confidence, self.n_joints = X, confidence, n_joints
+
+    def __call__(self, index: int) -> Recording:
+        frames = with_people(f"X[{index}]", self.X[index], 4)
+        if frames.shape[2] != self.n_joints:
+            raise ShapeError(
+                f"Clips must have the {self.n_joints} joints of the layout; X[{index}] has {frames.shape[2]}."
+            )
+        if self.confidence is None:
+            return frames
+        return frames, with_people(f"confidence[{index}]", self.confidence[index], 3)
+
+
+def with_people(what: str, values: Any, ndim: int) -> np.ndarray:
     """float32 with an axis of people after time, which is added if it is left out."""
     found = np.asarray(values)
     if found.ndim not in (ndim - 1, ndim) or found.dtype.kind not in "fiub":
@@ -308,9 +331,7 @@ def read_all(source: Source, on_error: str = "raise", *, progress: bool = False)
     """All clips of ``source`` in memory."""
     check_on_error(on_error)
     with progress_bar(f"reading {source.name}", len(source), progress) as advance:
-        clips, skipped = read_clips(source, range(len(source)), on_error, advance)
-    refuse_empty(source, len(clips), skipped)
-    return SkeletonSet.from_clips(source.name, source.graph, source.classes, clips, skipped=[*source.skipped, *skipped])
+        return SkeletonSet._of_source(source, on_error, advance)
 
 
 def refuse_empty(source: Source, clips: int, skipped: Sequence[Skipped]) -> None:

@@ -169,3 +169,30 @@ def test_missing_memory_is_told_with_its_size(monkeypatch):
     monkeypatch.setattr(launch, "forward", full)
     with pytest.raises(udtw.errors.SizeError, match=r"takes about .* GB on cpu"):
         udtw.align(X, Y, **OPTIONS).loss  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["free energy", "paper", "coupling"])
+@pytest.mark.parametrize(
+    "options",
+    [{"band": 1}, {"band": "itakura"}, {"band": torch.ones(4, 3, dtype=torch.bool).tril(1)}, {"lengths_x": [4, 2]}, {}],
+    ids=["radius", "itakura", "mask", "lengths", "plain"],
+)
+def test_second_derivatives_across_tiles_and_in_bands(name, options):
+    """Tiles of 2 × 2 cells, so that the pairs of 4 × 3 have four of them."""
+    with tiling(1, 2, 2):
+        found = []
+        for backend in ("triton", "portable"):
+            x = X.clone().requires_grad_()
+            first = torch.autograd.grad(losses(backend, **options)[name](x).sum(), x, create_graph=True)[0]
+            found.append((first, torch.autograd.grad(first.square().sum(), x)[0]))
+    for mine, truth in zip(*found, strict=True):
+        assert torch.allclose(mine, truth, rtol=1e-9, atol=1e-9)
+
+
+def test_a_device_that_fails_is_named(monkeypatch):
+    def gone(*args, **options):
+        raise torch.AcceleratorError("CUDA error: device lost\nmore lines")
+
+    monkeypatch.setattr(launch, "forward", gone)
+    with pytest.raises(udtw.errors.BackendError, match=r"device cpu failed: CUDA error: device lost\. "):
+        udtw.align(X, Y, **OPTIONS).loss  # noqa: B018

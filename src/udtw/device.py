@@ -1,0 +1,31 @@
+"""The ``device`` of estimators: where their distances and trainings are computed.
+
+`udtw.align` and the modules of `udtw.nn` compute where their tensors are. Estimators are given arrays, and take
+``device=``: a name such as "cuda" or "cuda:1", a `torch.device`, or None, the CPU. The series are moved there once, and
+results come back as NumPy arrays.
+"""
+
+import torch
+
+from udtw.errors import OptionError
+
+Device = str | torch.device | None
+CPU = torch.device("cpu")
+
+
+def checked_device(device: Device) -> torch.device:
+    """The device of that name; raises `OptionError` if torch sees no such device, or if it has no float64.
+
+    >>> checked_device(None)
+    device(type='cpu')
+    """
+    try:
+        found = CPU if device is None else torch.device(device)
+        torch.zeros(1, dtype=torch.float64, device=found).cpu().numpy()
+    except (AssertionError, ImportError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise OptionError(
+            f"device={device!r} cannot be used: torch sees no such device, or it has no float64 ({reason}). Pass "
+            f"'cpu', or a device of this machine; torch.cuda.is_available() is {torch.cuda.is_available()}."
+        ) from None
+    return found

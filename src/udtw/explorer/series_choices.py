@@ -1,0 +1,173 @@
+"""Series to choose from: generated ones, sets of the UCR archive, and uploads.
+
+The browser sends the name of a set and a number. Only names on the server's own list lead to a file, so a path that the
+browser sends is never opened.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udtw.data import LabelledSeries, available_ucr, cylinder_bell_funnel, load_ucr, synthetic_control
+from udtw.errors import DataError, OptionError
+from udtw.experiments.calibration import known_warps
+from udtw.explorer.control_values import choice, whole
+from udtw.explorer.uploads import (
+    MAX_SERIES_BYTES,
+    UPLOAD,
+    UploadCache,
+    UploadedSeries,
+    check_series,
+    decode_contents,
+    file_name,
+    read_upload,
+)
+
+PER_CLASS = 4
+MAX_ITEMS = 500
+"""How many series of a set are offered."""
+
+CBF = ("cylinder", "bell", "funnel")
+CHARTS = ("normal", "cyclic", "increasing", "decreasing", "upward shift", "downward shift")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated set; ``code`` generates the same in a script."""
+
+    label: str
+    code: str
+    make: Callable[[], LabelledSeries]
+    classes: tuple[str, ...]
+
+
+def _generated(draw: Callable[..., LabelledSeries], label: str, length: int, classes: tuple[str, ...]) -> Generated:
+    def make() -> LabelledSeries:
+        return draw(PER_CLASS, length, random_state=0)
+
+    return Generated(
+        f"{label}, {length} steps", f"udtw.data.{draw.__name__}({PER_CLASS}, {length}, random_state=0)", make, classes
+    )
+
+
+GENERATED = {
+    "cbf-128": _generated(cylinder_bell_funnel, "Cylinder, bell, funnel", 128, CBF),
+    "cbf-256": _generated(cylinder_bell_funnel, "Cylinder, bell, funnel", 256, CBF),
+    "charts-60": _generated(synthetic_control, "Control charts", 60, CHARTS),
+    "charts-256": _generated(synthetic_control, "Control charts", 256, CHARTS),
+}
+
+WARPS = "warps"
+"""Pairs of series with bursts of noise, one a warped copy of the other: their true alignment is known."""
+WARP_PAIRS, WARP_SEED = 6, 22
+
+
+@dataclass(frozen=True)
+class ChosenSeries:
+    """A series (T, d), its label, and the Python code that makes it."""
+
+    values: np.ndarray
+    label: str
+    code: str
+    own: bool = False
+    """Whether it is a user's: nothing is ever added to it."""
+    times: list[str] | None = None
+    variance: np.ndarray | None = None
+    """(T,): that of its noise, if it is known."""
+    variance_code: str | None = None
+    pair: int | None = None
+    """Which pair of `WARPS` it is a part of."""
+
+
+@cache
+def warps() -> dict[str, np.ndarray]:
+    """Series x and y of `WARPS`, their variances, and the true partners of the steps of x; (pairs, steps) each."""
+    return known_warps(WARP_PAIRS, WARP_SEED)
+
+
+def true_match(x: ChosenSeries, y: ChosenSeries) -> np.ndarray | None:
+    """(N,): the true partners in y of the steps of x, for both series of one pair of `WARPS`."""
+    if x.pair is None or x.pair != y.pair or (x.code, y.code) != (_warp_code(x.pair, "x"), _warp_code(x.pair, "y")):
+        return None
+    return warps()["match"][x.pair]
+
+
+def _warp_code(pair: int, side: str) -> str:
+    return f"known_warps({WARP_PAIRS}, {WARP_SEED})[{side!r}][{pair}]"
+
+
+class SeriesChoices:
+    """All series of a server: generated ones, sets of the UCR archive in ``data_dir``, and uploads."""
+
+    def __init__(self, data_dir: str | os.PathLike | None = None) -> None:
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._archive = tuple(available_ucr(data_dir)) if data_dir is not None else ()
+        self.uploads: UploadCache[UploadedSeries] = UploadCache()
+        self._load = lru_cache(maxsize=8)(self._read_set)  # a set of the archive may be large
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """Labels of all sets by name."""
+        made = {name: f"{one.label} (generated)" for name, one in GENERATED.items()}
+        archive = {f"ucr-{name}": f"{name} (UCR)" for name in self._archive}
+        return {WARPS: "Bursts of noise (generated)"} | made | archive | {UPLOAD: "Your own file"}
+
+    def items(self, name: Any) -> list[str]:
+        """Labels of the series of a set, in order; none for uploads."""
+        name = choice("The set", name, self.sets)
+        if name == UPLOAD:
+            return []
+        if name == WARPS:
+            return [f"Pair {pair + 1}, {side}" for pair in range(WARP_PAIRS) for side in ("original", "warped copy")]
+        y = self._load(name).y[:MAX_ITEMS]
+        names = [GENERATED[name].classes[int(label) - 1] if name in GENERATED else f"class {label}" for label in y]
+        return [f"No. {i + 1}: {label}" for i, label in enumerate(names)]
+
+    def pick(self, name: Any, item: Any, upload: Any = None) -> ChosenSeries:
+        """Series number ``item`` of set ``name``, or the upload with the key ``upload``."""
+        name = choice("The set", name, self.sets)
+        if name == UPLOAD:
+            if upload is None:
+                raise DataError("Choose a file with one row per time step and one column per feature.")
+            label, found = self.uploads.get(upload)
+            return ChosenSeries(found.values, label, f"np.array({found.values.tolist()})", own=True, times=found.times)
+        labels = self.items(name)
+        number = whole("The series", item, 0, len(labels) - 1)
+        label = f"{self.sets[name]}, {labels[number]}"
+        if name == WARPS:
+            pair, side = number // 2, "yx"[number % 2]
+            values, variance = warps()[side][pair][:, None], warps()[f"var_{side}"][pair]
+            code, variance_code = _warp_code(pair, side), _warp_code(pair, f"var_{side}")
+            return ChosenSeries(values, label, code, variance=variance, variance_code=variance_code, pair=pair)
+        values = np.asarray(self._load(name).X[number], dtype=np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        return ChosenSeries(check_series(values, label), label, f"{self._code(name)}.X[{number}]")
+
+    def upload(self, contents: Any, name: Any) -> tuple[str, str]:
+        """Key and description of an uploaded file."""
+        shown = file_name(name)
+        content = decode_contents(contents, shown, MAX_SERIES_BYTES)
+        found = read_upload(content, shown)
+        steps, features = found.values.shape
+        described = f"{shown}: {steps} steps" + (f", {features} features" if features > 1 else "")
+        return self.uploads.put(shown, content, found), "; ".join([described, *found.notes])
+
+    def _read_set(self, name: str) -> LabelledSeries:
+        if name in GENERATED:
+            return GENERATED[name].make()
+        archive = name.removeprefix("ucr-")
+        if archive not in self._archive:
+            raise OptionError(f"There is no set {archive!r} in the server's folder.")
+        return load_ucr(archive, self._data_dir).train
+
+    @staticmethod
+    def _code(name: str) -> str:
+        if name in GENERATED:
+            return GENERATED[name].code
+        # The script finds the folder by UDTW_DATA, so that the page shows no path of this machine.
+        return f"udtw.data.load_ucr({name.removeprefix('ucr-')!r}).train"

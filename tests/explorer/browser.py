@@ -1,0 +1,96 @@
+"""What a user sees and does in a real browser: headless Chromium, driven by Selenium."""
+
+import os
+import shutil
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+PATIENCE = 60  # seconds; only reached if something is broken
+TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
+DESKTOP, PHONE = (1280, 900), (390, 844)
+SCREENSHOTS = Path(os.environ.get("UDTW_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
+"""Where the tests keep pictures of what they saw."""
+
+
+def start(downloads):
+    """A headless browser that saves what is downloaded."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(
+        options, webdriver.ChromeService(DRIVER)
+    )  # with its path given, Selenium does not download a driver
+    # Without this, Chromium asks whether a downloaded script shall be kept, and waits for an answer.
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+    return driver
+
+
+def emulate(driver, size=DESKTOP, theme="light"):
+    """Take the size of a screen, and the theme that the user prefers."""
+    width, height = size
+    shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+
+
+class Page:
+    """The explorer in the browser."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, url):
+        self.driver.get(url)
+        self.until(lambda: self.all("#series-distance") and self.text("series-distance") not in ("", "–"))
+        self.settle()
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, name):
+        return self.find(f"#{name}").text
+
+    def until(self, true):
+        return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: true())
+
+    def open_tab(self, tab):
+        next(one for one in self.all("#tabs .tab") if one.text == TABS[tab]).click()
+        self.until(lambda: self.text(f"{tab}-distance") not in ("", "–"))
+        self.settle()
+
+    def settle(self):
+        """Wait until all requests are answered."""
+        self.until(lambda: not self.driver.execute_script("return window.udtwBusy()"))
+
+    def changed(self, name, act):
+        """The text of ``name`` after ``act`` has changed it."""
+        before = self.text(name)
+        act()
+        self.until(lambda: self.text(name) != before)
+        self.settle()
+        return self.text(name)
+
+    def press(self, slider, *keys):
+        self.find(f"#{slider} [role=slider]").send_keys(*keys)
+
+    def upload(self, name, *paths):
+        self.find(f"#{name} input[type=file]").send_keys("\n".join(map(str, paths)))
+
+    def choose(self, name, value):
+        """Choose the option ``value`` of a group of radio buttons."""
+        next(one for one in self.all(f"#{name} input") if one.get_attribute("value") == value).click()
+
+    def screenshot(self, name):
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        assert self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
