@@ -28,7 +28,7 @@ def model(tokens):
 
 def test_help_teaches():
     assert "embed" in run_ok("images").stdout
-    for command in ("embed", "train", "eval", "show"):
+    for command in ("embed", "train", "eval", "show", "predict"):
         assert f"udtw images {command}" in run_ok("images", command, "--help").stdout.split("Examples:")[1]
 
 
@@ -54,21 +54,22 @@ def test_training_without_labels(tokens, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "beta", "gain"),
+    ("options", "gain", "context"),
     [
-        ((), 1.0, 16.0),
-        (("--mode", "unsupervised"), 0.1, 1.0),
-        (("--objective", "similarity"), 0.1, 1.0),
-        (("--beta", 0.3), 0.3, 16.0),
-        (("--setting", "sigma_gain=2"), 1.0, 2),
-        (("--metric", "soft_dtw"), 0.1, 1.0),
+        ((), 16.0, True),
+        (("--mode", "unsupervised"), 1.0, False),
+        (("--objective", "similarity"), 1.0, False),
+        (("--setting", "sigma_gain=2"), 2, True),
+        (("--metric", "soft_dtw"), 1.0, False),
     ],
 )
-def test_uncertainty_is_learned_as_was_best_in_each_mode_unless_said_otherwise(tokens, tmp_path, options, beta, gain):
+def test_uncertainty_is_learned_as_was_best_in_each_mode_unless_said_otherwise(
+    tokens, tmp_path, options, gain, context
+):
     out = tmp_path / "m.safetensors"
     run_ok("images", "train", tokens, "--out", out, "--steps", 0, *options)
     recipe = ImageRecognizer.load(out).recipe
-    assert (recipe.beta, recipe.sigma_gain) == (beta, gain)
+    assert (recipe.sigma_gain, recipe.sigma_context, recipe.beta) == (gain, context, 0.1)
 
 
 @pytest.mark.parametrize("what", ["uncertainty", "match", "components"])
@@ -90,3 +91,51 @@ def test_what_is_refused(tokens, model, tmp_path):
     assert "three images" in fails(2, "images", "show", model, tokens, "--what", "match", "--image",
                                    "disc-striped/002.png", "--split", "all", "--out", tmp_path / "p.png")  # fmt: skip
     assert "no image" in fails(2, "images", "show", model, tokens, "--image", "nobody", "--out", tmp_path / "p.png")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of ten classes of the generated images, eight of each, and a damaged one."""
+    from udtw.images.datasets import make_images
+
+    images = make_images(8)
+    for i, name in enumerate(images.names):
+        if images.labels[i] < 10:
+            path = tmp_path / "photos" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            images.image(i).save(path)
+    (tmp_path / "photos" / "disc-striped" / "broken.png").write_bytes(b"no image")
+    return tmp_path / "photos"
+
+
+def test_own_images_from_folder_to_predictions(folder, tmp_path):
+    tokens, model = tmp_path / "tokens", tmp_path / "m.safetensors"
+    options = ("--data-dir", folder, "--backbone", "sift?image_size=48", "--out", tokens)
+    made = run_ok("images", "embed", "folder", *options)
+    assert "left out disc-striped/broken.png" in made.stderr
+    assert "test has 4 of 10 classes; use --n-way 4" in made.stderr
+    assert run_json("images", "embed", "folder", *options)["left_out"] == ["disc-striped/broken.png"]
+    run_ok("images", "train", tokens, "--out", model, "--steps", 5, "--setting", "n_query=2", "--setting", "dim=16")
+    assert run_json("images", "eval", model, tokens, "--episodes", 5)["n_way"] == 4
+    picture = tmp_path / "p.png"
+    run_ok("images", "show", model, tokens, "--out", picture)  # without --data-dir
+    assert picture.exists()
+
+    out = tmp_path / "predictions.csv"
+    (tmp_path / "new.jpg").write_bytes(b"cut off")
+    new = [folder / "disc-striped" / "003.png", folder / "disc-checked" / "004.png", tmp_path / "new.jpg"]
+    found = run_ok("images", "predict", model, *new, "--support", folder, "--out", out)
+    assert "new.jpg" in found.stderr.split("left out")[-1]
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("image,class,probability,p_cross-striped")
+    assert len(lines) == 3
+    result = run_json("images", "predict", model, *new, "--support", folder)
+    assert len(result["left_out"]) == 2
+    for row in result["predictions"]:
+        assert row["class"] in result["classes"]
+        assert abs(sum(v for k, v in row.items() if k.startswith("p_")) - 1) < 1e-4
+    assert "None of the 1 images" in fails(1, "images", "predict", model, tmp_path / "new.jpg", "--support", folder)
+    assert "subfolder of images for each class" in fails(
+        1, "images", "predict", model, *new, "--support", tmp_path / "tokens"
+    )
+    assert "another backbone" in fails(2, "images", "predict", model, *new, "--support", folder, "--backbone", "sift")

@@ -95,7 +95,7 @@ def test_certain_matches_are_blue():
     red, _, blue, _ = found.to_rgba(found.get_array()).T
     assert np.argsort(red - blue).tolist() == np.argsort(std).tolist()
     assert found.norm.vmin == pytest.approx(np.sqrt((0.3**2 + 0.5**2) / 2)), "the least of all matches, drawn or not"
-    assert found.norm.vmax == pytest.approx(np.sqrt((2**2 + 1.5**2) / 2))
+    assert found.norm.vmax == 2, "the bound of a SigmaNet"
     np.testing.assert_allclose(axes["coupling0"].collections[0].get_edgecolors(), found.to_rgba(std))
 
 
@@ -115,7 +115,7 @@ def test_a_pair_is_drawn_in_two_rows_on_one_scale():
     assert render(figure) > 5_000
     axes = panels(figure)
     norms = [lines(axes[f"match{i}"]).norm for i in (0, 1)]
-    assert [(norm.vmin, norm.vmax) for norm in norms] == [(1, 2)] * 2
+    assert [(norm.vmin, norm.vmax) for norm in norms] == [(0.5, 2)] * 2
     assert [len(ends(axes[f"match{i}"])) for i in (0, 1)] == [7, 7]
     assert [axes[f"match{i}"].get_title() for i in (0, 1)] == ["same class", "other class"]
     assert axes["match0"].get_position().y0 > axes["match1"].get_position().y1

@@ -9,6 +9,7 @@ import udtw
 from udtw.cli import (
     images_embed,
     images_eval,
+    images_predict,
     images_show,
     images_train,
     skeleton_eval,
@@ -129,7 +130,7 @@ def _skeleton(context: typer.Context) -> None:
 
 @images.callback(invoke_without_command=True)
 def _images(context: typer.Context) -> None:
-    """Few-shot classification of images by their tokens: embed a data set, train, eval, show.
+    """Few-shot classification of images by their tokens: embed a data set, train, eval, show, predict.
 
     Without any data: `udtw images embed synthetic --out tokens --backbone patches`.
     """
@@ -147,6 +148,7 @@ images.command("embed")(images_embed.embed)
 images.command("train")(images_train.train)
 images.command("eval")(images_eval.evaluate)
 images.command("show")(images_show.show)
+images.command("predict")(images_predict.predict)
 app.command("cluster")(cluster_series)
 app.add_typer(skeleton)
 app.add_typer(images)

@@ -3,7 +3,7 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,8 @@ from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import note, show
 
 LISTED = 5
+N_WAY = 5
+"""Classes per episode by default."""
 
 
 class OnError(StrEnum):
@@ -45,7 +47,7 @@ def embed(
     batch_size: Annotated[int, typer.Option(help="Images per batch of the backbone.")] = 32,
     on_error: Annotated[
         OnError, typer.Option(help="An image that cannot be read stops the run, or is left out and listed.")
-    ] = OnError.stop,
+    ] = OnError.skip,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace tokens in OUT that are of other images or of another backbone.")
     ] = False,
@@ -68,7 +70,7 @@ def embed(
     - `udtw images embed folder --data-dir ~/photos --backbone "hf:facebook/dinov2-small?pool=8" --out tokens/photos`
     """
     from udtw.images import embed as extract
-    from udtw.images import load_backbone, load_images
+    from udtw.images import load_backbone, load_images, open_tokens
 
     begin = time.perf_counter()
     images = load_images(name, data_dir, split_file=split_file)
@@ -82,12 +84,38 @@ def embed(
         found = extract(
             images, load_backbone(backbone), out, views=views, augmentation=str(augmentation) if views else None,
             seed=seed, attention=attention, n_jobs=jobs, batch_size=batch_size, on_error=str(on_error),
-            replace=replace, progress=True,
+            replace=replace, progress=True, origin=_origin(backbone, data_dir, split_file),
         )  # fmt: skip
-    for skipped in found.skipped[:LISTED]:
+    for skipped in found.skipped[: None if json else LISTED]:
         note(f"left out {skipped.name}: {skipped.reason}")
+    if len(found.skipped) > LISTED and not json:
+        note(f"left out {len(found.skipped) - LISTED} more; --json lists all")
+    for text in split_notes(open_tokens(out)):
+        note(text)
     result = {
-        "images": found.images, "left_out": len(found.skipped), "shards_written": found.written,
-        "shards_kept": found.kept, "seconds": time.perf_counter() - begin, "tokens": str(out),
+        "images": found.images, "left_out": [one.name for one in found.skipped] if json else len(found.skipped),
+        "shards_written": found.written, "shards_kept": found.kept, "seconds": time.perf_counter() - begin,
+        "tokens": str(out),
     }  # fmt: skip
     show(f"Tokens of {name}", result, json)
+
+
+def _origin(backbone: str, data_dir: Path | None, split_file: Path | None) -> dict[str, str]:
+    """What later commands need to find the images and the backbone again."""
+    places = {"data_dir": data_dir, "split_file": split_file}
+    found = {key: str(path.expanduser().absolute()) for key, path in places.items() if path is not None}
+    return {"backbone": backbone, **found}
+
+
+def split_notes(tokens: Any) -> list[str]:
+    """How many classes each split has, and what that means for episodes if they are few."""
+    there = set(tokens.labels.tolist())
+    sizes = {split: len(there.intersection(labels)) for split, labels in tokens.splits.items()}
+    total = sum(sizes.values())
+    notes = [f"classes: {', '.join(f'{split} {count}' for split, count in sizes.items() if count)} of {total}"]
+    if 1 < sizes.get("test", 0) < N_WAY:
+        notes.append(f"test has {sizes['test']} of {total} classes; use --n-way {sizes['test']} in `udtw images eval`")
+    if 1 < sizes.get("train", 0) < N_WAY:
+        few = sizes["train"]
+        notes.append(f"train has {few} of {total} classes; use --setting n_way={few} in `udtw images train`")
+    return notes

@@ -21,6 +21,7 @@ class Picture(StrEnum):
 
 
 def show(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="The model that `udtw images train` wrote.")],
     tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote, with the same backbone.")],
     out: Annotated[Path, typer.Option(help="Write the figure here (.png, .pdf or .svg).")],
@@ -62,7 +63,10 @@ def show(
     recognizer = ImageRecognizer.load(model)
     chosen = open_tokens(tokens)
     chosen = chosen if split == "all" else chosen.of_split(split)
-    images = load_images(chosen.name, data_dir, split_file=split_file)
+    # Where the images were when they were embedded, unless the command line says otherwise.
+    said = str(context.get_parameter_source("data_dir")).endswith("COMMANDLINE")
+    data_dir = data_dir if said else chosen.origin.get("data_dir", data_dir)
+    images = load_images(chosen.name, data_dir, split_file=split_file or chosen.origin.get("split_file"))
     if what is Picture.match:
         places = _places(chosen, image) if image else _triple(chosen, seed)
         figure: Any = show_match(recognizer, chosen, images, *_three(places))

@@ -17,7 +17,7 @@ def reproduce(
             metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|nw-ucla|ntu60|ntu120|kinetics|omniglot|cifar-fs|…",
             help="Which experiment; also ucr-default (as `ucr --protocol default`) and skeleton-faults; for images "
             "also miniimagenet, tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
-            "soylocal, cross-domain.",
+            "soylocal, cross-domain, clutter.",
         ),
     ],
     data_dir: options.DataDir = None,

@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from udtw.errors import OptionError
-from udtw.experiments import barycenters, calibration, ecg5000, faults, omniglot, skeleton_faults, ucr, ucr_default
+from udtw.experiments import (
+    barycenters,
+    calibration,
+    clutter,
+    ecg5000,
+    faults,
+    omniglot,
+    skeleton_faults,
+    ucr,
+    ucr_default,
+)
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.image_tables import IMAGE_TABLES
@@ -26,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         skeleton_faults.EXPERIMENT,
         omniglot.EXPERIMENT,
         *(table.experiment for table in IMAGE_TABLES),
+        clutter.EXPERIMENT,
     )
 }
 """Name to experiment."""

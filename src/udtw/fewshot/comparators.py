@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw.distribution import PathDistribution
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
 from udtw.memory import refuse_if_too_large
@@ -85,7 +86,10 @@ class AlignmentComparator(Comparator):
         others ignore them. With variances of every feature, ``D/Σ`` is the sum of ``D_l/Σ_l``, and log Σ the mean of
         ``log Σ_l``, so that β has the same meaning. A `Metric` brings its own parameters, and those below are not used.
     gamma : float
-    normalize : "length", "path" or None
+    normalize : "length", "path", "precision" or None
+        "precision", of uDTW with variances: the distance is the mean of D over the path, weighted by precisions,
+        ``E[D/Σ] / E[1/Σ]``, under the weighting's distribution of paths. A pair with many uncertain tokens is then
+        compared by the others, and is neither closer nor farther for it.
     band
         As in `udtw.align`.
     weighting : "likelihood" or "precision"
@@ -110,12 +114,13 @@ class AlignmentComparator(Comparator):
         chosen = get_metric(metric, gamma=gamma, band=band)
         if not chosen.elastic:
             raise OptionError(f"metric must compare sequences of different lengths; {chosen.name!r} does not.")
+        self.by_precision = normalize == "precision" and isinstance(metric, str) and chosen.uncertain
         if isinstance(metric, str):
             likely = "weighting" in chosen.params and weighting == "likelihood"
             wanted: dict[str, Any] = {
-                "normalize": normalize, "weighting": weighting, "warp_penalty": warp_penalty,
-                "relax": (relax,) * 4 if relax else None,
-            } | ({"beta": beta, "debias": True} if likely else {})  # fmt: skip
+                "normalize": None if self.by_precision else normalize, "weighting": weighting,
+                "warp_penalty": warp_penalty, "relax": (relax,) * 4 if relax else None,
+            } | ({"beta": beta, "debias": not self.by_precision} if likely else {})  # fmt: skip
             chosen = chosen.with_params(**{name: v for name, v in wanted.items() if name in chosen.params})
         chosen.check()
         self.metric = chosen
@@ -196,9 +201,28 @@ class AlignmentComparator(Comparator):
         options = self.params()
         if bool((lengths[0] < rows).any()) or bool((lengths[1] < columns).any()):
             options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
+        if self.by_precision:
+            return self._mean_by_precision(cost, variances, options)
         if self.plain.uncertain and variances[0] is not None and variances[1] is not None:
             options |= {"var_x": variances[0], "var_y": variances[1]}
         return _comparison(self.plain.function(None, None, cost=cost, **options))
+
+    def _mean_by_precision(
+        self, cost: Tensor, variances: tuple[Tensor | None, Tensor | None], options: dict[str, Any]
+    ) -> Comparison:
+        """``E[D/Σ] / E[1/Σ]``, (B,)."""
+        one = cost.new_ones(1)
+        of_x, of_y = (one[:, None] if variance is None else variance for variance in variances)
+        sigma = ((of_x[:, :, None] + of_y[:, None, :]) / 2).expand_as(cost)
+        weighted, precision = cost / sigma, 1 / sigma
+        energy = weighted + options["beta"] * sigma.log() if options["weighting"] == "likelihood" else weighted
+        lengths = (options["lengths_x"], options["lengths_y"]) if "lengths_x" in options else None
+        paths = PathDistribution(
+            energy, options["gamma"], lengths, options.get("band"), warp_penalty=options.get("warp_penalty", 0.0),
+            relax=options.get("relax"),
+        )  # fmt: skip
+        total, weight = paths.expect(weighted, precision)
+        return Comparison(total / weight, torch.zeros_like(total))
 
     def extra_repr(self) -> str:
         return ", ".join([self.metric.name, *(f"{name}={value!r}" for name, value in self.metric.params.items())])

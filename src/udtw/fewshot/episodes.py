@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class EpisodeSampler:
 
     Parameters
     ----------
-    labels : (n,) integers
+    labels : (n,) integers or strings
         Classes of the samples. Episodes name samples by their position here.
     n_way, n_shot, n_query : int
         Classes, supports per class and queries per class. Supports and queries never share a sample.
@@ -73,7 +74,7 @@ class EpisodeSampler:
                 raise OptionError(f"{name} must be at least 1; got {value}.")
         labels = np.asarray(labels)
         self.n_way, self.n_shot, self.n_query, self.seed = n_way, n_shot, n_query, seed
-        self._members = {int(c): np.flatnonzero(labels == c) for c in np.unique(labels)}
+        self._members: dict[Any, np.ndarray] = {c: np.flatnonzero(labels == c) for c in np.unique(labels).tolist()}
         self._queries = None if queries is None else np.asarray(queries, dtype=bool)
         if self._queries is None:
             self._check("n_shot + n_query", n_shot + n_query, {c: len(own) for c, own in self._members.items()})
@@ -85,7 +86,7 @@ class EpisodeSampler:
             raise DataError(f"n_way={n_way} classes were asked for; the data has {len(self._members)}.")
 
     @staticmethod
-    def _check(what: str, needed: int, counts: dict[int, int]) -> None:
+    def _check(what: str, needed: int, counts: dict[Any, int]) -> None:
         poor = [c for c, count in counts.items() if count < needed]
         if poor:
             raise DataError(
@@ -97,7 +98,7 @@ class EpisodeSampler:
         """Episode ``number``."""
         generator = np.random.default_rng((self.seed, number))
         classes = generator.choice(np.array(sorted(self._members)), self.n_way, replace=False)
-        samples = np.stack([self._drawn(generator, self._members[int(c)]) for c in classes])
+        samples = np.stack([self._drawn(generator, self._members[c]) for c in classes.tolist()])
         return Episode(classes, samples[:, : self.n_shot], samples[:, self.n_shot :])
 
     def _drawn(self, generator: np.random.Generator, members: np.ndarray) -> np.ndarray:

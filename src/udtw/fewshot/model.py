@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from udtw.errors import OptionError
 from udtw.fewshot.baselines import MatchingComparator, PrototypeComparator, TAPComparator
 from udtw.fewshot.comparators import AlignmentComparator, Comparator, Comparison, EuclideanComparator
-from udtw.fewshot.tokens import Tokens, prototypes
+from udtw.fewshot.tokens import Tokens, as_tokens, prototypes
 from udtw.metrics import METRICS
 from udtw.nn import SigmaNet
 
@@ -97,7 +97,8 @@ class FewShotModel(nn.Module):
     Parameters
     ----------
     encoder : module
-        ``encoder(batch)`` returns `Tokens`; its attribute ``dim`` is the number of features per token.
+        ``encoder(batch)`` returns `Tokens`, or a tensor of tokens (B, T, d), a feature map (B, d, h, w) or vectors
+        (B, d). Its attribute ``dim`` is the number d of features per token.
     metric : str
         One of `comparator_names`. With "udtw" a SigmaNet gives every token its variance.
     objective : "similarity" or "cross_entropy"
@@ -110,10 +111,15 @@ class FewShotModel(nn.Module):
     sigma_gain : float
         Factor of the tokens at the input of the SigmaNet. Features of tokens of unit length are small, so that
         without a gain σ hardly moves in a few hundred steps; √d gives them unit variance.
+    sigma_context : bool
+        Whether the SigmaNet also sees how a token differs from the mean token of its sample.
     per_feature : bool
         A variance of every feature instead of one per token.
     matching : "support" or "prototype"
-        Compare with every support, or with one mean sequence per class.
+        Compare with every support, or with one mean sequence per class; with the likelihood weighting, tokens count in
+        that mean by their precision.
+    dim : int, optional
+        Features per token, where the encoder has no ``dim`` and is no linear layer, alone or the last of a Sequential.
     weighting, warp_penalty, relax, learned
         See `AlignmentComparator`.
 
@@ -121,6 +127,9 @@ class FewShotModel(nn.Module):
     --------
     >>> import torch
     >>> from udtw.fewshot import FewShotModel, Tokens
+    >>> convolutions = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 4, stride=4), torch.nn.ReLU())
+    >>> FewShotModel(convolutions, "udtw", dim=8).encode(torch.randn(2, 3, 16, 16)).features.shape
+    torch.Size([2, 16, 8])
     >>> class Encoder(torch.nn.Linear):
     ...     dim = 4
     ...     def forward(self, batch):
@@ -137,8 +146,8 @@ class FewShotModel(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
-        sigma_hidden: int | None = None, sigma_gain: float = 1.0, per_feature: bool = False, matching: str = "support",
-        **energy: Any,
+        sigma_hidden: int | None = None, sigma_gain: float = 1.0, sigma_context: bool = False,
+        per_feature: bool = False, matching: str = "support", dim: int | None = None, **energy: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if matching not in MATCHING:
@@ -146,18 +155,21 @@ class FewShotModel(nn.Module):
         low, high = sigma_range
         if not 0 < low < high < math.inf:
             raise OptionError(f"sigma_range must be finite (low, high) with 0 < low < high; got {sigma_range}.")
+        if per_feature and normalize == "precision":
+            raise OptionError("normalize='precision' takes one variance per token; use per_feature=False.")
         if not 0 < sigma_gain < math.inf:
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
+        self.sigma_context, self.weighted = sigma_context, energy.get("weighting") == "likelihood"
         self.comparator = make_comparator(metric, gamma, normalize, beta=beta, **energy)
         uncertain = metric not in BASELINES and METRICS[metric].uncertain
         self.objective = make_objective(objective, beta if uncertain else 0.0)
         self.sigma: SigmaNet | None = None
         if uncertain:
-            dim: Any = encoder.dim
+            dim = _features(encoder) if dim is None else dim
             sigma_init = 1.0 if low < 1 < high else None
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
-            inputs = dim + 1 if self.reads_noise else dim
+            inputs = dim * (1 + sigma_context) + self.reads_noise
             self.sigma = SigmaNet(
                 inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init,
                 per_feature=per_feature,
@@ -167,14 +179,15 @@ class FewShotModel(nn.Module):
 
     def encode(self, batch: Any) -> Tokens:
         """Tokens of a batch of samples, with variances if the metric reads them."""
-        tokens: Tokens = self.encoder(batch)
-        return self.with_variance(tokens)
+        return self.with_variance(as_tokens(self.encoder(batch)))
 
     def with_variance(self, tokens: Tokens) -> Tokens:
         """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet."""
         if self.sigma is None:
             return tokens
         seen = tokens.features * self.sigma_gain
+        if self.sigma_context:
+            seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
         if not self.reads_noise:
             return Tokens(tokens.features, tokens.lengths, self.sigma(seen, tokens.lengths))
         noise = tokens.noise
@@ -188,7 +201,7 @@ class FewShotModel(nn.Module):
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""
         if self.matching == "prototype":
-            supports = prototypes(supports, support_labels)
+            supports = prototypes(supports, support_labels, weighted=self.weighted)
             support_labels = torch.arange(len(supports), device=support_labels.device)
         compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
         return compared(queries, supports), support_labels
@@ -199,6 +212,18 @@ class FewShotModel(nn.Module):
         supports, queries = tokens[: len(support_labels)], tokens[len(support_labels) :]
         comparison, columns = self.compare(queries, supports, support_labels)
         return self.objective(comparison, query_labels, columns)
+
+
+def _features(encoder: nn.Module) -> int:
+    """Features per token: ``encoder.dim``, or the outputs of a linear layer, alone or the last of a Sequential."""
+    last = encoder[-1] if isinstance(encoder, nn.Sequential) and len(encoder) else encoder
+    found: Any = getattr(encoder, "dim", getattr(last, "out_features", None))
+    if not isinstance(found, int):
+        raise OptionError(
+            f"How many features the tokens of {type(encoder).__name__} have is not known: pass dim=, or give the "
+            "encoder an attribute dim."
+        )
+    return found
 
 
 def predict(scores: np.ndarray, support_labels: np.ndarray) -> np.ndarray:

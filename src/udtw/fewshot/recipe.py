@@ -23,7 +23,7 @@ class FewShotRecipe:
     paper's "precision" without. γ, β and ω are ``learned`` with labels only.
     """
 
-    BEFORE: ClassVar[dict[str, Any]] = {"weighting": "precision", "learned": False}
+    BEFORE: ClassVar[dict[str, Any]] = {"weighting": "precision", "learned": False, "sigma_context": False}
     """Settings that are newer than some checkpoints, and what those mean."""
     metric: str = "udtw"
     mode: str = "supervised"
@@ -37,6 +37,7 @@ class FewShotRecipe:
     sigma_high: float = 2.0
     sigma_hidden: int | None = None
     sigma_gain: float = 1.0
+    sigma_context: bool = False
     per_feature: bool = False
     matching: str = "support"
     # The energy of a path [AlignmentComparator]
@@ -108,7 +109,7 @@ class FewShotRecipe:
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            per_feature=self.per_feature, matching=self.matching, weighting=weighting,
+            sigma_context=self.sigma_context, per_feature=self.per_feature, matching=self.matching, weighting=weighting,
             warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
         )  # fmt: skip
 

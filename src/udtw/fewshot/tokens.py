@@ -83,6 +83,17 @@ class Tokens:
         return torch.stack(rows)
 
 
+def as_tokens(found: "Tokens | Tensor") -> Tokens:
+    """An encoder's result as `Tokens`: of a tensor (B, T, d), a feature map (B, d, h, w), or one token each, (B, d)."""
+    if isinstance(found, Tokens):
+        return found
+    if not isinstance(found, Tensor) or found.ndim not in (2, 3, 4):
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ShapeError(f"An encoder must return Tokens or a tensor (B, T, d), (B, d, h, w) or (B, d); got {got}.")
+    features = found[:, None] if found.ndim == 2 else found.flatten(2).mT if found.ndim == 4 else found
+    return Tokens(features, torch.full((len(features),), features.shape[1], device=features.device))
+
+
 def concatenate(batches: Sequence[Tokens]) -> Tokens:
     """All sequences in one batch, padded to the longest."""
     longest = max(batch.features.shape[1] for batch in batches)
@@ -103,29 +114,36 @@ def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Ten
     return torch.cat(known) if len(known) == len(parts) else None
 
 
-def prototypes(supports: Tokens, labels: Tensor) -> Tokens:
+def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False) -> Tokens:
     """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
-    noise are averaged likewise.
+    noise are averaged likewise. If ``weighted``, a token counts by its precision 1/σ², and the variance is that of
+    such a mean, 1/Σ(1/σ²): the posterior of what the supports have in common.
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
     if len(labels.unique()) < n_way:
         raise OptionError(f"Labels of supports must be 0 … n_way − 1, each at least once; got {labels.tolist()}.")
-    member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype)
-    weights = (member / member.sum(0)).T
-    features = torch.einsum("cb,btd->ctd", weights, supports.resampled(steps))
-    lengths = torch.full((n_way,), steps, device=labels.device)
+    member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype).T
+    weights = member / member.sum(1, keepdim=True)
+    values, lengths = supports.resampled(steps), torch.full((n_way,), steps, device=labels.device)
     variance, noise = (
-        None if one is None else _averaged(weights, one, supports.lengths, steps)
+        None if one is None else Tokens(one if one.ndim == 3 else one[..., None], supports.lengths).resampled(steps)
         for one in (supports.variance, supports.noise)
     )
-    return Tokens(features, lengths, variance, noise)
+    noise = None if noise is None else _means(weights, noise)[..., 0]
+    if variance is None:
+        return Tokens(_means(weights, values), lengths, None, noise)
+    if weighted:
+        precision = _means(member, 1 / variance)
+        features, variance = _means(member, values / variance) / precision, 1 / precision
+    else:
+        features, variance = _means(weights, values), _means(weights, variance)
+    assert supports.variance is not None, "its mean is not None"
+    return Tokens(features, lengths, variance if supports.variance.ndim == 3 else variance[..., 0], noise)
 
 
-def _averaged(weights: Tensor, values: Tensor, lengths: Tensor, steps: int) -> Tensor:
-    """(C, steps) or (C, steps, d): weighted means of (B, T) or (B, T, d) over the sequences, after resampling."""
-    columns = values if values.ndim == 3 else values[..., None]
-    found = torch.einsum("cb,btd->ctd", weights, Tokens(columns, lengths).resampled(steps))
-    return found if values.ndim == 3 else found[..., 0]
+def _means(weights: Tensor, values: Tensor) -> Tensor:
+    """(C, T, d): sums of (B, T, d) with weights (C, B)."""
+    return torch.einsum("cb,btd->ctd", weights, values)

@@ -1,20 +1,23 @@
 """All settings of a few-shot image classifier in one place, as JSON can hold them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.images.order import ORDERS
 from udtw.images.projection import STARTS
 
 
-def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> dict[str, float]:
-    """Settings that are better than the defaults; chosen for uDTW on classes held out of CIFAR-FS's training classes.
+def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> dict[str, Any]:
+    """Settings that are better than the defaults; chosen for uDTW on the validation classes of CIFAR-FS and Cars.
 
     They are for training with labels and the cross-entropy only. Without labels, or with the similarity objective, a
     SigmaNet with such a gain learns to be certain about what all images share.
     """
     uncertain = (metric, mode, objective) == ("udtw", "supervised", "cross_entropy")
-    return {"beta": 1.0, "sigma_gain": 16.0} if uncertain else {}
+    if not uncertain:
+        return {}
+    return {"sigma_gain": 16.0, "sigma_hidden": 64, "sigma_context": True, "sigma_low": 0.2, "sigma_high": 5.0}
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class ImageRecipe(FewShotRecipe):
     """
 
     sigma_hidden: int | None = 0
+    weighting: str | None = None
+    learned: bool = True
     matching: str = "prototype"
     n_query: int = 5
     # Tokens [TokenSource], [TokenProjection]

@@ -97,6 +97,8 @@ class ImageRecognizer(Recognizer):
         self.recipe, self.inputs = recipe, inputs
         self.backbone: dict[str, Any] | None = None
         """Identity of the backbone whose tokens the model was trained on."""
+        self.backbone_spec: str | None = None
+        """How `load_backbone` makes it, if the tokens say so."""
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
@@ -119,6 +121,7 @@ class ImageRecognizer(Recognizer):
     def _task(self, samples: TokenSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples)
         self.backbone, self._trained_on = samples.identity["backbone"], samples.digest
+        self.backbone_spec = samples.origin.get("backbone")
         self._standardize(source)
         if r.mode == "supervised":
             return r.episodic_task(self.model, source, fabric)
@@ -168,6 +171,7 @@ class ImageRecognizer(Recognizer):
     def config(self) -> dict[str, Any]:
         return {
             "recipe": self.recipe.as_dict(), "inputs": self.inputs, "backbone": self.backbone, "data": self._trained_on,
+            "backbone_spec": self.backbone_spec,
         }  # fmt: skip
 
     @classmethod
@@ -177,8 +181,9 @@ class ImageRecognizer(Recognizer):
         config = saved.settings
 
         def make() -> "ImageRecognizer":
-            made = cls(ImageRecipe.from_dict(config["recipe"]), config["inputs"])
+            made = cls(ImageRecipe.from_saved(config["recipe"]), config["inputs"])
             made.backbone, made._trained_on = config["backbone"], config["data"]
+            made.backbone_spec = config.get("backbone_spec")
             return made
 
         return cls._loaded(Path(path), saved, make)

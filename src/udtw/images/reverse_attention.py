@@ -4,15 +4,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
 from udtw.fewshot.evaluation import NORMAL_975
 from udtw.images.backbones.base import needed
+from udtw.images.backbones.pixels import Framing
+from udtw.images.datasets.safe_images import import_pillow
+from udtw.images.datasets.synthetic import shape_mask
 from udtw.images.order import token_order
 
 if TYPE_CHECKING:
+    from udtw.images.datasets import ImageSet
     from udtw.images.recognizer import ImageRecognizer
     from udtw.images.tokens import TokenSet
 
@@ -95,21 +101,40 @@ def contrast(tokens: Any) -> Floats:
     return np.linalg.norm(array - array.mean(1, keepdims=True), axis=2)
 
 
+def foreground(tokens: "TokenSet", images: "ImageSet") -> Floats:
+    """(n, h·w): the share of each token's cell that belongs to the shape, or is not clutter, row by row of the grid.
+
+    ``images``, found by name, are generated ones or those of `udtw.images.datasets.Clutter`.
+    """
+    place = {name: i for i, name in enumerate(images.names)}
+    used = tokens.identity["backbone"].get("framing")
+    framing = used and Framing(tuple(used["resize"]), tuple(used["crop"]), used["fit"], used["resample"])
+    found = []
+    for name in tokens.names:
+        mask = import_pillow().fromarray(255 * shape_mask(images, place[name]).astype(np.uint8))
+        pixels = framing(mask)[:1] if framing else torch.from_numpy(np.array(mask) / 255)[None]
+        found.append(adaptive_avg_pool2d(pixels[None].double(), tokens.grid).flatten().numpy())
+    return np.stack(found)
+
+
 def measure_reverse_attention(
-    recognizer: "ImageRecognizer", tokens: "TokenSet", *, batch_size: int = BATCH
+    recognizer: "ImageRecognizer", tokens: "TokenSet", *, masks: Any = None, batch_size: int = BATCH
 ) -> dict[str, RankCorrelation]:
     """Rank correlations of a model's uncertainty over all images of ``tokens``, computed batch by batch.
 
     "contrast": with the contrast of the tokens as the projection standardises them (raw features differ by orders of
-    magnitude). "attention": with the attention, if it was kept when the tokens were extracted.
+    magnitude). "attention": with the attention, if it was kept when the tokens were extracted. "foreground": with
+    ``masks`` (n, h·w), if given, as `foreground` returns them.
     """
-    if recognizer.model.sigma is None:
-        raise OptionError(f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; use udtw.")
+    check_uncertain(recognizer)
+    if masks is not None and _array(masks).shape != (len(tokens), tokens.grid[0] * tokens.grid[1]):
+        raise ShapeError(f"masks must have one number for each token of {tokens}; got {_array(masks).shape}.")
     if batch_size < 1:
         raise OptionError(f"batch_size must be at least 1; got {batch_size}.")
     source, order = recognizer.source(tokens), token_order(recognizer.recipe.order, tokens.grid)
     encoder: Any = recognizer.model.encoder
-    found: dict[str, list[Floats]] = {name: [] for name in ("attention", "contrast")[not tokens.has_attention :]}
+    given = {"attention": tokens.has_attention, "contrast": True, "foreground": masks is not None}
+    found: dict[str, list[Floats]] = {name: [] for name, there in given.items() if there}
     for start in range(0, len(tokens), batch_size):
         chosen = np.arange(start, min(start + batch_size, len(tokens)))
         batch = source.batch(chosen)
@@ -118,7 +143,15 @@ def measure_reverse_attention(
         found["contrast"].append(rank_correlations(variance, contrast(standardized)))
         if tokens.has_attention:
             found["attention"].append(rank_correlations(variance, tokens.attention(chosen)[:, order]))
+        if masks is not None:
+            found["foreground"].append(rank_correlations(variance, _array(masks)[chosen][:, order]))
     return {name: summary(np.concatenate([*parts, np.empty(0)])) for name, parts in found.items()}
+
+
+def check_uncertain(recognizer: "ImageRecognizer") -> None:
+    """Raise unless the model has a SigmaNet."""
+    if recognizer.model.sigma is None:
+        raise OptionError(f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; use udtw.")
 
 
 def _maps(name: str, values: Any) -> Floats:

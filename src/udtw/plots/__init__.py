@@ -11,6 +11,7 @@ from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
 from udtw.plots.calibration import plot_calibration
 from udtw.plots.critical_difference import plot_critical_difference
+from udtw.plots.deletion import plot_deletion
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
@@ -28,6 +29,7 @@ __all__ = [
     "plot_clip",
     "plot_components",
     "plot_critical_difference",
+    "plot_deletion",
     "plot_forecast",
     "plot_gamma_sweep",
     "plot_image_match",

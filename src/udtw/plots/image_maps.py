@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
 from udtw.images.backbones.pixels import to_rgb
-from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, std_norm
+from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, shared_limits, std_norm
 
 # From blue (certain) to red (uncertain). The image shows through the pale middle.
 MAP_HEX = ("#1450A0", "#F4F1EA", "#C01024")
@@ -52,7 +52,7 @@ def plot_uncertainty(
 ) -> Figure | SubFigure:
     """A figure with a row per image: the image, the uncertainty σ of its patches over it, and the backbone's attention.
 
-    σ goes from blue (the smallest of all images) to red (the largest); attention has its own scale. Each token covers
+    σ goes from blue (0.5) to red (2); attention has its own scale. Each token covers
     an equal part of the image. Axes are labelled "image0", "sigma0", "attention0", "image1", and so on.
 
     Parameters
@@ -66,7 +66,8 @@ def plot_uncertainty(
         Without it there is no third column.
     titles : n names, optional
     std_range : (low, high)
-        σ that are shown in pure blue and pure red, to compare several figures; by default the range in these images.
+        σ that are shown in pure blue and pure red; by default (0.5, 2), wider if σ goes beyond. The range does not
+        shrink to that of the images, so that figures can be compared and 0.98 to 1.05 does not look like a difference.
     interpolation : "bilinear" or "nearest"
         Smooth between the centres of patches, or one colour per patch.
     figure : Figure or SubFigure, optional
@@ -88,7 +89,7 @@ def plot_uncertainty(
     if not (std > 0).all():
         raise VarianceError("sigma must be positive for every token.")
     maps: dict[str, tuple[Floats, Any, Normalize, str]] = {
-        "sigma": (std, MAP_COLORS, std_norm(std, std_range), "uncertainty σ")
+        "sigma": (std, MAP_COLORS, std_norm(std, std_range or shared_limits(std)), "uncertainty σ")
     }
     if attention is not None:
         values = _as_maps("attention", attention, grid, len(pixels))

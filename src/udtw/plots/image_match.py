@@ -25,6 +25,7 @@ from udtw.plots.style import (
     draw_coupling,
     new_figure,
     set_power_ticks,
+    shared_limits,
     std_norm,
 )
 
@@ -253,7 +254,8 @@ def _match_std(match: ImageMatch, sides: tuple[int, int]) -> Floats | None:
 def _scale(rows: list[DrawnMatch]) -> tuple[Colormap | str, Normalize, str]:
     every = [row.std for row in rows if row.std is not None]
     if every:
-        return STD_COLORS, std_norm(np.concatenate([one.ravel() for one in every])), "σ of match"
+        std = np.concatenate([one.ravel() for one in every])
+        return STD_COLORS, std_norm(std, shared_limits(std)), "σ of match"
     return PLAIN_COLORS, Normalize(0, 1), "coupling π* of match"
 
 

@@ -18,6 +18,7 @@ from udtw.images.tokens.store import Images, digest_of
 from udtw.plots.image_maps import plot_components, plot_uncertainty
 from udtw.plots.image_match import ImageMatch, plot_match_pair
 from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignment, numbers
+from udtw.plots.style import shared_limits
 
 
 def picture(tokens: TokenSet, images: Images, index: int) -> np.ndarray:
@@ -53,9 +54,11 @@ def show_uncertainty(
             f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; train one whose metric has."
         )
     attention = tokens.attention(indices) if tokens.has_attention else None
+    sigma, recipe = _row_by_row(recognizer, tokens, variance).sqrt(), recognizer.recipe
+    scale = shared_limits(sigma.numpy(), (recipe.sigma_low, recipe.sigma_high))
     return plot_uncertainty(
-        [picture(tokens, images, i) for i in indices], _row_by_row(recognizer, tokens, variance).sqrt(), tokens.grid,
-        attention, **({"titles": _classes(tokens, indices)} | options),
+        [picture(tokens, images, i) for i in indices], sigma, tokens.grid, attention,
+        **({"titles": _classes(tokens, indices), "std_range": scale} | options),
     )  # fmt: skip
 
 

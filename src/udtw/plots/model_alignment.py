@@ -44,6 +44,8 @@ def numbers(found: Comparison, comparator: AlignmentComparator, uncertain: bool)
     """What a title says of a comparison: the divergence, or of the paper's weighting d² and, with variances, Ω."""
     if comparator.metric.without_bias is not None:
         text = f"divergence = {float(found.distance):.3g}"
+    elif comparator.by_precision:
+        text = f"mean $d^2$ = {float(found.distance):.3g}"
     else:
         text = f"$d^2$ = {float(found.distance):.3g}"
         text += f",  Ω = {float(found.regularizer):.3g}" if uncertain else ""

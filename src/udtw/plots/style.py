@@ -121,6 +121,15 @@ def std_limits(values: Any, limits: tuple[float, float] | None = None) -> tuple[
     return low, high
 
 
+SIGMA_RANGE = (0.5, 2.0)
+"""Bounds of a SigmaNet's σ by default."""
+
+
+def shared_limits(values: Any, bounds: tuple[float, float] = SIGMA_RANGE) -> tuple[float, float]:
+    """``bounds``, wider if ``values`` go beyond: one scale for all figures, on which small differences look small."""
+    return min(bounds[0], float(values.min())), max(bounds[1], float(values.max()))
+
+
 def std_norm(values: Any, limits: tuple[float, float] | None = None) -> Normalize:
     """The scale of `std_limits`; values beyond it have the colour of its ends."""
     return Normalize(*std_limits(values, limits), clip=True)

@@ -2,6 +2,7 @@
 
 from udtw.images.datasets.catalogue import DATASETS, MODES, DataSet, Setting, data_set, settings_of
 from udtw.images.datasets.class_splits import read_split_file
+from udtw.images.datasets.clutter import Clutter
 from udtw.images.datasets.image_set import ImageSet
 from udtw.images.datasets.loading import load_images
 from udtw.images.datasets.omniglot import Run, omniglot_runs, runs_as_images
@@ -13,6 +14,7 @@ __all__ = [
     "DATASETS",
     "MODES",
     "NAMES",
+    "Clutter",
     "DataSet",
     "ImageSet",
     "Run",

@@ -115,6 +115,12 @@ class Folder:
                     return Folder(path, stem) if only and (archive.root / stem).is_dir() else archive
         return None
 
+    def only_archive(self) -> "Folder | None":
+        """The archive that is all that this folder holds, or None."""
+        there = [one for one in os.listdir(self.root) if not is_hidden(one)]
+        whole = len(there) == 1 and there[0].lower().endswith(SUFFIXES) and (self.root / there[0]).is_file()
+        return Folder(self.root / there[0]) if whole else None
+
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "root"}
 

@@ -89,7 +89,13 @@ class ImageSet:
     def image(self, i: SupportsIndex) -> "Image":
         """Image ``i``, its mode as stored; `DataError` names the file if it is damaged or too large."""
         name = self.names[self._index(i)]
-        return decode(self.reader.read(name), self.reader.place(name))
+        made = getattr(self.reader, "image", None)  # of images that are made, not read
+        return made(name) if made else decode(self.reader.read(name), self.reader.place(name))
+
+    def made_from(self, i: SupportsIndex) -> bytes:
+        """The bytes that image ``i`` depends on: its file, or what it is made from."""
+        name = self.names[self._index(i)]
+        return getattr(self.reader, "made_from", self.reader.read)(name)
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageSet":
         """The images at ``indices``, in that order; no file is read."""

@@ -52,6 +52,7 @@ def load_images(
     reasons = []
     for folder in places((name, *chosen.folders) if name != "folder" else (), data_dir):
         try:
+            folder = folder.only_archive() or folder  # noqa: PLW2901 (it stands for the folder)
             found = _Found(name, chosen, chosen.find(folder), folder.where)
             if found.listing.images:
                 return found.image_set(own)

@@ -110,16 +110,17 @@ def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> Im
 
 
 def shape_mask(images: ImageSet, i: int) -> np.ndarray:
-    """(size, size) bool: the pixels of the shape in image ``i`` of a generated set.
+    """(size, size) bool: the pixels of the shape in image ``i`` of a generated set, or those that are not `Clutter`.
 
     >>> from udtw.images.datasets import make_images, shape_mask
     >>> mask = shape_mask(make_images(), 0)
     >>> mask.shape, mask.dtype
     ((96, 96), dtype('bool'))
     """
-    if not isinstance(images.reader, Shapes):
-        raise OptionError(f"Only generated images have masks; {images.name} is read from files.")
-    return images.reader.mask(images.names[i])
+    mask = getattr(images.reader, "mask", None)
+    if mask is None:
+        raise OptionError(f"Only generated images and those with clutter have masks; {images.name} is read from files.")
+    return mask(images.names[i])
 
 
 def _coordinates(rng: np.random.Generator, size: int) -> tuple[Plane, Plane, float]:

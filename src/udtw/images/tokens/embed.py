@@ -59,6 +59,7 @@ def embed(  # noqa: PLR0913 (keyword options that users type)
     on_error: str = "raise",
     replace: bool = False,
     progress: bool = False,
+    origin: Mapping[str, str] | None = None,
 ) -> Embedded:
     """Write the tokens of all ``images`` into ``folder``; `open_tokens` reads them.
 
@@ -91,6 +92,8 @@ def embed(  # noqa: PLR0913 (keyword options that users type)
         Whether tokens in ``folder`` of other images, or of another backbone or augmentation, may be replaced.
     progress : bool
         Whether a progress bar is shown.
+    origin : mapping, optional
+        How the images and the backbone are called, kept with the tokens: ``data_dir``, ``split_file``, ``backbone``.
 
     Examples
     --------
@@ -127,7 +130,7 @@ def embed(  # noqa: PLR0913 (keyword options that users type)
         )
     skipped = [one for shard in shards for one in shard.skipped]
     _check_layouts(images, shards, skipped)
-    write_manifest(store, images, digests, identity, shards)
+    write_manifest(store, images, digests, identity, shards, origin or {})
     total = sum(len(shard.names) for shard in shards)
     return Embedded(folder, total, written, len(shards) - written, tuple(skipped))
 

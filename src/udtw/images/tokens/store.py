@@ -37,8 +37,8 @@ class Images(Protocol):
 
 
 def digest_of(images: Images, index: int) -> str:
-    """sha256 of the image's file as it is now."""
-    return hashlib.sha256(images.read(index)).hexdigest()
+    """sha256 of the image's file, or of what it is made from, as it is now."""
+    return hashlib.sha256(getattr(images, "made_from", images.read)(index)).hexdigest()
 
 
 def token_store(folder: str | os.PathLike) -> ShardStore[TokenShard]:
@@ -52,6 +52,7 @@ def write_manifest(
     digests: Mapping[str, str],
     identity: Mapping[str, Any],
     shards: Sequence[Contents],
+    origin: Mapping[str, Any],
 ) -> None:
     """Finish ``store`` with these ``shards``; ``digests`` are the checksums of the images' files by name."""
     names = [name for shard in shards for name in shard.names]
@@ -59,6 +60,7 @@ def write_manifest(
     layout = next(shard.layout for shard in shards if shard.names)
     description = {
         **identity,
+        "origin": dict(origin),
         "layout": layout,
         "classes": list(images.classes),
         "splits": {split: list(labels) for split, labels in images.splits.items()},
@@ -119,8 +121,15 @@ def _set(manifest: dict[str, Any], shards: Shards[TokenShard]) -> TokenSet:
         identity={key: manifest[key] for key in ("backbone", "augmentation", "seed")},
         layout=Layout.from_json(manifest["layout"]),
         skipped=manifest["skipped"],
+        origin=_origin(manifest.get("origin")),  # not in the manifests of earlier versions
     )
     return TokenSet(info, manifest["labels"], manifest["names"], manifest["sha256"], shards)
+
+
+def _origin(given: Any) -> dict[str, str]:
+    """The texts of a manifest's ``origin``; anything else in it is damage, and is left out."""
+    known = given.items() if isinstance(given, dict) else ()
+    return {key: value for key, value in known if isinstance(value, str)}
 
 
 def check_against(tokens: TokenSet, images: Images) -> None:

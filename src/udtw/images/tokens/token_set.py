@@ -1,17 +1,18 @@
 """Tokens of many images of one data set, read from their files on demand."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.choosing import checked_indices, class_numbers, some
 from udtw.data.shard_store import MANIFEST, Shards, checksum
 from udtw.data.skipping import Skipped
-from udtw.errors import FileFormatError, OptionError, ShapeError
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
+from udtw.images.tokens.arrays import ArrayShards
 from udtw.images.tokens.shards import Layout, TokenShard
 
 
@@ -25,6 +26,7 @@ class TokenSetInfo:
     identity: dict[str, Any]
     layout: Layout
     skipped: Sequence[Skipped] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TokenSet:
@@ -49,6 +51,8 @@ class TokenSet:
         Backbone, and augmentation and seed of the views, as JSON.
     skipped : tuple of Skipped
         Images that could not be read when the set was embedded.
+    origin : dict
+        How images and backbone were named when the set was embedded, for later commands; may be empty.
 
     Examples
     --------
@@ -71,7 +75,7 @@ class TokenSet:
         labels: Sequence[int] | np.ndarray,
         names: Sequence[str],
         digests: Sequence[str],
-        shards: Shards[TokenShard],
+        shards: Shards[TokenShard] | ArrayShards,
         rows: np.ndarray | None = None,
     ) -> None:
         """Image i is item ``rows[i]`` of ``shards``, by default item i."""
@@ -81,6 +85,8 @@ class TokenSet:
         self.labels = np.array(labels, dtype=np.int64)
         self.splits = {str(split): tuple(int(label) for label in labels) for split, labels in info.splits.items()}
         self.identity, self.layout, self.skipped = info.identity, info.layout, tuple(info.skipped)
+        self.origin = dict(info.origin)
+        self._other: TokenSet | None = None
         self._shards, self._rows = shards, np.arange(n) if rows is None else rows
         if self.labels.shape != (n,) or len(self.digests) != n:
             raise ShapeError(f"{name}: {n} names, but {self.labels.shape} labels and {len(self.digests)} digests.")
@@ -90,6 +96,29 @@ class TokenSet:
         if any(not 0 <= label < len(self.classes) for labels in self.splits.values() for label in labels):
             raise OptionError(f"{name}: splits must hold numbers of the {len(self.classes)} classes.")
         self.labels.flags.writeable = False
+
+    @classmethod
+    def from_arrays(
+        cls, tokens: Any, labels: Sequence[Any] | np.ndarray, *, grid: tuple[int, int] | None = None,
+        names: Sequence[str] | None = None, name: str = "arrays",
+    ) -> "TokenSet":  # fmt: skip
+        """Tokens (n, T, D) of your own network, an array or a tensor, with the label of each image: any integers or
+        strings. ``grid`` (h, w) is for pictures; by default a square, or one row.
+
+        >>> import torch
+        >>> from udtw.images import TokenSet
+        >>> TokenSet.from_arrays(torch.randn(4, 9, 8), ["cat", "dog", "cat", "owl"])
+        TokenSet('arrays', 4 images, 3 × 3 tokens of 8, 0 views)
+        """
+        shards = ArrayShards(tokens, grid)
+        known, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        n = len(shards.array)
+        if numbers.shape != (n,):
+            raise ShapeError(f"One label per image is needed, shape ({n},); got {np.shape(labels)}.")
+        identity = {"backbone": {"backbone": "arrays", "dim": shards.layout.dim}, "augmentation": None, "seed": None}
+        info = TokenSetInfo(name, [str(one) for one in known.tolist()], {}, identity, shards.layout)
+        digests = [checksum(one.tobytes().hex()) for one in shards.array]
+        return cls(info, numbers, [str(i) for i in range(n)] if names is None else names, digests, shards)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -101,7 +130,7 @@ class TokenSet:
 
     @property
     def n_views(self) -> int:
-        return self.layout.views
+        return self.layout.views + (self._other is not None)
 
     @property
     def has_attention(self) -> bool:
@@ -120,6 +149,8 @@ class TokenSet:
         if view is not None and not 0 <= view < self.n_views:
             raise OptionError(f"{self.name} has {self.n_views} views of each image, counted from 0; got view {view}.")
         chosen = self._checked(indices)
+        if self._other is not None and view == self.n_views - 1:
+            return self._other.tokens(chosen)
         for index in chosen[:1]:
             self._find(index)  # checks the layout before memory is allocated
         result = torch.empty(len(chosen), self.grid[0] * self.grid[1], self.dim)
@@ -145,7 +176,22 @@ class TokenSet:
         """The images at ``indices``, in that order; no file is read."""
         chosen = self._checked(indices)
         names, digests = [self.names[i] for i in chosen], [self.digests[i] for i in chosen]
-        return TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
+        found = TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
+        found._other = None if self._other is None else self._other.subset(chosen)
+        return found
+
+    def with_view(self, other: "TokenSet") -> "TokenSet":
+        """The same images with one view more: the images of the same names in ``other``, such as those with clutter."""
+        place = {name: i for i, name in enumerate(other.names)}
+        absent = [name for name in self.names if name not in place]
+        if absent or other.identity["backbone"] != self.identity["backbone"] or other.grid != self.grid:
+            what = f"lacks {some(absent)}" if absent else "has tokens of another backbone"
+            raise DataError(f"{other.name} cannot be a view of {self.name}: it {what}.")
+        found = self.subset(np.arange(len(self)))
+        if found._other is not None:
+            raise DataError(f"{self.name} already has the images of another set as a view.")
+        found._other = other.subset([place[name] for name in self.names])
+        return found
 
     def of_split(self, split: str) -> "TokenSet":
         """The images of the classes of one split, such as "train"."""
@@ -164,8 +210,8 @@ class TokenSet:
     def _checked(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         return checked_indices(indices, len(self), f"{self.name} has {len(self)} images")
 
-    def _find(self, index: int) -> tuple[TokenShard, int]:
+    def _find(self, index: int) -> tuple[Any, int]:
         shard, place = self._shards.find(int(self._rows[index]))
-        if shard.layout != self.layout:
+        if isinstance(shard, TokenShard) and shard.layout != self.layout:
             raise FileFormatError(f"{shard.path} holds {shard.layout}; {MANIFEST} says {self.layout}.")
         return shard, place
