@@ -42,8 +42,9 @@ TESTS = {
 }
 """Training and test to the heading of the column."""
 SLOWEST = "tap"
-CONFIDENCE = "estimate"
-"""What the others read: the sensor's confidence times that of a network, which finds faults in the motion itself."""
+CONFIDENCE = "sensor"
+"""What the others read: the sensor's confidence. A network that finds faults in the motion itself ("estimate") lowered
+the accuracy on clean clips by 2 points on both sets."""
 FAULTS = Faults()
 TRAIN_SEED, TEST_SEED = 1, 2
 
