@@ -25,7 +25,7 @@ from udtw.plots.image_views import picture, show_components, show_match, show_un
 
 from .figures import panels
 
-RECIPE = ImageRecipe(order="hilbert", dim=12, gamma=0.3)
+RECIPE = ImageRecipe(order="hilbert", dim=12, gamma=0.3, weighting="precision")
 IMAGES = make_images(2, size=40)
 GRID, COUNT = (4, 4), 16
 

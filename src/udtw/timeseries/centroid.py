@@ -24,6 +24,8 @@ from udtw.timeseries.uncertainty import LearnedPrices, seeded_view
 from udtw.training import Descent
 
 OBJECTIVES = ("frechet", "discriminative")
+LEAST_LOCAL = 9
+"""Steps below which a network has nothing to read around a step."""
 
 
 class NearestCentroidTimeSeriesClassifier(MetricClassifier):
@@ -44,7 +46,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     sigma : "auto", "free", "local", "context", "series", "step", None or a `SigmaNet`
         Uncertainty of "udtw": one variance for each step of each prototype ("free"); a network of that kind (see
         `KNeighborsTimeSeriesClassifier`) on series and prototypes alike; none (Σ = 1); or a copy of a given network,
-        trained further. "auto" is "local" for the discriminative objective, and "free" for Fréchet means.
+        trained further. "auto" is "local" for the discriminative objective, and "free" for Fréchet means and for
+        series shorter than 9 steps.
     sigma_range : (low, high)
         Range of σ.
     length : int, optional
@@ -78,7 +81,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         *,
         objective: str = "discriminative",
         gamma: float = 0.1,
-        beta: float = 0.25,
+        beta: float = 0.1,
         band: Any = None,
         warp_penalty: float | None = None,
         weighting: str = "likelihood",
@@ -121,7 +124,8 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         sigma = self.sigma if metric.uncertain else None
         if sigma == "auto":
-            sigma = "local" if self.objective == "discriminative" else "free"
+            local = self.objective == "discriminative" and series.values.shape[1] >= LEAST_LOCAL
+            sigma = "local" if local else "free"
         if sigma is not None and sigma != "free":
             sigma = seeded_view(sigma, series, self.sigma_range, seed)
         found = start_prototypes(series, codes, length=self.length, sigma=sigma, sigma_range=self.sigma_range)

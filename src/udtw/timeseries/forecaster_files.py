@@ -108,7 +108,9 @@ def _build(cls: type[Estimator], config: dict[str, Any], tensors: dict[str, torc
         raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
-    power, count = float(config["std_power"]), int(config.get("calibration_series", 1))
+    power, count = float(config["std_power"]), config.get("calibration_series", 1)
+    if not isinstance(count, int) or count < 1:
+        raise FileFormatError(f"calibration_series must be a positive number of series; got {count!r:.60}.")
     numbers = {"std_power": torch.tensor(power), **tensors}
     bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
     if bad:
