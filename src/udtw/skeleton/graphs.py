@@ -222,12 +222,12 @@ def graph(name: str | Graph) -> Graph:
     """
     if isinstance(name, Graph):
         return name
-    own = OWN.fullmatch(name)
+    own = OWN.fullmatch(name) if isinstance(name, str) else None
     if own and int(own[1]) <= MOST_JOINTS:
         edges = [(int(a), int(b)) for a, b in (edge.split("-") for edge in own[2].split())]
         return from_edges(edges, int(own[1]), int(own[3]))
-    if name not in GRAPHS:
-        raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r}.")
+    if not isinstance(name, str) or name not in GRAPHS:
+        raise OptionError(f"graph must be one of {sorted(GRAPHS)}, or be made with from_edges; got {name!r:.200}.")
     return GRAPHS[name]
 
 
@@ -238,6 +238,5 @@ def graph_name(layout: str | Graph) -> str:
     >>> graph_name(graph("coco17")), graph_name(from_edges([(0, 1)], 2))
     ('coco17', '2 joints: 0-1, centre 0')
     """
-    if isinstance(layout, str):
-        return layout
-    return next((name for name, known in GRAPHS.items() if known == layout), layout.text)
+    found = graph(layout)
+    return next((name for name, known in GRAPHS.items() if known == found), found.text)
