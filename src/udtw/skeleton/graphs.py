@@ -238,5 +238,7 @@ def graph_name(layout: str | Graph) -> str:
     >>> graph_name(graph("coco17")), graph_name(from_edges([(0, 1)], 2))
     ('coco17', '2 joints: 0-1, centre 0')
     """
+    if isinstance(layout, str):
+        return layout
     found = graph(layout)
     return next((name for name, known in GRAPHS.items() if known == found), found.text)
