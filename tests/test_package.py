@@ -59,6 +59,7 @@ LAYERS = [
     "distributed",
     "ragged",
     "inputs",
+    "series_set",
     "missing",
     "likelihood",
     "prior",

@@ -7,10 +7,10 @@ import pytest
 
 import udtw
 from udtw import joblib_tasks
-from udtw.inputs import load_series
 from udtw.kernels.base import Backend
 from udtw.metrics import get_metric
 from udtw.pairwise import PAIR_BYTES, Table
+from udtw.series_set import load_series
 
 pairwise = sys.modules["udtw.pairwise"]  # the module, which `udtw.pairwise`, the function, hides
 

@@ -9,12 +9,12 @@ import torch
 import udtw
 from tests.problems import make_case
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
-from udtw.inputs import load_series
 from udtw.kernels.reference.enumeration import paths as all_paths
 from udtw.metrics import get_metric
 from udtw.nn import SigmaNet, UDTWLoss
 from udtw.pair_block import PairBlock
 from udtw.pairwise import distances
+from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.search import nearest
 

@@ -13,8 +13,8 @@ from udtw import inputs
 from udtw.align import align
 from udtw.alignment import Alignment
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError
-from udtw.inputs import SeriesSet, load_series
 from udtw.matches import tail_of
+from udtw.series_set import SeriesSet, load_series
 from udtw.warped_copies import Truth, in_float64, warped_copies
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)

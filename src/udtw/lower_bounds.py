@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from udtw.inputs import SeriesSet
 from udtw.pair_block import PairBlock
+from udtw.series_set import SeriesSet
 
 SLACK = 1e-4
 """Share by which bounds are lowered, so that the rounding of float32 distances cannot exclude a true neighbour."""

@@ -19,11 +19,11 @@ from torch import Tensor
 from udtw import inputs
 from udtw.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
 from udtw.errors import LengthError, OptionError
-from udtw.inputs import SeriesSet
 from udtw.likelihood import WEIGHTINGS, check_weighting
 from udtw.lower_bounds import Bounds, dtw_bounds, udtw_bounds
 from udtw.pair_block import Batch, PairBlock, parsed_band
 from udtw.problem import COST, DEVIATION, LOG_VARIANCE, ONE
+from udtw.series_set import SeriesSet
 
 __all__ = ["METRICS", "Metric", "get_metric", "metric_names", "register_metric"]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from udtw import inputs
 from udtw.errors import LengthError, OptionError
-from udtw.inputs import NAN_POLICIES
+from udtw.series_set import NAN_POLICIES
 
 
 def check_policy(nan_policy: str, *ready_made: Any) -> None:

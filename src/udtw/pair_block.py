@@ -10,9 +10,9 @@ from torch import Tensor
 
 from udtw import prior
 from udtw.errors import OptionError, ShapeError
-from udtw.inputs import SeriesSet
 from udtw.kernels.backends import choose
 from udtw.problem import Problem
+from udtw.series_set import SeriesSet
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from udtw import inputs, joblib_tasks, prior
 from udtw.errors import BackendError, OptionError
-from udtw.inputs import SeriesSet, load_series
 from udtw.kernels.backends import choose
 from udtw.memory import refuse_if_too_large
 from udtw.metrics import BLOCK_CELLS, Metric, get_metric, udtw_parts
 from udtw.pair_block import PairBlock, matched
 from udtw.progress import progress_bar
+from udtw.series_set import SeriesSet, load_series
 
 TILE_CELLS = 400_000_000
 """Cells of a tile, the work that is sent to another process at once: a second or two."""

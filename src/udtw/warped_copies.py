@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from udtw.errors import LengthError, OptionError
-from udtw.inputs import SeriesSet, load_series
 from udtw.likelihood import roughness
+from udtw.series_set import SeriesSet, load_series
 
 SMOOTHING = tuple(10.0**k for k in np.arange(-2.0, 5.0, 0.5))
 """Strengths of smoothing that are tried."""

@@ -7,9 +7,9 @@ import torch
 from tests.simulated_device import simulated_device
 from udtw.device import checked_device
 from udtw.errors import OptionError
-from udtw.inputs import load_series
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
+from udtw.series_set import load_series
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from udtw.errors import FileFormatError, OptionError
-from udtw.inputs import load_series
 from udtw.metrics import get_metric
 from udtw.nn import SigmaNet
 from udtw.pair_block import Batch
+from udtw.series_set import load_series
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,

@@ -10,8 +10,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import udtw
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
-from udtw.inputs import load_series
 from udtw.nn import SigmaNet
+from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier as KNN
 from udtw.timeseries import NearestCentroidTimeSeriesClassifier
 

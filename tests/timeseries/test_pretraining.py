@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from udtw.data import add_faults
 from udtw.data.random_tasks import random_curve, random_task
-from udtw.inputs import load_series
+from udtw.series_set import load_series
 from udtw.timeseries import pretraining
 from udtw.timeseries.views import START_FILE, USUAL_RANGE, SlopeView
 

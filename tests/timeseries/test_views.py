@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from udtw.data import add_faults, znormalize
-from udtw.inputs import load_series
 from udtw.pair_block import Batch
+from udtw.series_set import load_series
 from udtw.timeseries.corruption import SHARE, Corruption
 from udtw.timeseries.views import USUAL_RANGE, SlopeView, slopes
 

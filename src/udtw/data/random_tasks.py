@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from udtw.data.labelled import znormalize
+
 LENGTHS = (48, 64, 80, 96, 112)
 NOISE = (0.0, 0.02, 0.05, 0.1, 0.3)
 
@@ -35,7 +37,7 @@ def random_task(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
         for _ in range(each):
             moved = np.interp(_tempo(steps, warp, rng), time, curve) + own * random_curve(steps, rng)
             rows.append(moved + noise * rng.standard_normal(steps))
-    return np.stack([_standardised(row) for row in rows]).astype(np.float32), np.repeat(np.arange(classes), each)
+    return znormalize(np.stack(rows)).astype(np.float32), np.repeat(np.arange(classes), each)
 
 
 def random_curve(steps: int, rng: np.random.Generator) -> np.ndarray:
@@ -58,7 +60,7 @@ def random_curve(steps: int, rng: np.random.Generator) -> np.ndarray:
             values += rng.standard_normal() * np.exp(-0.5 * ((time - rng.random()) / rng.uniform(0.01, 0.12)) ** 2)
     else:
         values = _smoothed(rng.standard_normal(steps).cumsum(), int(rng.integers(1, max(2, steps // 10))))
-    return _standardised(values)
+    return znormalize(values[None])[0]
 
 
 def _tempo(steps: int, warp: float, rng: np.random.Generator) -> np.ndarray:
@@ -73,7 +75,3 @@ def _smoothed(values: np.ndarray, width: int) -> np.ndarray:
     """The mean of ``width`` steps around each."""
     padded = np.pad(values, width, mode="edge")
     return np.convolve(padded, np.full(width, 1 / width), "same")[width:-width]
-
-
-def _standardised(values: np.ndarray) -> np.ndarray:
-    return (values - values.mean()) / max(float(values.std()), 1e-6)

@@ -17,8 +17,8 @@ from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.ucr import load_parts
 from udtw.experiments.units import Unit
-from udtw.inputs import load_series
 from udtw.plots import plot_critical_difference, plot_reliability
+from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
 
 NAME = "faults"

@@ -58,7 +58,6 @@ WAYS = {
 """Mode of training and way of inference to the heading in reports."""
 QUICK = {
     "n_steps": 4, "dim": 16, "joint_dim": 8, "width": 16, "depth": 0, "n_atoms": 16, "n_nearest": 4, "image_size": 32,
-    "fault_steps": 2,
 }  # fmt: skip
 """Settings of a run that only shows that everything works."""
 

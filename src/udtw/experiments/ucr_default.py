@@ -19,9 +19,9 @@ from udtw.errors import DataError
 from udtw.experiments.document import Document
 from udtw.experiments.experiment import Experiment, Results
 from udtw.experiments.units import Unit
-from udtw.inputs import load_series
 from udtw.metrics import get_metric
 from udtw.pairwise import distances
+from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
 
 NAME = "ucr-default"

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from udtw.errors import OptionError
-from udtw.inputs import load_series
 from udtw.nn.loss import UDTWLoss
 from udtw.nn.sigma import SigmaNet
 from udtw.pair_block import Batch
+from udtw.series_set import load_series
 from udtw.training import Descent, minimise
 
 

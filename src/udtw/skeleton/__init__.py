@@ -2,7 +2,6 @@
 
 from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize
 from udtw.skeleton.confidence import position_variance, repaired
-from udtw.skeleton.confidence_net import ConfidenceNet
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
 from udtw.skeleton.recognizer import ActionRecognizer, Recipe
@@ -11,7 +10,6 @@ __all__ = [
     "GRAPHS",
     "ActionRecognizer",
     "Augmentation",
-    "ConfidenceNet",
     "Graph",
     "Recipe",
     "SkeletonEncoder",

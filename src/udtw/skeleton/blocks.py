@@ -1,6 +1,6 @@
 """From clips to batches of blocks: normalise the frames, cut them into blocks of M frames, augment, pad."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
 
 SCALES = ("axis", "body", None)
-CONFIDENCE = ("ignore", "sensor", "estimate")
+CONFIDENCE = ("ignore", "sensor")
 CACHED_BYTES = 2**30
 """Normalised clips are cached up to this size, so that small sets are read and normalised once."""
 
@@ -142,11 +142,9 @@ class SkeletonSource:
         See `normalize`.
     augmentation : Augmentation, optional
         Applied in training, that is if `batch` is given a generator.
-    confidence : "ignore", "sensor" or "estimate"
+    confidence : "ignore" or "sensor"
         With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
-        variances of the joints. "estimate" multiplies it by ``estimate``. "ignore" takes positions as they are.
-    estimate : callable, optional
-        ``estimate(frames)`` gives a confidence (T, P, J) of frames (T, P, J, C): `ConfidenceNet.confidence`.
+        variances of the joints. "ignore" takes positions as they are.
 
     Examples
     --------
@@ -160,7 +158,7 @@ class SkeletonSource:
     (torch.Size([1, 20, 24]), 2, [[True], [True]])
     """
 
-    def __init__(  # noqa: PLR0913 (keyword options of a public class)
+    def __init__(
         self,
         clips: Sequence,
         labels: np.ndarray,
@@ -171,16 +169,13 @@ class SkeletonSource:
         scale: str | None = "body",
         augmentation: Augmentation | None = None,
         confidence: str = "ignore",
-        estimate: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:
         if len(clips) != len(labels):
             raise DataError(f"Every clip needs a label; got {len(clips)} clips and {len(labels)} labels.")
         if confidence not in CONFIDENCE:
             raise OptionError(f"confidence must be one of {CONFIDENCE}; got {confidence!r}.")
         self.clips, self.labels, self.graph = clips, np.asarray(labels), named_graph(graph)
-        if confidence == "estimate" and estimate is None:
-            raise OptionError("confidence='estimate' needs estimate=, such as the confidence of a ConfidenceNet.")
-        self.confidence, self.estimate = confidence, estimate
+        self.confidence = confidence
         self.block_size, self.stride, self.scale = block_size, stride, scale
         self.augmentation = augmentation or Augmentation()
         self._kept: dict[int, tuple[np.ndarray, ...]] = {}
@@ -223,8 +218,6 @@ class SkeletonSource:
         variance = np.zeros(raw.shape[:3], np.float32)
         if self.confidence != "ignore":
             sure = clip.tracked
-            if self.confidence == "estimate" and self.estimate is not None:
-                sure = sure * self.estimate(raw)
             raw, variance = repaired(raw, sure)
         frames = normalize(raw, self.graph.centre, self.scale)
         if variance.any():

@@ -16,7 +16,6 @@ from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
-from udtw.skeleton.confidence_net import ConfidenceNet
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
 from udtw.skeleton.graphs import Graph, graph, graph_name
@@ -51,7 +50,6 @@ class Recipe(FewShotRecipe):
     stride: int = 4
     scale: str | None = "body"
     confidence: str = "sensor"
-    fault_steps: int = 200  # of a ConfidenceNet
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
@@ -117,7 +115,6 @@ class ActionRecognizer(Recognizer):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
-            self.faults = ConfidenceNet(self.graph, coordinates) if recipe.confidence == "estimate" else None
         self.dictionary: Dictionary | None = None
         if recipe.mode == "unsupervised":
             self.dictionary = Dictionary(
@@ -151,21 +148,12 @@ class ActionRecognizer(Recognizer):
             stride=r.stride,
             scale=r.scale,
             confidence=r.confidence,
-            estimate=None if self.faults is None else self.faults.confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
     def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
-        self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
-        if self.faults is None:
-            return self._comparing(samples, fabric)
-        self.faults.fit(samples, self.recipe.seed, self.recipe.fault_steps)
-        task = self._comparing(samples, fabric)
-        task.modules = {**task.modules, "faults": self.faults}  # not trained any more, but saved with the others
-        return task
-
-    def _comparing(self, samples: SkeletonSet, fabric: Any) -> Task:
         r, source = self.recipe, self.source(samples, augment=True)
+        self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
             return r.episodic_task(self.model, source, fabric)
         self._start_dictionary(samples)
@@ -221,8 +209,7 @@ class ActionRecognizer(Recognizer):
 
     @property
     def _modules(self) -> dict[str, torch.nn.Module]:
-        own = {"dictionary": self.dictionary, "faults": self.faults}
-        return super()._modules | {name: module for name, module in own.items() if module is not None}
+        return super()._modules | ({} if self.dictionary is None else {"dictionary": self.dictionary})
 
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":

@@ -10,10 +10,10 @@ from udtw import joblib_tasks
 from udtw.align import AUTO_GAMMA
 from udtw.device import Device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
-from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
 from udtw.pairwise import distances
+from udtw.series_set import SeriesSet, load_series
 from udtw.timeseries.frechet_descent import descend
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, prior_energy, update
 from udtw.timeseries.resample import resample

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from udtw import ragged
 from udtw.errors import LengthError, ShapeError
-from udtw.inputs import SeriesSet, load_series
 from udtw.metrics import Metric, get_metric
+from udtw.series_set import SeriesSet, load_series
 
 
 class MetricClassifier(ClassifierMixin, BaseEstimator):

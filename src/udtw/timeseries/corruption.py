@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from udtw.inputs import SeriesSet
+from udtw.series_set import SeriesSet
 from udtw.timeseries.views import is_standardised
 
 SHARE = 0.5
@@ -17,7 +17,7 @@ class Corruption:
     Series that were standardised one by one are standardised again afterwards, since a faulty series would have been.
 
     >>> import numpy as np
-    >>> from udtw.inputs import load_series
+    >>> from udtw.series_set import load_series
     >>> series = load_series("X", np.zeros((4, 30)) + np.sin(np.arange(30)))
     >>> broken, hit = Corruption(series).of_some(series, np.random.default_rng(3))
     >>> len(broken), bool((broken.values[hit] != series.values[hit]).any())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.inputs import one_series
+from udtw.series_set import one_series
 
 Floats = NDArray[np.floating]
 Pair = tuple[Floats, Floats]

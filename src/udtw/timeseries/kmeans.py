@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from udtw import joblib_tasks
 from udtw.device import Device
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
+from udtw.series_set import SeriesSet
 from udtw.timeseries.barycenter import barycenters_of, mean_metric
 from udtw.timeseries.classifier import fit_series, new_series
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, table, update

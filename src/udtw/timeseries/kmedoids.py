@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from udtw.device import Device
 from udtw.errors import LengthError, ShapeError
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric, get_metric
 from udtw.pairwise import distances
+from udtw.series_set import SeriesSet
 from udtw.timeseries.classifier import fit_series, new_series
 from udtw.timeseries.kmeans import check_counts
 

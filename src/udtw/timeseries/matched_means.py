@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from udtw.align import _paths, align, dtw
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
+from udtw.series_set import SeriesSet
 
 CHUNK_CELLS = 2**23
 """Cells of the couplings that are held at once."""

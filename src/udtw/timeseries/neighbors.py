@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from udtw.device import Device
 from udtw.errors import OptionError
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.progress import progress_bar
+from udtw.series_set import SeriesSet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest

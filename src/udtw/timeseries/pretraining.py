@@ -17,17 +17,18 @@ from torch import Tensor, nn
 
 from udtw.data.atomic import write_atomically
 from udtw.data.random_tasks import random_task
-from udtw.inputs import load_series
 from udtw.metrics import Metric
 from udtw.pair_block import Batch
 from udtw.progress import progress_bar
+from udtw.series_set import load_series
 from udtw.timeseries.corruption import Corruption
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.uncertainty import PENALTIES, neighbour_loss, neighbourhood_scale, pair_table
 from udtw.timeseries.views import USUAL_RANGE, SlopeView
 from udtw.training import Task, Training, cosine
 
-STEPS, SERIES, LEARNING_RATE = 12_000, 24, 0.01
+STEPS, SERIES, LEARNING_RATE, BETA = 12_000, 24, 0.01, 0.5
+"""Tasks, series of each (at least), the largest rate of Adam, and the β that training starts with."""
 FAULTS_EVERYWHERE, FAULTS_LATER = 0.5, 0.35
 """Shares of the tasks with faults in all series, and with faults only in those that look for neighbours."""
 
@@ -42,7 +43,7 @@ class Pretraining(Task):
         series = load_series("X", random_task(SERIES, np.random.default_rng(seed))[0])  # of unit variance, as all are
         self.view = SlopeView.of_series(series, USUAL_RANGE, pretrained=False)
         self.scale = nn.Parameter(torch.zeros(()))
-        self.log_beta = nn.Parameter(torch.tensor(math.log(KNeighborsTimeSeriesClassifier().beta)))
+        self.log_beta = nn.Parameter(torch.tensor(math.log(BETA)))
         self.modules = {"view": self.view, "numbers": nn.ParameterList([self.scale, self.log_beta])}
         parameters = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizers = {"all": torch.optim.Adam(parameters, lr=LEARNING_RATE)}

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
+from udtw.series_set import SeriesSet
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
 from udtw.timeseries.uncertainty import LearnedPrices

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from udtw import joblib_tasks
-from udtw.inputs import SeriesSet
 from udtw.memory import refuse_if_too_large
 from udtw.metrics import BLOCK_CELLS, Metric
 from udtw.pair_block import PairBlock, matched
 from udtw.pairwise import distances
+from udtw.series_set import SeriesSet
 
 FIRST_ROUND = 4
 """Candidates a query in the first round beyond the k it needs; every round doubles them."""

@@ -12,6 +12,7 @@ from udtw.distribution import PathDistribution
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.kernels.backends import choose
 from udtw.progress import progress_bar
+from udtw.series_set import one_series
 from udtw.timeseries.disjoint import Candidates, best_disjoint
 
 TOLERANCE = 0.1
@@ -165,7 +166,7 @@ class SubsequenceSearch:
         return self
 
     def _load(self, name: str, data: Any, variances: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        steps, noise = inputs.one_series(name, data, variances)
+        steps, noise = one_series(name, data, variances)
         features = self.queries[0][0].shape[1]
         if steps.shape[1] != features:
             raise ShapeError(f"The query has {features} feature(s) per step, but {name} has shape {steps.shape}.")
@@ -326,14 +327,14 @@ def _load_queries(query: Any, variances: Any) -> list[tuple[np.ndarray, np.ndarr
     """Steps (N, d) and variances (N,), if any, of each query."""
     several = (isinstance(query, list | tuple) and any(np.ndim(one) for one in query)) or np.ndim(query) == 3
     if not several:
-        return [inputs.one_series("query", query, variances)]
+        return [one_series("query", query, variances)]
     if len(query) == 0:
         raise LengthError("There is no query; at least one is needed.")
     if variances is None or isinstance(variances, int | float):
         variances = [variances] * len(query)
     if not isinstance(variances, list | tuple) or len(variances) != len(query):
         raise ShapeError(f"var_query must be one number, or a list of the variances of each of {len(query)} queries.")
-    return [inputs.one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
+    return [one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
 
 
 def _interval(share: Tensor, level: float) -> tuple[int, int]:

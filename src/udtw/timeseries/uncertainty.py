@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from udtw.errors import OptionError
-from udtw.inputs import SeriesSet
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
+from udtw.series_set import SeriesSet
 from udtw.timeseries.corruption import Corruption
 from udtw.timeseries.views import SlopeView, ValueView, View
 from udtw.training import Descent, Task, Training, cosine

@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from udtw.inputs import SeriesSet
 from udtw.nn import LocalSigmaNet, SigmaNet
 from udtw.nn.local_sigma import windows
 from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
+from udtw.series_set import SeriesSet
 
 SLOPE_REACH = 2
 """Steps on either side from which a slope is taken."""

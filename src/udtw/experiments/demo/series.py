@@ -144,8 +144,8 @@ def classify(sizes: Sizes, tick: Tick) -> Part:
         text=f"Cylinder-Bell-Funnel with {sizes.train} training series per class of {sizes.length} steps. With faults, "
         "every series, in training and test alike, has one of four at a random place: a burst of noise, spikes, a "
         "drop-out or a drift of the gain (`udtw.data.add_faults`). Each series is scaled to mean 0 and standard "
-        "deviation 1. Every distance has the defaults of its classifier; nothing is tuned. 1-NN by uDTW learns from "
-        "the labels which stretches of a series to trust.",
+        "deviation 1. Every distance has the defaults of its classifier; nothing is tuned. uDTW knows faults from "
+        "random tasks, and learns from the labels which stretches of a series to trust.",
         title=f"Accuracy in % on {3 * sizes.test} test series",
         columns=["distance", *(f"{model}, {condition}" for condition in CONDITIONS for model in CLASSIFIERS)],
         rows=[

@@ -44,16 +44,17 @@ def _in_folder(folder: Path, pattern: re.Pattern, max_bytes: int) -> dict[str, C
     for file in sorted(folder.rglob("*")):
         if pattern.fullmatch(file.name) and file.is_file():
             info = file.stat()
-            read = partial(_read_file, file, max_bytes)
+            read = partial(read_file, file, max_bytes)
             found[file.name] = ClipFile(str(file), f"{info.st_size} {info.st_mtime_ns}", info.st_size, read)
     return found
 
 
-def _read_file(file: Path, max_bytes: int) -> bytes:
+def read_file(file: Path, max_bytes: int) -> bytes:
+    """The content of a file, which may not be larger than a clip of its set can be."""
     try:
         size = file.stat().st_size
         if size > max_bytes:
-            raise DataError(f"{file} has {size} bytes, more than a clip of this set can have. Get it again.")
+            raise DataError(f"{file} has {size} bytes; a clip of this set may have {max_bytes}.")
         return file.read_bytes()
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}.") from error

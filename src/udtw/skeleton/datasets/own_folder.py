@@ -17,6 +17,7 @@ from udtw.data import strict_json
 from udtw.data.npy import read_npy
 from udtw.errors import DataError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets.clip import Recording, checked_confidence
+from udtw.skeleton.datasets.files import read_file
 from udtw.skeleton.datasets.skeleton_set import Entry, Source, with_people
 from udtw.skeleton.graphs import GRAPHS, from_edges, graph
 
@@ -68,7 +69,7 @@ def _layout(folder: Path, files: list[Path]) -> str:
     described: Any = None
     if where.exists():
         try:
-            described = strict_json.loads(_bytes(where))
+            described = strict_json.loads(read_file(where, MAX_BYTES))
         except ValueError as error:
             raise DataError(f"{where} is not JSON: {error}.") from error
         if isinstance(described, dict) and isinstance(described.get("graph"), str):
@@ -125,12 +126,12 @@ def _read(file: Path) -> Recording:
     confidence: Any = None
     try:
         if file.suffix == ".npy":
-            frames: Any = read_npy(io.BytesIO(_bytes(file)))
+            frames: Any = read_npy(io.BytesIO(read_file(file, MAX_BYTES)))
             beside = file.with_name(file.stem + CONFIDENCE_END)
             if beside.exists():
-                confidence = read_npy(io.BytesIO(_bytes(beside)))
+                confidence = read_npy(io.BytesIO(read_file(beside, MAX_BYTES)))
         else:
-            frames = strict_json.loads(_bytes(file))
+            frames = strict_json.loads(read_file(file, MAX_BYTES))
             if isinstance(frames, dict):
                 frames, confidence = frames.get("frames"), frames.get("confidence")
             frames = _array(frames)
@@ -152,13 +153,3 @@ def _array(lists: Any) -> np.ndarray:
         return np.array(lists, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"it must hold lists of numbers of one length: {error}") from error
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise DataError(f"{file} has {size} bytes; a clip may have {MAX_BYTES}.")
-        return file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}.") from error
