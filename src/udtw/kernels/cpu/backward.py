@@ -74,7 +74,7 @@ from udtw.kernels.cpu.pack import (
     simple,
     uncertain,
 )
-from udtw.kernels.cpu.pair_numbers import log_level
+from udtw.kernels.cpu.pair_numbers import log_level, put_number
 from udtw.kernels.cpu.rows import (
     INNER,
     SHARED,
@@ -83,6 +83,7 @@ from udtw.kernels.cpu.rows import (
     Moves,
     Steps,
     add_product_row,
+    add_quotient_row,
     copy_row,
     factor_row,
     fill,
@@ -90,6 +91,7 @@ from udtw.kernels.cpu.rows import (
     range_row,
     rolling_back,
     state_of,
+    sum_steps,
     usual_factor_row,
 )
 from udtw.kernels.cpu.simd import borrow, get, lanes, put
@@ -240,26 +242,28 @@ def summed(w, at, pack, rows, p):
 
 
 @njit(**SHARED)
-def hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, soft_min):
+def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, columns, soft_min):
     """Add the pack's summed gradients to the user's arrays, with the factors of ``(x − y)²`` and ``½σ²``."""
     index, length = pairs.index, pairs.length
     two, half = w.dtype.type(2), w.dtype.type(0.5)
+    if mode.likely and grads.var_x.shape[0] > 0:
+        add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns)
     add_back(w, at.grad_x, at.row, grads.x, index[0], length[0], first, pack, rows, False, two)
     add_back(w, at.grad_y, at.row, grads.y, index[1], length[1], first, pack, columns, True, two)
     add_back(w, at.grad_var_x, at.row, grads.var_x, index[0], length[0], first, pack, rows, False, half)
     add_back(w, at.grad_var_y, at.row, grads.var_y, index[1], length[1], first, pack, columns, True, half)
     for p in range(pack):
         b = first + p
-        by_soft_min, beyond = factors[BY_SOFT_MIN, b], 0.0
-        if mode.likely:  # κ = −β log r on every cell, and −½κ(N + M)
-            beyond = summed(w, at.visits, pack, rows, p) - 0.5 * (length[0, b] + length[1, b]) * by_soft_min
-            add_level_gradient(pairs, grads, b, -pairs.beta[b] * beyond)
+        if mode.likely and grads.variance.shape[0] > 0:
+            add_level_gradient(pairs, grads, b, -pairs.beta[b] * visits_beyond(w, pairs, at, factors, b, p, pack, rows))
         if mode.prices:
+            by_soft_min = factors[BY_SOFT_MIN, b]
             edges = summed(w, at.edges, pack, rows, p)
             if grads.warp.size > 0:
                 grads.warp[b] = edges
             if grads.beta.size > 0 and mode.likely:
-                grads.beta[b] = summed(w, at.log_tilt, pack, rows, p) - log_level(pairs, b) * beyond
+                grads.beta[b] = summed(w, at.log_tilt, pack, rows, p)
+                grads.beta[b] -= log_level(pairs, b) * visits_beyond(w, pairs, at, factors, b, p, pack, rows)
             if grads.gamma.size > 0:
                 tilted = summed(w, at.tilt, pack, rows, p)
                 if mode.warped:
@@ -268,24 +272,36 @@ def hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, so
 
 
 @njit(**INNER)
-def add_over(out, values, start, stop, factor):
-    """``out += factor / values`` over a stretch."""
-    for i in range(start, stop):
-        put(out, i, get(out, i) + factor / get(values, i))
+def visits_beyond(w, pairs, at, factors, b, p, pack, rows):
+    """The loss's derivative in κ = −β log r, which is added to every cell, and −½κ(N + M) to every path."""
+    steps = pairs.length[0, b] + pairs.length[1, b]
+    return summed(w, at.visits, pack, rows, p) - 0.5 * steps * factors[BY_SOFT_MIN, b]
+
+
+@njit(**INNER)
+def add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns):
+    """Adds the loss's derivative in the level log r to the summed gradients of the variances of the steps."""
+    sum_steps(w, pack, rows, at.visits, at.theta)
+    for p in range(pack):
+        b = first + p
+        beyond = w[at.theta + p] - 0.5 * (pairs.length[0, b] + pairs.length[1, b]) * factors[BY_SOFT_MIN, b]
+        by_level = -0.5 * pairs.beta[b] * beyond
+        put_number(w, at.by_cost, p, pack, by_level / pairs.length[0, b])
+        put_number(w, at.theta, p, pack, by_level / pairs.length[1, b])
+    for f in range(0, pairs.var_x.shape[2] * at.row, at.row):
+        add_quotient_row(w, pack, rows, at.by_cost, steps.half_var_x + f, at.grad_var_x + f)
+        add_quotient_row(w, pack, columns, at.theta, steps.half_var_y + f, at.grad_var_y + f)
 
 
 @njit(**INNER)
 def add_level_gradient(pairs, grads, b, by_level):
-    """Adds the loss's derivative ``by_level`` in the reference level log r to the gradients of the variances."""
+    """Adds the loss's derivative in the level log r to the gradients of the joint variances."""
     n, m = pairs.length[0, b], pairs.length[1, b]
-    dtype, dim = grads.var_x.dtype.type, pairs.var_x.shape[2]
-    if grads.var_x.shape[0] > 0:
-        x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
-        add_over(grads.var_x, pairs.var_x, x, x + n * dim, dtype(0.5 * by_level / n))
-        add_over(grads.var_y, pairs.var_y, y, y + m * dim, dtype(0.5 * by_level / m))
-    for i in range(n if grads.variance.shape[0] > 0 else 0):
+    share = grads.variance.dtype.type(by_level / (n * m))
+    for i in range(n):
         start = (b * pairs.variance.shape[1] + i) * pairs.variance.shape[2]
-        add_over(grads.variance, pairs.variance, start, start + m, dtype(by_level / (n * m)))
+        for cell in range(start, start + m):
+            put(grads.variance, cell, get(grads.variance, cell) + share / get(pairs.variance, cell))
 
 
 @njit(**OUTER)
@@ -320,13 +336,13 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
     while first < end:
         pack = next_pack(pack_size, stop - first)
         rows, columns = pack_shape(pairs.length, first, pack)
-        if checking and not usable(pairs, first, pack, rows, columns, unreachable):
-            return end_work(queue, end, BAD_VALUE)
         diagonals = rows + columns - 1
         ends = make_ends(pairs, first, pack, diagonals)
         last_segment = (diagonals - 1) // segment
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        put_numbers(w, at, pairs, mode, factors, first, pack)
+        if checking and not usable(w, pairs, at, sequences, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
+        put_numbers(w, at, pairs, sequences, mode, factors, first, pack, rows, columns)
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
@@ -386,6 +402,6 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
                 if mode.gradients and not mode.usual and not mode.swift:  # which have collected already
                     collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into)
         if mode.gradients:
-            hand_back(w, pairs, grads, at, mode, factors, first, pack, rows, columns, soft_min)
+            hand_back(w, pairs, grads, at, mode, factors, sequences, first, pack, rows, columns, soft_min)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

@@ -102,24 +102,27 @@ def z_at(w, state, position, unreachable):
 
 
 @njit(**INNER)
-def settle(weights, powers, means):
-    """``−log2 Z`` of the virtual last cell whose predecessors are the ends of one pair, (2, K) each.
+def settle(weights, powers, means, p):
+    """``−log2 Z`` of the virtual last cell whose predecessors are the ends of pair p; (pack, 2, K) each.
 
     In place: ``weights`` become the shares of the ends, ``means`` what `add_end_pulls` adds for them.
     """
-    least = powers.min()
+    least = np.inf
+    for side in range(SIDES):
+        for e in range(powers.shape[2]):
+            least = min(least, powers[p, side, e])
     total, average = 0.0, 0.0
     for side in range(SIDES):
-        for e in range(powers.shape[1]):
-            lag = powers[side, e] - least
-            weights[side, e] = math.ldexp(weights[side, e], -int(lag)) if lag < DEEPEST else 0.0
-            total += weights[side, e]
-            average += weights[side, e] * means[side, e]
+        for e in range(powers.shape[2]):
+            lag = powers[p, side, e] - least
+            weights[p, side, e] = math.ldexp(weights[p, side, e], -int(lag)) if lag < DEEPEST else 0.0
+            total += weights[p, side, e]
+            average += weights[p, side, e] * means[p, side, e]
     average /= total
     for side in range(SIDES):
-        for e in range(powers.shape[1]):
-            weights[side, e] /= total
-            means[side, e] = weights[side, e] * (average - means[side, e])
+        for e in range(powers.shape[2]):
+            weights[p, side, e] /= total
+            means[p, side, e] = weights[p, side, e] * (average - means[p, side, e])
     return least - np.log2(total)
 
 
@@ -170,7 +173,7 @@ def settle_pack(w, pairs, at, ends, first, soft_min, sums):
     """Turns the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
     for p in range(ends.weights.shape[0]):
         b = first + p
-        soft_min[p] = settle(ends.weights[p], ends.powers[p], ends.means[p]) * (np.log(2) * pairs.gamma[b])
+        soft_min[p] = settle(ends.weights, ends.powers, ends.means, p) * (np.log(2) * pairs.gamma[b])
         if sums.size > 0:
             sums[0, b] = soft_min[p] + constant_energy(w, at, pairs, b, p)
 

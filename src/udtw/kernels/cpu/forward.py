@@ -37,11 +37,11 @@ from udtw.kernels.cpu.pack import (
 )
 from udtw.kernels.cpu.pair_numbers import (
     constant_energy,
+    joint_variances_usable,
     prices_usable,
     put_number,
     put_prices,
     theta_of,
-    variances_usable,
 )
 from udtw.kernels.cpu.rows import (
     INNER,
@@ -55,6 +55,7 @@ from udtw.kernels.cpu.rows import (
     likely_factor_row,
     mean_row,
     mean_transition_row,
+    positive_row,
     pull_rest_row,
     pull_row,
     quick_row,
@@ -198,11 +199,15 @@ def forward_layout(row, pairs, fields):
 
 
 @njit(**INNER)
-def usable(pairs, first, pack, rows, columns, unreachable):
-    """Whether the kernels can compute with the variances and prices of the pack."""
-    return variances_usable(pairs, first, first + pack) and prices_usable(
-        pairs, first, first + pack, rows, columns, unreachable
-    )
+def usable(w, pairs, at, steps, first, pack, rows, columns, unreachable):
+    """Whether the kernels can compute with the variances and prices of the pack, whose ``steps`` are loaded."""
+    if pairs.var_x.shape[0] > 0:
+        for f in range(0, pairs.var_x.shape[2] * at.row, at.row):
+            positive_row(w, pack, rows, steps.half_var_x + f, at.alarm)
+            positive_row(w, pack, columns, steps.half_var_y + f, at.alarm)
+    last = first + pack
+    fit = joint_variances_usable(pairs, first, last) and prices_usable(pairs, first, last, rows, columns, unreachable)
+    return fit and not alarmed(w, at.alarm)
 
 
 @njit(**OUTER)
@@ -234,10 +239,10 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
     while first < end:
         pack = next_pack(pack_size, stop - first)
         rows, columns = pack_shape(pairs.length, first, pack)
-        if not usable(pairs, first, pack, rows, columns, unreachable):
-            return end_work(queue, end, BAD_VALUE)
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        put_prices(w, at, pairs, first, pack)
+        if not usable(w, pairs, at, sequences, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
+        put_prices(w, at, pairs, sequences, first, pack, rows, columns)
         for p in range(pack):
             put_number(w, at.theta, p, pack, theta_of(pairs, first + p) if plain else 0)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
@@ -339,15 +344,15 @@ def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, o
     while first < end:
         pack = next_pack(pack_size, stop - first)
         rows, columns = pack_shape(pairs.length, first, pack)
-        if not usable(pairs, first, pack, rows, columns, unreachable):
-            return end_work(queue, end, BAD_VALUE)
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        put_prices(w, at, pairs, first, pack)
+        if not usable(w, pairs, at, sequences, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
+        put_prices(w, at, pairs, sequences, first, pack, rows, columns)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs.band, first, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
         weights = np.zeros((pack, SIDES, rows + columns - 1))
-        powers = np.full(weights.shape, np.inf)
+        powers, means = np.full(weights.shape, np.inf), np.zeros(weights.shape)
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             state = state_of(at.state, row, k)
@@ -370,7 +375,7 @@ def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, o
         if alarmed(w, at.alarm):
             return end_work(queue, end, BAD_VALUE)
         for p in range(pack):
-            settle(weights[p], powers[p], np.zeros_like(weights[p]))
+            settle(weights, powers, means, p)
             ends[first + p, :, : rows + columns - 1] = weights[p]
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)

@@ -86,10 +86,10 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
     while first < end:
         pack = next_pack(pack_size, stop - first)
         rows, columns = pack_shape(pairs.length, first, pack)
-        if not usable(pairs, first, pack, rows, columns, unreachable):
-            return end_work(queue, end, BAD_VALUE)
         sequences = load_sequences(w, at.sequences, pairs, row, first, pack, rows, columns)
-        put_prices(w, at, pairs, first, pack)
+        if not usable(w, pairs, at, sequences, first, pack, rows, columns, unreachable):
+            return end_work(queue, end, BAD_VALUE)
+        put_prices(w, at, pairs, sequences, first, pack, rows, columns)
         for p in range(pack if pairs.warp.shape[0] > 0 else 0):
             put_number(w, at.warp, p, pack, pairs.warp[first + p])
         stretch = w.dtype.type(largest / unreachable * (rows + columns))

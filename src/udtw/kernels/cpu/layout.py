@@ -115,10 +115,10 @@ def make_layout(row, pairs, saves, size):
 
 
 @njit(**INNER)
-def put_numbers(w, at, pairs, mode, factors, first, pack):
+def put_numbers(w, at, pairs, steps, mode, factors, first, pack, rows, columns):
     """Everything that is one number per pair."""
     fill(w, at.scale, at.tables, w.dtype.type(0))
-    put_prices(w, at, pairs, first, pack)
+    put_prices(w, at, pairs, steps, first, pack, rows, columns)
     for p in range(pack):
         b = first + p
         gamma = pairs.gamma[b]

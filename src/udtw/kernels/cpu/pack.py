@@ -123,20 +123,12 @@ def guard_above(w, d, row, value):
 def interleave(w, at, row, source, index, length, first, pack, steps, reverse, factor):
     """``w[at + f·row + position] = factor·source[index, step, f]``; beyond a sequence's ends these are repeated."""
     padded, dim = source.shape[1], source.shape[2]
-    shortest = length[first]
-    for b in range(first + 1, first + pack):
-        shortest = min(shortest, length[b])
     for f in range(dim):
-        for i in range(steps + 2):
-            step = steps - i if reverse else i - 1
-            begin = at + f * row + i * pack
-            if 0 <= step < shortest:
-                for p in range(pack):
-                    put(w, begin + p, factor * get(source, (index[first + p] * padded + step) * dim + f))
-            else:
-                for p in range(pack):
-                    nearest = min(max(step, 0), length[first + p] - 1)
-                    put(w, begin + p, factor * get(source, (index[first + p] * padded + nearest) * dim + f))
+        for p in range(pack):
+            start, last = index[first + p] * padded * dim + f, length[first + p] - 1
+            for i in range(steps + 2):
+                step = min(max(steps - i if reverse else i - 1, 0), last)
+                put(w, at + f * row + i * pack + p, factor * get(source, start + step * dim))
         end = at + f * row + (steps + 2) * pack
         for t in range(end, end + 2 * lanes(w)):
             put(w, t, get(w, t - pack))
@@ -151,10 +143,12 @@ def add_back(w, at, row, out, index, length, first, pack, steps, reverse, factor
     stride = -pack if reverse else pack
     for p in range(pack):
         for f in range(dim):
-            start = at + f * row + (steps if reverse else 1) * pack + p
-            for step in range(length[first + p]):
-                to = (index[first + p] * padded + step) * dim + f
-                put(out, to, get(out, to) + factor * get(w, start + step * stride))
+            position = at + f * row + (steps if reverse else 1) * pack + p
+            to = index[first + p] * padded * dim + f
+            for _ in range(length[first + p]):
+                put(out, to, get(out, to) + factor * get(w, position))
+                position += stride
+                to += dim
 
 
 @njit(**INNER)

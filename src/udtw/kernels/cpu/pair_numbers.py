@@ -4,15 +4,17 @@ import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu.pack import likely
-from udtw.kernels.cpu.rows import INNER, SHARED
+from udtw.kernels.cpu.rows import INNER, SHARED, add_log_row, fill, sum_steps
 from udtw.kernels.cpu.simd import get, lanes
 
 
 @njit(**INNER)
 def put_number(w, slot, p, pack, value):
     """Pair p's number, where `rows.of_pairs` reads it."""
-    for t in range(slot + p, slot + max(pack, lanes(w)), pack):
+    t = slot + p
+    while t < slot + max(pack, lanes(w)):  # a range would first divide to count its steps
         w[t] = value
+        t += pack
 
 
 @njit(**INNER)
@@ -84,21 +86,13 @@ def log_level(pairs, b):
 
 
 @njit(**SHARED)
-def variances_usable(pairs, begin, end):
-    """Whether every variance of pairs [begin, end) inside its lengths is a positive finite number."""
+def joint_variances_usable(pairs, begin, end):
+    """Whether every joint variance of pairs [begin, end) inside its lengths is a positive finite number."""
     usable = True
-    for b in range(begin, end):
-        if pairs.var_x.shape[0] > 0:
-            dim = pairs.var_x.shape[2]
-            x, y = pairs.index[0, b] * pairs.var_x.shape[1] * dim, pairs.index[1, b] * pairs.var_y.shape[1] * dim
-            for i in range(x, x + pairs.length[0, b] * dim):
-                usable &= 0 < get(pairs.var_x, i) < np.inf
-            for j in range(y, y + pairs.length[1, b] * dim):
-                usable &= 0 < get(pairs.var_y, j) < np.inf
-        if pairs.variance.shape[0] > 0:
-            for i in range(pairs.length[0, b]):
-                for j in range(pairs.length[1, b]):
-                    usable &= 0 < pairs.variance[b, i, j] < np.inf
+    for b in range(begin, end if pairs.variance.shape[0] > 0 else begin):
+        for i in range(pairs.length[0, b]):
+            for j in range(pairs.length[1, b]):
+                usable &= 0 < pairs.variance[b, i, j] < np.inf
     return usable
 
 
@@ -119,16 +113,45 @@ def prices_usable(pairs, begin, end, rows, columns, unreachable):
     return usable
 
 
+MANY_STEPS = 64
+"""Up to so many steps of a pair, logarithms are taken and summed in vectors; of more they are summed in float64."""
+
+
+@njit(**INNER)
+def sum_log_rows(w, at, values, features, pack, steps, reverse, length, first, out):
+    """``Σ log v`` over the steps of every pair of the pack, written to the slot ``out``.
+
+    Adding zeros for the steps that a pair lacks makes no difference to a bit, whatever it shares the pack with.
+    """
+    fill(w, at.cost, at.cost + (steps + 2) * pack, w.dtype.type(0))
+    for f in range(0, features * at.row, at.row):
+        add_log_row(w, pack, steps, values + f, at.cost)
+    for p in range(pack):
+        for step in range(length[first + p], steps):
+            w[at.cost + (steps - step if reverse else step + 1) * pack + p] = 0
+    sum_steps(w, pack, steps, at.cost, out)
+
+
 @njit(**SHARED)
-def put_prices(w, at, pairs, first, pack):
-    """γ, β, ω and the reference level as the row kernels read them; after `variances_usable`."""
+def put_prices(w, at, pairs, steps, first, pack, rows, columns):
+    """γ, β, ω and the reference level as the row kernels read them; after `forward.usable`."""
+    by_step = likely(pairs) and pairs.var_x.shape[0] > 0
+    if by_step:  # the slots of β and κ hold the sums meanwhile
+        features, length = pairs.var_x.shape[2], pairs.length
+        sum_log_rows(w, at, steps.half_var_x, features, pack, rows, False, length[0], first, at.beta)
+        sum_log_rows(w, at, steps.half_var_y, features, pack, columns, True, length[1], first, at.kappa)
     for p in range(pack):
         b = first + p
         scale = 1 / (np.log(2) * pairs.gamma[b])
         put_number(w, at.scale, p, pack, scale)
         if likely(pairs):
+            n, m = pairs.length[0, b], pairs.length[1, b]
+            if by_step and max(n, m) <= MANY_STEPS:
+                level = 0.5 * (w[at.beta + p] / n + w[at.kappa + p] / m) + np.log(2) * pairs.var_x.shape[2]
+            else:
+                level = log_level(pairs, b)
             put_number(w, at.beta, p, pack, pairs.beta[b])
-            put_number(w, at.kappa, p, pack, -pairs.beta[b] * log_level(pairs, b))
+            put_number(w, at.kappa, p, pack, -pairs.beta[b] * level)
         if pairs.warp.shape[0] > 0:
             whole = np.rint(pairs.warp[b] * scale)
             put_number(w, at.warp_power, p, pack, whole)

@@ -187,6 +187,17 @@ def range_row(w, d, values, stretch, alarm):
 
 
 @njit(**INNER)
+def positive_row(w, pack, steps, values, alarm):
+    """Adds to ``alarm`` unless all numbers of the first steps of every pair are positive and finite."""
+    zero, one = splat(w, w.dtype.type(0)), splat(w, w.dtype.type(1))
+    total = load(w, alarm)
+    for t in range(pack, (steps + 1) * pack, lanes(w)):
+        value = load(w, values + t)
+        total = total + (where_greater(value, zero, zero, one) + (value - value))
+    store(w, alarm, total)
+
+
+@njit(**INNER)
 def factor_row(w, d, at):
     """``scale·E``, and ``2^(−scale·E)`` without its power of two, for `soft_min_row`.
 
@@ -408,6 +419,30 @@ def add_product_row(w, d, factor, field, out):
     """``out += factor · field``: any further term."""
     for t in range(d.begin, d.end, lanes(w)):
         store(w, out + t, fma(of_pairs(w, factor, t, d.pack), load(w, field + t), load(w, out + t)))
+
+
+@njit(**INNER)
+def add_quotient_row(w, pack, steps, number, values, out):
+    """``out += number / values`` over the first steps of every pair; ``number`` is a slot."""
+    for t in range(pack, (steps + 1) * pack, lanes(w)):
+        store(w, out + t, load(w, out + t) + of_pairs(w, number, t, pack) / load(w, values + t))
+
+
+@njit(**INNER)
+def add_log_row(w, pack, steps, values, out):
+    """``out += log(values)`` over the first steps of every pair."""
+    for t in range(pack, (steps + 1) * pack, lanes(w)):
+        store(w, out + t, load(w, out + t) + log(load(w, values + t)))
+
+
+@njit(**INNER)
+def sum_steps(w, pack, steps, values, out):
+    """The sum over the first steps of every pair, written to the slot ``out``."""
+    for p in range(0, pack, lanes(w)):
+        total = splat(w, w.dtype.type(0))
+        for t in range(values + pack + p, values + (steps + 1) * pack, pack):
+            total = total + load(w, t)
+        store(w, out + p, total)
 
 
 @njit(**INNER)
