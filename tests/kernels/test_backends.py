@@ -114,6 +114,11 @@ def test_paths(name):
     for found, known in zip(mine.paths.expect(field, field**2), truth.paths.expect(field, field**2), strict=True):
         assert close(found, known)
     assert all(torch.equal(a, b) for a, b in zip(mine.paths.mode(), truth.paths.mode(), strict=True))
+    for a in (mine, case.align("portable")[0]):
+        values, cells = a.paths._backend.least_cells(a.paths._for_kernels)
+        found = [sorted(cells[1:, cells[0] == b].T.tolist()) for b in range(len(values))]
+        assert found == [path.tolist() for path in truth.paths.mode()]
+        assert close(values, truth.paths._backend.least_cost(truth.paths._for_kernels)[0])
     drawn = mine.paths.sample(3, generator=1)
     assert close(mine.paths.log_prob(drawn), truth.paths.log_prob(drawn), 1e-7)
 

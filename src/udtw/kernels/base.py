@@ -61,8 +61,12 @@ class Backend(ABC):
     def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """(B,) least path energies, the cells (2, B) in which these paths end and, if asked for, the choices.
 
-        Those are (B, N, M) uint8 0 corner, 1 up, 2 left. Not differentiable.
+        Those are (B, N, M) uint8 0 corner, 1 up, 2 left, in the cells of these paths. Not differentiable.
         """
+
+    def least_cells(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        """(B,) least path energies, and the cells of these paths: (3, K) pair, row and column. Not differentiable."""
+        return self.least_cost(problem)[0], self.least_path(problem).nonzero().T
 
     @abstractmethod
     def dtw(self, problem: Problem) -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.align import _paths, align, dtw
+from udtw.align import _paths, align
 from udtw.metrics import Metric
 from udtw.pair_block import Batch
 from udtw.pairwise import distances
@@ -100,11 +100,10 @@ def match(
         for begin in range(0, len(series), size):
             part = np.arange(begin, min(begin + size, len(series)))
             x, mine = Batch.of(series[part], _dtype(series)), owner[part]
-            found, coupling = _aligned(x, means, mine, metric)
-            energy[part] = found.cpu()
             square = x.values.square().sum(2, keepdim=True)
             features = torch.cat([torch.ones_like(square), x.values, square], 2)
-            matched = torch.bmm(coupling.transpose(1, 2), features).double()
+            found, matched = _matched(x, features, means, mine, metric)
+            energy[part] = found.cpu()
             share, place = (torch.as_tensor(one, device=series.device) for one in (weight[part], mine))
             sums.index_add_(0, place, share[:, None, None] * matched)
             cells = matched[:, :, 0].sum(1).cpu().numpy()
@@ -114,8 +113,11 @@ def match(
     return Matched(energy, total[:, :, 0], total[:, :, 1:-1], total[:, :, -1], warps, whole)
 
 
-def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Distances (B,) and couplings (B, N, L) of series with the mean ``owner`` of each."""
+def _matched(x: Batch, features: Tensor, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:
+    """Distances (B,) of series to the mean ``owner`` of each, and sums of the features matched with each of its steps.
+
+    Features are (B, N, f), sums (B, L, f) in float64.
+    """
     options: dict[str, Any] = {
         name: metric.params[name] for name in ("gamma", "band", "warp_penalty", "relax") if name in metric.params
     }
@@ -127,11 +129,14 @@ def _aligned(x: Batch, means: Means, owner: np.ndarray, metric: Metric) -> tuple
         )
         options |= {"var_x": of_series[:, None].expand(x.values.shape[:2]), "var_y": of_mean}
         options |= {"warp_penalty": penalty, "beta": metric.params["beta"]}
-    if metric.name == "dtw":  # by the parts of `align`, which would compute a free energy too
+    if metric.name == "dtw":
         paths = _paths(x.values, y, lengths=(x.lengths, None), **options)
-        return dtw(x.values, y, lengths_x=x.lengths, **options), paths.mode_coupling
+        values, (pair, row, column) = paths._backend.least_cells(paths._for_kernels)
+        sums = features.new_zeros((y.shape[0] * y.shape[1], features.shape[2]), dtype=torch.float64)
+        sums.index_add_(0, pair * y.shape[1] + column, features[pair, row].double())
+        return values, sums.reshape(*y.shape[:2], -1)
     found = align(x.values, y, lengths_x=x.lengths, **options)
-    return found.free_energy, found.coupling
+    return found.free_energy, torch.bmm(found.coupling.transpose(1, 2), features).double()
 
 
 def update(found: Matched, means: Means, metric: Metric, least: float) -> Means:

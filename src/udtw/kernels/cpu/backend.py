@@ -78,6 +78,12 @@ class NumbaBackend(Backend):
         values, last, choice = operators.run(problem, None, launch.least_cost, with_choice)
         return torch.from_numpy(values), torch.from_numpy(last), torch.from_numpy(choice)
 
+    @torch.no_grad()
+    def least_cells(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        self._refuse_if_too_large(problem, "choices")
+        values, cells = operators.run(problem, None, launch.least_cells)
+        return torch.from_numpy(values), torch.from_numpy(cells)
+
     def dtw(self, problem: Problem) -> Tensor:
         self._refuse_if_too_large(problem, "least_cost")
         penalty = problem.prior.warp_penalty

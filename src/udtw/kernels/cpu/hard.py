@@ -2,10 +2,12 @@
 
 from collections import namedtuple
 
+import numpy as np
 from numba import njit
 
 from udtw.kernels.cpu.ends import SIDES, end_row, open_row, soonest_end
 from udtw.kernels.cpu.forward import alarmed, pack_shape, row_size, usable
+from udtw.kernels.cpu.layout import place_tables
 from udtw.kernels.cpu.pack import (
     apply_mask,
     borrow_pairs,
@@ -21,8 +23,8 @@ from udtw.kernels.cpu.pack import (
     shifted,
 )
 from udtw.kernels.cpu.pair_numbers import constant_energy, put_number, put_prices
-from udtw.kernels.cpu.rows import INNER, SLOT, amerced_min_row, fill, hard_min_row, range_row, rolling
-from udtw.kernels.cpu.simd import borrow, lanes
+from udtw.kernels.cpu.rows import INNER, SLOT, amerced_min_row, fill, hard_min_row, of_pairs, range_row, rolling
+from udtw.kernels.cpu.simd import borrow, lanes, load, minimum, splat, store_bytes, where_greater
 from udtw.kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 from udtw.prior import CORNER, LEFT, UP
 
@@ -53,26 +55,39 @@ def hard_layout(row, pairs):
 
 
 @njit(**INNER)
-def write_choices(w, d, value, warp, length, choice):
-    """Where each cell of the diagonal is reached from; before its own values are written."""
-    for i in range(d.low, d.high):
-        for p in range(d.pack):
-            b, t = d.first + p, (i + 1) * d.pack + p
-            if i < length[0, b] and d.k - i < length[1, b]:
-                least, best = w[value.far + t - d.pack], CORNER
-                if w[value.near + t - d.pack] + w[warp + p] < least:
-                    least, best = w[value.near + t - d.pack] + w[warp + p], UP
-                if w[value.near + t] + w[warp + p] < least:
-                    best = LEFT
-                choice[b, i, d.k - i] = best
+def choice_row(w, codes, d, value, warp, at):
+    """Where each cell of the diagonal is reached from; ties go to the corner, then up. ``at`` is an offset in codes."""
+    corner_code, up_code = splat(w, w.dtype.type(CORNER)), splat(w, w.dtype.type(UP))
+    left_code = splat(w, w.dtype.type(LEFT))
+    for t in range(d.begin, d.end, lanes(w)):
+        penalty = of_pairs(w, warp, t, d.pack)
+        corner, up = load(w, value.far + t - d.pack), load(w, value.near + t - d.pack) + penalty
+        code = where_greater(corner, up, up_code, corner_code)
+        least = minimum(corner, up)
+        store_bytes(codes, at + t, where_greater(least, load(w, value.near + t) + penalty, left_code, code))
+
+
+@njit(**INNER)
+def write_path(codes, limits, choice, last, b, p, pack):
+    """Copy the codes of the cells of pair b's path, from its last cell back."""
+    i, j = last[0, b], last[1, b]
+    while True:
+        step = codes[limits[2, i + j] + (i + 1) * pack + p]
+        choice[b, i, j] = step
+        if step == CORNER and (i == 0 or j == 0):
+            return
+        if step != LEFT:
+            i -= 1
+        if step != UP:
+            j -= 1
 
 
 @njit(**OUTER)
 def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, last, choice):
     """``out[b]`` = least path energy, ``last[:, b]`` = the cell in which that path ends.
 
-    ``choice`` (B, N, M) uint8 = CORNER, UP or LEFT, if its size is not zero. A path goes back from ``last`` to where
-    the choice is CORNER in the first row or column.
+    ``choice`` (B, N, M) uint8, if its size is not zero, gets CORNER, UP or LEFT in the cells of the path. It goes back
+    from ``last`` to where the choice is CORNER in the first row or column.
     """
     pairs, queue, w, limits = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits)
     out, last, choice = borrow(out), borrow(last), borrow(choice)
@@ -82,6 +97,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
         return at.end
     fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
     fill(w, at.warp, at.warp + SLOT, w.dtype.type(0))
+    codes = np.empty(choice.shape[1] * choice.shape[2] * pack_size + lanes(w), np.uint8)
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
         pack = next_pack(pack_size, stop - first)
@@ -94,6 +110,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
             put_number(w, at.warp, p, pack, pairs.warp[first + p])
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
         set_limits(limits, pairs.band, first, rows, columns)
+        place_tables(limits, pack, 0, rows + columns - 1, 0, 0)
         fill(w, at.value, at.value + 3 * row, unreachable)
         for t in range(at.value + row, at.value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
             w[t] = 0
@@ -106,7 +123,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
             range_row(w, d, at.energy, stretch, at.alarm)
             open_row(w, pairs, d, value.far, w.dtype.type(0))
             if choice.size > 0:
-                write_choices(w, d, value, at.warp, pairs.length, choice)
+                choice_row(w, codes, d, value, at.warp, limits[2, k])
             guard_below(w, d, value.here, unreachable)
             if pairs.warp.shape[0] > 0:
                 amerced_min_row(w, d, at.energy, at.warp, value)
@@ -124,20 +141,29 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
             return end_work(queue, end, BAD_VALUE)
         for p in range(pack):
             out[first + p] += constant_energy(w, at, pairs, first + p, p)
+            if choice.size > 0:
+                write_path(codes, limits, choice, last, first + p, p, pack)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)
     return end_work(queue, end, OK)
 
 
 @njit(**OUTER)
-def mark_paths(choice, last, out):
-    """Ones in ``out`` (B, N, M) along the path that ``choice`` describes, from each pair's ``last`` cell back."""
+def list_cells(choice, last, out):
+    """Pair, row and column of the cells of all paths, from each pair's ``last`` cell back; returns their number.
+
+    ``out`` (3, K) must have room for B·(N + M − 1) cells.
+    """
+    count = 0
     for b in range(choice.shape[0]):
         i, j = last[0, b], last[1, b]
-        out[b, i, j] = 1
-        while choice[b, i, j] != CORNER or (i > 0 and j > 0):
+        while True:
+            out[0, count], out[1, count], out[2, count] = b, i, j
+            count += 1
             step = choice[b, i, j]
+            if step == CORNER and (i == 0 or j == 0):
+                break
             if step != LEFT:
                 i -= 1
             if step != UP:
                 j -= 1
-            out[b, i, j] = 1
+    return count

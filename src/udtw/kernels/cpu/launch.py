@@ -15,7 +15,7 @@ from numba import njit
 from udtw.kernels.cpu.backward import backward
 from udtw.kernels.cpu.forward import forward
 from udtw.kernels.cpu.forward import transitions as forward_transitions
-from udtw.kernels.cpu.hard import hard, mark_paths
+from udtw.kernels.cpu.hard import hard, list_cells
 from udtw.kernels.cpu.layout import BY_COST, BY_LOG, BY_SOFT_MIN, FACTORS, Gradients
 from udtw.kernels.cpu.match_sums import MATCH_COLUMNS
 from udtw.kernels.cpu.pack import Pairs
@@ -356,9 +356,16 @@ def transitions(pairs: Pairs, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     return out, ends
 
 
+def least_cells(pairs: Pairs, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(B,) least path energies, and (3, K) pair, row and column of the cells of these paths."""
+    count, rows, columns = _shape(pairs)
+    values, last, choice = least_cost(pairs, True, n_threads)
+    cells = np.empty((3, count * (rows + columns - 1)), np.int64)
+    return values, cells[:, : list_cells(choice, last, cells)]
+
+
 def least_path(pairs: Pairs, n_threads: int) -> np.ndarray:
     """(B, N, M): one along the least-cost path, zero elsewhere."""
-    _, last, choice = least_cost(pairs, True, n_threads)
     out = np.zeros(_shape(pairs), pairs.x.dtype)
-    mark_paths(choice, last, out)
+    out[tuple(least_cells(pairs, n_threads)[1])] = 1
     return out

@@ -162,6 +162,20 @@ def store(typing_context, array, index, value):
 
 
 @intrinsic
+def store_bytes(typing_context, array, index, value):
+    """Store small whole numbers in an array of bytes."""
+
+    def codegen(context, builder, signature, args):
+        bytes_type = ir.VectorType(ir.IntType(8), args[2].type.count)
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], bytes_type)
+        instruction = builder.store(builder.fptoui(args[2], bytes_type), pointer)
+        instruction.align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, value), codegen
+
+
+@intrinsic
 def get(typing_context, array, index):
     """Number ``index`` of a contiguous array of any shape. Numba's own indexing also looks for negative indices."""
 
