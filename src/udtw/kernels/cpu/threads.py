@@ -38,11 +38,12 @@ class _Pool:
 
     def submit(self, job: Callable[[], None], count: int) -> None:
         """Let up to ``count`` helpers run the job, which must not raise."""
-        with self.lock:
-            wanted = min(count, max(1, available_cores() - 1))
-            for number in range(self.size, wanted):
-                threading.Thread(target=self.serve, args=(self.jobs,), name=f"udtw-{number}", daemon=True).start()
-            self.size = max(self.size, wanted)
+        if count > self.size:
+            with self.lock:
+                wanted = min(count, max(1, available_cores() - 1))
+                for number in range(self.size, wanted):
+                    threading.Thread(target=self.serve, args=(self.jobs,), name=f"udtw-{number}", daemon=True).start()
+                self.size = max(self.size, wanted)
         for _ in range(count):
             self.jobs.put(job)
 
