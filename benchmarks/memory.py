@@ -125,8 +125,8 @@ def draw(rows: dict[str, dict[str, int]], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
     names = list(rows)[::-1]
-    for key, marker in (("expected", "|"), ("counted", "o")):
-        axes.plot([rows[name][key] / 2**20 for name in names], names, marker, label=key, markersize=9 if marker == "|" else 5)
+    for key, marker, size in (("expected", "|", 9), ("counted", "o", 4)):
+        axes.plot([rows[name][key] / 2**20 for name in names], names, marker, label=key, markersize=size)
     axes.set(xlabel="MiB", xlim=(0, None))
     axes.tick_params(axis="y", labelsize=7)
     axes.grid(axis="x", alpha=0.3)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from udtw.data.labelled import stack_if_equal
-from udtw.data.series_files import Columns, ReadOptions, Series, cell_text, listed, without_missing
-from udtw.data.table import Table
-from udtw.data.table_cells import TIME_NAME, is_missing, is_row_number, times
+from udtw.data.series_files import Columns, ReadOptions, Series, listed, without_missing
+from udtw.data.table import Table, join_clock
+from udtw.data.table_cells import TIME_NAME, cell_text, is_missing, is_row_number, times
 from udtw.data.table_files import read_bytes, read_table
 from udtw.errors import DataError, LengthError, OptionError
 
@@ -54,6 +54,7 @@ def read_series_table(
     table = read_table(content, where, decimal=options.decimal, transpose=options.transpose, named=options.named)
     if table.array is not None:
         return _of_array(table, options)
+    join_clock(table, options.named, options.decimal)
     columns = Columns(table, options)
     label = _label_column(columns, labels, labels_optional)
     names = None if options.id_column is None else columns.find(options.id_column, "--id-column")
