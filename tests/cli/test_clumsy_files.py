@@ -267,9 +267,38 @@ def test_many_columns_are_read_in_reasonable_time():
         (["search", "a.csv", "a.csv", "--level", "2"], "--level must lie between"),
         (["search", "a.csv", "a.csv", "--k", "0"], "--k"),
         (["align", "a.csv", "a.csv", "--znormalize", "--sigma", "column"], "no longer fits"),
+        (["align", "a.csv", "a.csv", "--band", "-1"], "--band -1 is a negative radius"),
+        (["align", "a.csv", "a.csv", "--gamma", "0"], "use --metric dtw"),
+        (["align", "a.csv", "a.csv", "--plot", "p.xyz"], "--plot p.xyz: a figure needs a name"),
+        (["barycenter", "a.csv", "--plot", "p.xyz"], "--plot p.xyz: a figure needs a name"),
     ],
 )
 def test_wrong_usage_names_the_flag(tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n5,1\n")
     assert said in fails(2, *words)
+
+
+LABELLED = "y,a,b,c,d,e\nup,1,2,3,4,6\ndown,6,4,3,2,1\nup,0,2,3,5,6\ndown,7,4,3,1,1\n"
+STEPS = "id,time,v,y\n" + "".join(f"{one},{t},{t},up\n" for one in "pq" for t in range(5))
+
+
+def test_series_of_another_length_are_classified(tmp_path):
+    (tmp_path / "train.csv").write_text(LABELLED)
+    (tmp_path / "test.csv").write_text("y,a,b,c\nup,1,3,7\ndown,9,3,1\n")
+    words = ["classify", "--train", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--metric"]
+    assert run_json(*words, "dtw")["accuracy"] == 1
+    assert "--metric euclidean compares step by step" in fails(1, *words, "euclidean")
+
+
+def test_a_row_per_step_is_not_taken_for_a_row_per_series(tmp_path):
+    (tmp_path / "train.csv").write_text(LABELLED)
+    (tmp_path / "long.csv").write_text(STEPS)
+    for words in (["classify", "--train", tmp_path / "train.csv", "--test"], ["cluster"]):
+        assert "Name the series with --id-column" in fails(1, *words, tmp_path / "long.csv")
+
+
+def test_the_time_of_a_long_table_is_never_a_feature(tmp_path):
+    shuffled = STEPS.replace("p,0,0", "p,9,0")
+    (tmp_path / "long.csv").write_text(shuffled)
+    assert "the time of series 'p' goes back" in fails(1, "cluster", tmp_path / "long.csv", "--id-column", "id")
