@@ -144,6 +144,7 @@ def main() -> None:
     tiny = _cost(2, 5, 5, grad=True)
     _learn(udtw.align(None, None, cost=tiny).loss)  # compile before the fork
     _learn(udtw.align(_series(2, 5, 1, grad=True), _series(2, 5), variance=tiny.detach() + 1).loss)
+    _learn(udtw.align(None, None, cost=tiny, backend="portable").loss)  # what this imports is not counted either
     paths = udtw.PathDistribution(tiny.detach())
     (paths.coupling, paths.mode(), paths.sample(1, 0), paths.expect(tiny))
     udtw.pairwise(np.ones((2, 3), np.float32), metric="dtw")
