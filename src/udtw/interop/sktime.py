@@ -41,9 +41,9 @@ ANY_SERIES = {
 }
 
 
-def _arrays(panel: list[pd.DataFrame]) -> list[np.ndarray]:
+def _arrays(X: Any) -> list[np.ndarray]:
     """(T, d) arrays of the series."""
-    return [one.to_numpy(float) for one in panel]
+    return [one.to_numpy(float) for one in X]
 
 
 class UDTWDistance(BasePairwiseTransformerPanel):
