@@ -130,7 +130,7 @@ def draw(rows: dict[str, dict[str, int]], path: Path) -> None:
     axes.set(xlabel="MiB", xlim=(0, None))
     axes.tick_params(axis="y", labelsize=7)
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")
     figure.savefig(path, dpi=140)
 
 
