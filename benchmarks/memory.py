@@ -119,15 +119,32 @@ def measure(case: Case) -> tuple[int, int]:
     return expected, counted
 
 
+def draw(rows: dict[str, dict[str, int]], path: Path) -> None:
+    """Keep a picture of expected against counted memory, one point per answer."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    names = list(rows)[::-1]
+    for key, marker, size in (("expected", "|", 9), ("counted", "o", 4)):
+        axes.plot([rows[name][key] / 2**20 for name in names], names, marker, label=key, markersize=size)
+    axes.set(xlabel="MiB", xlim=(0, None))
+    axes.tick_params(axis="y", labelsize=7)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="upper right")
+    figure.savefig(path, dpi=140)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--plot", type=Path, help="also draw the figures into this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     tiny = _cost(2, 5, 5, grad=True)
     _learn(udtw.align(None, None, cost=tiny).loss)  # compile before the fork
     _learn(udtw.align(_series(2, 5, 1, grad=True), _series(2, 5), variance=tiny.detach() + 1).loss)
+    _learn(udtw.align(None, None, cost=tiny, backend="portable").loss)  # what this imports is not counted either
     paths = udtw.PathDistribution(tiny.detach())
     (paths.coupling, paths.mode(), paths.sample(1, 0), paths.expect(tiny))
     udtw.pairwise(np.ones((2, 3), np.float32), metric="dtw")
@@ -143,6 +160,8 @@ def main() -> None:
     Console(width=120).print(table)
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1))
+    if options.plot is not None:
+        draw(rows, options.plot)
 
 
 if __name__ == "__main__":

@@ -104,3 +104,11 @@ def test_calls_that_make_no_sense(call, error, message):
         call()
     assert isinstance(caught.value, UdtwError)
     assert isinstance(caught.value, ValueError)
+
+
+def test_sparse_tensors_and_masks_are_refused_by_name():
+    x = torch.rand(2, 4, 1)
+    with pytest.raises(ShapeError, match=r"x is a tensor of layout torch.sparse_coo. Pass x.to_dense\(\)"):
+        udtw.align(x.to_sparse(), x)
+    with pytest.raises(LengthError, match=r"pass mask.sum\(1\)"):
+        udtw.align(x, x, lengths_x=torch.ones(2, 4, dtype=torch.bool))

@@ -1,6 +1,7 @@
 """`PathDistribution`: sampling, mode and probabilities against independent computations; its forms and refusals."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -260,3 +261,15 @@ def test_mode_coupling_marks_the_cells_of_the_mode(backend):
     for b, path in enumerate(paths.mode()):
         expected[b, path[:, 0], path[:, 1]] = 1
     assert torch.equal(paths.mode_coupling, expected)
+
+
+def test_sampling_copies_no_grid():
+    """Only the transitions of the cells that are visited become float64."""
+    cost = torch.rand(64, 150, 150)
+    paths = udtw.PathDistribution(cost)
+    paths.sample(1, 0)
+    tracemalloc.start()
+    paths.sample(1, 0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * cost.numel()

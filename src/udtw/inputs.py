@@ -55,7 +55,7 @@ def visible(*tensors: Tensor | None) -> bool:
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
     """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
-    if isinstance(value, Tensor) and value.dtype in FLOATS and not value.is_nested:
+    if isinstance(value, Tensor) and value.dtype in FLOATS and not value.is_nested and value.layout == torch.strided:
         return value
     if (found := ragged.container(value)) is not None:
         raise ShapeError(f"{name} must be an array or a tensor; got {found}. Pad it, and pass the lengths.")
@@ -77,6 +77,8 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
         if any(stride < 0 for stride in array.strides):  # torch has no negative strides
             array = array.copy()
         value = torch.from_numpy(np.require(array, requirements="W"))
+    if value.layout != torch.strided:
+        raise ShapeError(f"{name} is a tensor of layout {value.layout}. Pass {name}.to_dense().")
     if value.is_complex():
         raise ShapeError(
             f"{name} must hold real numbers; got {value.dtype}. Pass its real and imaginary parts as features."
@@ -232,7 +234,8 @@ def lengths(name: str, value: ArrayLike | None, count: int, padded: int, device:
         return torch.full((count,), padded, dtype=torch.int64, device=device)
     tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     if tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex():
-        raise LengthError(f"{name} must be whole numbers; got dtype {tensor.dtype}.")
+        hint = " Of a mask (B, N) of steps that are there, pass mask.sum(1)." if tensor.dtype == torch.bool else ""
+        raise LengthError(f"{name} must be whole numbers; got dtype {tensor.dtype}.{hint}")
     if tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] not in (1, count)):
         raise LengthError(f"{name} must be one int, or one for each of {count} pairs; got shape {tuple(tensor.shape)}.")
     return tensor.to(device=device, dtype=torch.int64).expand(count)

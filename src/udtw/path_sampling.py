@@ -37,22 +37,21 @@ def walk_back(
     cell; all walks move at once.
     """
     _, count, rows, columns = transitions.shape
-    corner, up, left = transitions.detach().cpu().double().numpy().reshape(3, -1)
-    not_left = corner + up
-    # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
-    total = not_left + left
+    shares = transitions.detach().cpu().numpy().reshape(3, -1)
     device = generator.device if generator is not None else torch.device("cpu")
     size = (rows + columns, count * k)
     dice = torch.rand(size, generator=generator, dtype=torch.float64, device=device).cpu().numpy()
 
     first = np.repeat(np.arange(count) * rows * columns, k)
-    at = first + _drawn(ends.detach().cpu().double().numpy().reshape(count, -1), dice[0].reshape(count, k)).ravel()
+    at = first + _drawn(ends.detach().cpu().numpy().reshape(count, -1), dice[0].reshape(count, k)).ravel()
     visited, alive = [at], [np.ones(len(at), bool)]
     moving = np.ones(len(at), bool)
     for thrown in dice[1:]:
-        drawn = thrown * total[at]
-        higher = drawn < not_left[at]
-        diagonal = drawn < corner[at]
+        corner, up, left = shares[:, at].astype(np.float64)  # of these cells alone: a grid of them is large
+        # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
+        drawn = thrown * (corner + up + left)
+        higher = drawn < corner + up
+        diagonal = drawn < corner
         lefter = diagonal | ~higher
         i, j = np.divmod(at - first, columns)
         moving = moving & ~(diagonal & ((i == 0) | (j == 0)))  # from a corner outside of the grid: the path starts here
@@ -69,7 +68,8 @@ def walk_back(
 
 def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
     """(B, k) positions drawn from each row of ``probabilities`` (B, cells) by ``dice`` in [0, 1)."""
-    reached = probabilities.cumsum(1)
-    return np.stack(
-        [np.searchsorted(row, thrown * row[-1], "right") for row, thrown in zip(reached, dice, strict=True)]
-    )
+    found = []
+    for row, thrown in zip(probabilities, dice, strict=True):
+        reached = row.cumsum(dtype=np.float64)
+        found.append(np.searchsorted(reached, thrown * reached[-1], "right"))
+    return np.stack(found)

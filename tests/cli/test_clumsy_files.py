@@ -76,6 +76,21 @@ READ_RIGHT = [
     ("a.npy", binary(lambda file: np.save(file, FRAME["v"].to_numpy())), []),
     ("a.npz", binary(lambda file: np.savez(file, v=FRAME["v"].to_numpy())), []),
     ("no_ending", CLEAN, []),
+    ("excel_separator.csv", "sep=;\nv;w\n1200.5;a\n3;a\n-2.25;a\n7;b\n", []),
+    ("compact_dates.csv", "date,v\n20240130,1200.5\n20240131,3\n20240201,-2.25\n20240202,7\n", []),
+    ("quarters.csv", "q,v\n2024-Q1,1200.5\n2024-Q2,3\n2024-Q3,-2.25\n2024-Q4,7\n", []),
+    ("noon.csv", "when,v\n11:58 AM,1200.5\n11:59 AM,3\n12:00 PM,-2.25\n12:01 PM,7\n", []),
+    ("midnight.csv", "when,v\n23:58,1200.5\n23:59,3\n00:00,-2.25\n00:01,7\n", []),
+    ("date_and_time.csv", "date,time,v\n" + "".join(f"2024-01-01,10:0{i},{v}\n" for i, v in enumerate(FRAME["v"])), []),
+    ("date_and_time.txt", "".join(f"2024-01-01 10:0{i} {v}\n" for i, v in enumerate(FRAME["v"])), []),
+    ("same_time.csv", "time,v\n1,1200.5\n1,3\n2,-2.25\n3,7\n", []),
+    ("missing_time.csv", "time,v\n1,1200.5\n,3\n2,-2.25\n3,7\n", []),
+    ("zeit.csv", "Zeit;Wert\n0,0;1200,5\n0,1;3\n0,2;-2,25\n0,3;7\n", ["--decimal", ","]),
+    ("frame.json", FRAME.to_json(), []),
+    ("series.json", FRAME["v"].to_json(), []),
+    ("split.json", FRAME.to_json(orient="split"), []),
+    ("lines.json", FRAME.to_json(orient="records", lines=True), []),
+    ("lines.jsonl", FRAME.to_json(orient="records", lines=True), []),
 ]
 
 
@@ -149,6 +164,11 @@ REFUSED = [
     ("uneven.json", '{"a": [1, 2], "b": [1]}', [], "columns of different lengths"),
     ("twice.json", '{"a": [1], "a": [2]}', [], "there twice"),
     ("text.json", '["a", "b"]', [], "holds no numbers"),
+    ("split.json", '{"columns": 3, "index": [0, 1], "data": 4}', [], "not one of columns"),
+    ("uneven_split.json", '{"columns": ["a"], "index": [0, 1], "data": [[1], [2, 3]]}', [], "different lengths"),
+    ("falling_year.csv", "year,v\n2021,1\n2020,2\n2019,3\n", [], "line 3: the time goes back"),
+    ("shuffled.csv", "time,v\n3,1\n1,2\n2,3\n", [], "if it is a measurement, --columns"),
+    ("named_row.csv", "a,1,2,3,4\n", [], "value 1 is 'a', not a number"),
 ]
 
 
@@ -190,6 +210,42 @@ def test_columns_are_matched_by_name(tmp_path):
     assert said["columns"] == ["temp", "hum"]
 
 
+@pytest.mark.parametrize(
+    ("text", "steps", "said"),
+    [
+        ("0,1,2\n0.5,1.5,2.5\n1.5,2,3\n", 2, "the first row, 0, 1, …, is read as names of columns"),
+        ("2019,2020,2021\n5.5,6,8\n1,2.5,4\n", 2, "the first row, 2019, 2020, …, is read as names of columns"),
+        ("0,1\n0.5,0.8\n0.7,0.6\n", 3, "the first row, 0, 1, is read as values; delete it if it names the columns"),
+        ("0,1,2\n3,4,5\n", 2, "is read as values"),
+        ("1,2,3\n4,5,6\n", 2, None),
+    ],
+)
+def test_a_first_row_that_counts_columns_is_never_taken_silently(text, steps, said):
+    found = read_series("a.csv", ReadOptions(), text.encode())
+    assert len(found.values) == steps
+    assert (said is None) == ("first row" not in str(found.notes))
+    assert said is None or said in str(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("date,v\n20240130,1\n20240131,2\n20240201,3\n", [0, 86400, 2 * 86400]),
+        ("when,v\n11:59 PM,1\n12:00 am,2\n12:01 AM,3\n", [86340, 86400, 86460]),
+        ("date,clock,v\n2024-01-01,23:59,1\n2024-01-02,00:01,2\n2024-01-02,00:02,3\n", [0, 120, 180]),
+    ],
+)
+def test_times_are_seconds(text, seconds):
+    assert read_series("a.csv", ReadOptions(), text.encode()).time.tolist() == seconds
+
+
+def test_an_evenly_spaced_first_column_is_the_axis():
+    text = "x,v\n" + "".join(f"{0.1 * step:.1f},{step % 3}\n" for step in range(10))
+    found = read_series("a.csv", ReadOptions(), text.encode())
+    assert found.names == ["v"]
+    assert "time column x" in found.notes[0]
+
+
 def test_many_columns_are_read_in_reasonable_time():
     text = ",".join(str(number) for number in range(3000))
     assert read_series("a.csv", ReadOptions(), text.encode()).values.shape == (3000, 1)
@@ -211,9 +267,38 @@ def test_many_columns_are_read_in_reasonable_time():
         (["search", "a.csv", "a.csv", "--level", "2"], "--level must lie between"),
         (["search", "a.csv", "a.csv", "--k", "0"], "--k"),
         (["align", "a.csv", "a.csv", "--znormalize", "--sigma", "column"], "no longer fits"),
+        (["align", "a.csv", "a.csv", "--band", "-1"], "--band -1 is a negative radius"),
+        (["align", "a.csv", "a.csv", "--gamma", "0"], "use --metric dtw"),
+        (["align", "a.csv", "a.csv", "--plot", "p.xyz"], "--plot p.xyz: a figure needs a name"),
+        (["barycenter", "a.csv", "--plot", "p.xyz"], "--plot p.xyz: a figure needs a name"),
     ],
 )
 def test_wrong_usage_names_the_flag(tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n5,1\n")
     assert said in fails(2, *words)
+
+
+LABELLED = "y,a,b,c,d,e\nup,1,2,3,4,6\ndown,6,4,3,2,1\nup,0,2,3,5,6\ndown,7,4,3,1,1\n"
+STEPS = "id,time,v,y\n" + "".join(f"{one},{t},{t},up\n" for one in "pq" for t in range(5))
+
+
+def test_series_of_another_length_are_classified(tmp_path):
+    (tmp_path / "train.csv").write_text(LABELLED)
+    (tmp_path / "test.csv").write_text("y,a,b,c\nup,1,3,7\ndown,9,3,1\n")
+    words = ["classify", "--train", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--metric"]
+    assert run_json(*words, "dtw")["accuracy"] == 1
+    assert "--metric euclidean compares step by step" in fails(1, *words, "euclidean")
+
+
+def test_a_row_per_step_is_not_taken_for_a_row_per_series(tmp_path):
+    (tmp_path / "train.csv").write_text(LABELLED)
+    (tmp_path / "long.csv").write_text(STEPS)
+    for words in (["classify", "--train", tmp_path / "train.csv", "--test"], ["cluster"]):
+        assert "Name the series with --id-column" in fails(1, *words, tmp_path / "long.csv")
+
+
+def test_the_time_of_a_long_table_is_never_a_feature(tmp_path):
+    shuffled = STEPS.replace("p,0,0", "p,9,0")
+    (tmp_path / "long.csv").write_text(shuffled)
+    assert "the time of series 'p' goes back" in fails(1, "cluster", tmp_path / "long.csv", "--id-column", "id")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udtw.data import split_by_seed, znormalize
-from udtw.errors import OptionError, ShapeError
+from udtw.data.labelled import numbered_labels
+from udtw.errors import DataError, OptionError, ShapeError
 
 RNG = np.random.default_rng(0)
 
@@ -104,3 +105,9 @@ def test_types():
 def test_one_series_alone_is_not_a_collection():
     with pytest.raises(ShapeError, match="a list of series"):
         znormalize(np.ones(3))
+
+
+@pytest.mark.parametrize("label", [None, float("nan")])
+def test_a_missing_label_is_refused(label):
+    with pytest.raises(DataError, match="Label 1 is"):
+        numbered_labels(["a", label, "b"])

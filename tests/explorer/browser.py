@@ -87,6 +87,14 @@ class Page:
     def upload(self, name, *paths):
         self.find(f"#{name} input[type=file]").send_keys("\n".join(map(str, paths)))
 
+    def drop(self, name, *paths):
+        """Let go of files or folders over ``name``, as from a file manager."""
+        box = self.driver.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect()", name)
+        place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.driver.execute_cdp_cmd("Input.dispatchDragEvent", {"type": kind, "data": data, **place})
+
     def choose(self, name, value):
         """Choose the option ``value`` of a group of radio buttons."""
         next(one for one in self.all(f"#{name} input") if one.get_attribute("value") == value).click()

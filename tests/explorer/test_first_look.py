@@ -130,6 +130,25 @@ def test_several_files_at_once_are_answered(page, own_files):
     assert shown == "Choose one file; got 2."
 
 
+def test_files_and_folders_that_are_dropped_are_answered(page, own_files, tmp_path):
+    folder, *_ = own_files
+    assert "a.csv" in page.changed("series-x-upload-name", lambda: page.drop("series-x-upload", folder / "a.csv"))
+    shown = page.changed("series-message", lambda: page.drop("series-x-upload", folder / "a.csv", folder / "b.csv"))
+    assert shown == "Choose one file; got 2."
+    for name in ("several", "none"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "several" / "c.csv").write_text("1\n2\n4\n")
+    for name in ("several", "none"):
+        page.driver.execute_script("dash_clientside.set_props('series-message', {children: ''})")
+        page.until(lambda: page.text("series-message") == "")
+        page.drop("series-x-upload", tmp_path / name)
+        page.until(lambda: page.text("series-message") == "That is a folder. Choose one file.")
+    shown = page.changed("series-message", lambda: page.drop("series-distance", folder / "a.csv"))
+    assert shown == "Drop a file on one of the buttons that choose it."
+    assert page.driver.current_url.startswith("http://127")  # the browser did not open what was dropped
+    assert page.text("series-x-upload-name").startswith("a.csv")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_phone_the_picture_comes_first(page, browser, url, theme):
     emulate(browser, PHONE, theme)

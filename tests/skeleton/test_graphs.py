@@ -55,3 +55,9 @@ def test_any_edge_list_makes_a_graph():
 def test_impossible_graphs_are_refused(make):
     with pytest.raises(OptionError, match=r"must be"):
         make()
+
+
+@pytest.mark.parametrize("edges", [[(0, 1.5)], [(0, 1, 2)], [0, 1], [(0, 0)], [(0, 9)]])
+def test_edges_that_are_no_pairs_of_joints_are_refused(edges):
+    with pytest.raises(OptionError, match=r"pairs of joint numbers|an edge joins two joints"):
+        from_edges(edges, 3)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
-from udtw.cli.output import save_figure, show
+from udtw.cli.output import check_figure_name, save_figure, show
 
 
 def barycenter(
@@ -73,6 +73,8 @@ def barycenter(
 
     if out is not None:
         check_table_name(out)
+    if plot is not None:
+        check_figure_name(plot)
     reading = read_options(
         columns, missing, time_column=time_column, label_column=label_column, id_column=id_column, transpose=transpose,
         decimal=decimal,

@@ -104,7 +104,9 @@ def classify(
     else:
         assert train is not None, "_check_request has seen to it"
         tables = _own_tables(train, test, reading)
-        parts = [_labelled(table, not raw) for table in tables if table is not None]
+        known = [table for table in tables if table is not None]
+        lengths = {len(one.values) for table in known for one in table.series}
+        parts = [_labelled(table, not raw, as_list=len(lengths) > 1) for table in known]
         data = UCRData(train.name, parts[0], parts[-1])
     common: dict[str, Any] = {"metric": metric, "band": options.parse_band(band), "random_state": seed}
     common |= options.given(gamma=gamma, beta=beta)
@@ -206,13 +208,15 @@ def _own_tables(train: Path, test: Path | None, reading: "ReadOptions") -> "tupl
     return first, second
 
 
-def _labelled(table: "SeriesTable", normalize: bool) -> Any:
+def _labelled(table: "SeriesTable", normalize: bool, as_list: bool) -> Any:
     import numpy as np
 
     from udtw.data import LabelledSeries, znormalize
 
     labels = np.array(table.labels if table.labels is not None else [""] * len(table))
-    return LabelledSeries(znormalize(table.values) if normalize else table.values, labels)
+    series: Any = znormalize(table.values) if normalize else table.values
+    # A table (n, T) would have to have the steps of the other one.
+    return LabelledSeries([one.reshape(len(one), -1) for one in series] if as_list else series, labels)
 
 
 def _estimator(

@@ -75,7 +75,7 @@ def show(
         places = _places(chosen, image) if image else [int(i) for i in drawn]
         make = show_uncertainty if what is Picture.uncertainty else show_components
         figure = make(recognizer, chosen, images, places)
-    save_figure(figure, out)
+    save_figure(figure, out, "--out")
     result: dict[str, Any] = {"model": str(model), "images": [chosen.names[i] for i in places], "picture": str(out)}
     if recognizer.recipe.metric == "udtw":
         for map_name, found in measure_reverse_attention(recognizer, chosen).items():

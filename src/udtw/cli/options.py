@@ -167,7 +167,8 @@ def as_flags(text: str) -> str:
     '--gamma must be positive; pass --missing omit.'
     """
     names = "|".join(PARAMETERS)
-    text = re.sub(rf"\b({names})='?([\w.]+)'?", lambda found: f"{PARAMETERS[found[1]]} {found[2]}", text)
+    text = re.sub(rf"\b({names})='?(-?[\w.]+)'?", lambda found: f"{PARAMETERS[found[1]]} {found[2]}", text)
+    text = text.replace("use udtw.dtw", "use --metric dtw")
     return re.sub(rf"(?<![-\w])({names})(?= must| allows| has | is )", lambda found: PARAMETERS[found[1]], text)
 
 

@@ -73,23 +73,23 @@ def _json_value(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def check_figure_name(path: Path) -> None:
+def check_figure_name(path: Path, flag: str = "--plot") -> None:
     """Raise `OptionError` unless `save_figure` can write a file of that name."""
     from matplotlib.figure import Figure
 
     from udtw.errors import OptionError
 
     if path.suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
-        raise OptionError(f"A figure cannot be written as {path.name!r}: use a name that ends in .png, .pdf or .svg.")
+        raise OptionError(f"{flag} {path.name}: a figure needs a name that ends in .png, .pdf or .svg.")
 
 
-def save_figure(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path, flag: str = "--plot") -> None:
     """Write a matplotlib figure atomically, in the format of the file's ending."""
     import io
 
     from udtw.data.atomic import write_atomically
 
-    check_figure_name(path)
+    check_figure_name(path, flag)
     kind = path.suffix[1:].lower()
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200)

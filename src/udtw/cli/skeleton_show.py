@@ -82,7 +82,7 @@ def _show_clip(recognizer: "ActionRecognizer", skeletons: "SkeletonSet", index: 
         note(f"the model compares by {recognizer.recipe.metric}, which has no uncertainty to show")
     spans = block_spans(len(clip), recognizer.recipe.block_size, recognizer.recipe.stride)
     title = f"{skeletons.classes[clip.label]} ({clip.name})"
-    save_figure(plot_clip(clip.frames, recognizer.graph, spans, std, title=title), out)
+    save_figure(plot_clip(clip.frames, recognizer.graph, spans, std, title=title), out, "--out")
     return {"clip": clip.name, "class": skeletons.classes[clip.label], "frames": len(clip), "blocks": len(spans)} | (
         {} if std is None else {"sigma": std.tolist()}
     )
@@ -106,7 +106,7 @@ def _show_match(
         [_place(skeletons, one) for one in supports] if supports else _nearest(recognizer, skeletons, at, generator)
     )
     figure = plot_match(skeletons[at], [skeletons[i] for i in chosen], recognizer, classes=skeletons.classes)
-    save_figure(figure, out)
+    save_figure(figure, out, "--out")
     scores = recognizer.scores(skeletons.subset([at]), skeletons.subset(chosen))[0]
     return {
         "query": skeletons.names[at],

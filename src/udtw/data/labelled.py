@@ -7,7 +7,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from udtw.errors import OptionError, ShapeError
+from udtw.errors import DataError, OptionError, ShapeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +83,14 @@ def labels_as_array(labels: Sequence[str]) -> np.ndarray:
         return np.array(labels, dtype=np.str_)
     whole = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
     return numbers.astype(np.int64) if whole.all() else np.array(labels, dtype=np.str_)
+
+
+def numbered_labels(labels: Sequence[object] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the number of its class for each label; `DataError` if a label is missing."""
+    missing = [at for at, one in enumerate(labels) if one is None or (isinstance(one, float) and np.isnan(one))]
+    if missing:
+        raise DataError(f"Label {missing[0]} is {labels[missing[0]]!r}; every item needs a label.")
+    return np.unique(np.asarray(labels), return_inverse=True)
 
 
 @overload

@@ -8,12 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from udtw.data.table import Table
-from udtw.data.table_cells import Numbers, is_missing, is_time_axis, numbers, times
+from udtw.data.table import Table, join_clock
+from udtw.data.table_cells import Numbers, cell_text, compact_dates, is_time_axis, numbers, times
 from udtw.data.table_files import read_bytes, read_table
 from udtw.errors import DataError, LengthError, NonFiniteError, OptionError
 
@@ -81,6 +80,7 @@ def read_series(source: str | Path, options: ReadOptions = ReadOptions(), conten
 
 
 def _series(table: Table, options: ReadOptions) -> Series:
+    join_clock(table, options.named, options.decimal)
     columns = Columns(table, options)
     time = columns.time_column()
     chosen = columns.features(exclude=() if time is None else (time,))
@@ -110,11 +110,6 @@ def _one_row(columns: "Columns", chosen: list[int]) -> Series:
     notes = [*columns.table.notes, f"one row of {len(values)} numbers, read as a series of {len(values)} steps"]
     found = Series(values[:, None], ["value"], steps=np.arange(len(values)), notes=notes)
     return without_missing(found, columns.options.missing, columns.table, across=chosen)
-
-
-def cell_text(cell: Any) -> str:
-    """A cell as it is written; empty if it is missing."""
-    return "" if is_missing(cell) else cell.isoformat() if hasattr(cell, "isoformat") else str(cell).strip()
 
 
 class Columns:
@@ -214,7 +209,8 @@ class Columns:
         """The time axis as numbers."""
         found = self.numbers(number)
         if found.clean:
-            return found.values
+            days = compact_dates(found.values)
+            return found.values if days is None else (days - days.min()).dt.total_seconds().to_numpy()
         stamps = times(self.table.cells[number])
         if stamps is None:
             row = int(np.argmax(found.bad))
@@ -230,7 +226,8 @@ class Columns:
         if len(back):
             row = int(known[back[0] + 1])
             raise DataError(
-                f"{self.table.place(row)}: the time goes back. Sort the rows by time, or choose another --time-column."
+                f"{self.table.place(row)}: the time goes back. Sort the rows by time, or choose another --time-column "
+                "or, if it is a measurement, --columns."
             )
 
     def given_features(self) -> list[int]:

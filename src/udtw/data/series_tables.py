@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from udtw.data.labelled import stack_if_equal
-from udtw.data.series_files import Columns, ReadOptions, Series, cell_text, listed, without_missing
-from udtw.data.table import Table
-from udtw.data.table_cells import TIME_NAME, is_missing, is_row_number, times
+from udtw.data.series_files import Columns, ReadOptions, Series, listed, without_missing
+from udtw.data.table import Table, join_clock
+from udtw.data.table_cells import SURELY_TIME, TIME_NAME, cell_text, is_missing, is_row_number, times
 from udtw.data.table_files import read_bytes, read_table
 from udtw.errors import DataError, LengthError, OptionError
 
@@ -54,6 +54,7 @@ def read_series_table(
     table = read_table(content, where, decimal=options.decimal, transpose=options.transpose, named=options.named)
     if table.array is not None:
         return _of_array(table, options)
+    join_clock(table, options.named, options.decimal)
     columns = Columns(table, options)
     label = _label_column(columns, labels, labels_optional)
     names = None if options.id_column is None else columns.find(options.id_column, "--id-column")
@@ -128,6 +129,12 @@ def _wide(columns: Columns, given: list[str], ids: int | None, label: int | None
     roles = tuple(one for one in (ids, label) if one is not None)
     steps = columns.features(exclude=roles)
     if options.columns is None:
+        for name in table.names or ():
+            if SURELY_TIME.fullmatch(name):
+                raise DataError(
+                    f"{table.where} has a column {name!r}, so that a row seems to be a step. Name the series with "
+                    "--id-column; or, if a row is a series, choose its steps with --columns."
+                )
         for name in columns.left_out:
             if name.endswith("(no numbers)"):
                 raise DataError(
@@ -229,6 +236,6 @@ def _long_time(columns: Columns, groups: list[np.ndarray], roles: set[int | None
         name = columns.table.names[number] if columns.table.names else None
         rises = all((np.diff(found.values[own]) > 0).all() for own in groups)
         counts = all(len(own) < 3 or is_row_number(found.values[own]) for own in groups) and len(groups) > 1
-        if rises and (counts or (name and TIME_NAME.fullmatch(name))):
-            return number
+        if (rises and (counts or (name and TIME_NAME.fullmatch(name)))) or (name and SURELY_TIME.fullmatch(name)):
+            return number  # `time` that goes back is refused later
     return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.data.table_cells import FAULT, is_missing, is_number, is_row_number, is_time
+from udtw.data.table_cells import CLOCK, DATE, FAULT, cell_text, is_missing, is_number, is_row_number, is_time
 from udtw.errors import DataError
 
 
@@ -59,7 +59,14 @@ def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence
         table.cells = cells = cells.T.reset_index(drop=True).set_axis(range(len(cells)), axis=1)
         table.lines = None
     first = cells.iloc[0].tolist()
-    if _is_header(first, cells, decimal, named):
+    counting = _counts_columns(table, first)
+    if counting == "names" or (counting and not named):
+        written = f"{first[0]}, {first[1]}" + ", …" * (len(first) > 2)
+        table.notes.append(
+            f"the first row, {written}, is read as "
+            + ("names of columns" if counting == "names" else "values; delete it if it names the columns")
+        )
+    if counting == "names" or _is_header(first, cells, decimal, named):
         if len(cells) == 1:
             raise DataError(f"{table.where} holds no numbers.")
         counts = [table.widths.get(row, cells.shape[1]) for row in range(len(cells))]
@@ -77,6 +84,21 @@ def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence
     return table
 
 
+def _counts_columns(table: Table, first: list[Any]) -> str:
+    """Whether the first row is 0, 1, 2, … as pandas names columns, or years: surely ("names"), perhaps, or not ("")."""
+    written = [str(cell).strip() for cell in first]
+    if table.lines is None or len(table.cells) < 2 or len(first) < 2:
+        return ""
+    start = int(written[0]) if re.fullmatch(r"[01]|19\d\d|20\d\d", written[0]) else -1
+    if written != [str(number) for number in range(start, start + len(first))]:
+        return ""
+    rows = table.cells.iloc[1:4].to_numpy(object)
+    fractions = all(any(re.search(r"\d[.,]\d|[eE]", str(cell)) for cell in row) for row in rows)
+    if start != 1 and len(first) > 2 and fractions:
+        return "names"
+    return "perhaps" if start != 1 or fractions else ""
+
+
 def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequence[str]) -> bool:
     """Whether the first row holds names of columns instead of values."""
     # Cells of spreadsheets and JSON can be numbers already.
@@ -84,6 +106,8 @@ def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequenc
     if named and set(named) & set(written) and not all(is_number(cell, decimal) for cell in named):
         return True
     words = [cell for cell in written if not is_number(cell, decimal)]
+    if len(cells) == 1 and len(words) < len(written):
+        return False
     if any(FAULT.fullmatch(cell) or is_time(cell) for cell in words):
         return False
     names = [cell for cell in words if not is_missing(cell)]
@@ -99,3 +123,32 @@ def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequenc
     index = [int(cell) if re.fullmatch(r"\d{1,15}", cell) else -1 for cell in starts]
     unnamed = is_missing(first[0]) and counted[0] == 0  # `, 0, 1, 2`: an index that pandas wrote
     return unnamed and (is_row_number(np.array(index)) or index[:2] == [0, 1])
+
+
+def join_clock(table: Table, named: Sequence[str], decimal: str | None) -> None:
+    """Make one column of a date and a time of day that stand in two, unless the user named them or numbered columns."""
+    if table.widths or any(one.isdigit() for one in named):
+        return
+    found: dict[re.Pattern[str], list[int]] = {DATE: [], CLOCK: []}
+    for number in table.cells.columns:
+        first = _moment(table.cells[number].iloc[0])
+        for pattern, hits in found.items():
+            if pattern.fullmatch(first) and not is_number(first, decimal):
+                hits.append(number)
+    if [len(one) for one in found.values()] != [1, 1]:
+        return
+    (date,), (clock,) = found.values()
+    both = [[_moment(cell) for cell in table.cells[number]] for number in (date, clock)]
+    names = table.names or [str(number + 1) for number in table.cells.columns]
+    if any(":" in one for one in both[0]) or not all(CLOCK.fullmatch(one) for one in both[1]):
+        return
+    if {names[date], names[clock]} & set(named):
+        return
+    table.cells[date] = [f"{day} {hour}" for day, hour in zip(*both, strict=True)]
+    table.cells = table.cells.drop(columns=clock).set_axis(range(table.cells.shape[1] - 1), axis=1)
+    names[date] = f"{names[date]} {names[clock]}".strip()
+    table.names = [name for number, name in enumerate(names) if number != clock]
+
+
+def _moment(cell: Any) -> str:
+    return cell_text(cell).removesuffix("T00:00:00")

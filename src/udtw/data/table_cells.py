@@ -18,19 +18,23 @@ INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 GROUPS = " \u00a0\u202f'’"
 """Thousands separators besides the point or the comma."""
 DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
+    r"\d{4}-?Q[1-4]|\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
     r"|(?=.*\d{4})(?=.*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)).{8,}",
     re.IGNORECASE,
 )
-CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?")
+CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]\.?m\.?)?", re.IGNORECASE)
+DAY = 86400.0
 EPOCH = (1e8, 4.2e9), (1e11, 4.2e12), (1e14, 4.2e15), (1e17, 4.2e18)
 """Ranges of Unix times in seconds, milliseconds, microseconds and nanoseconds, from 1973 to 2103."""
 TIME_NAME = re.compile(
     r"(date|time|datetime|time ?stamp|epoch|unix|seconds?|sec|millis|ms|minutes?|hours?|days?|month|year|week|frame"
+    r"|zeit|uhrzeit|datum|temps|heure|fecha|hora|tiempo|tijd"
     r"|index|idx|row|step|sample|no|nr|t|ts|i|n|#)([ _-]?(utc|stamp|s|ms|us|ns|sec|time|no|nr|id|index|number))?"
     r"( ?[\[(].*[\])])?",
     re.IGNORECASE,
 )
+SURELY_TIME = re.compile(r"(date|time|datetime|time[ _]?stamp|epoch)( ?[\[(].*[\])])?", re.IGNORECASE)
+"""Names of columns that are the time even if they are not in order, which is then an error."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ def is_missing(cell: Any) -> bool:
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
     return cell is None or cell is ... or (isinstance(cell, float) and np.isnan(cell)) or str(cell) in ("NaT", "<NA>")
+
+
+def cell_text(cell: Any) -> str:
+    """A cell as it is written; empty if it is missing."""
+    return "" if is_missing(cell) else cell.isoformat() if hasattr(cell, "isoformat") else str(cell).strip()
 
 
 def is_number(cell: Any, decimal: str | None) -> bool:
@@ -139,9 +148,9 @@ def times(cells: Any) -> np.ndarray | None:
     if not present or not all(is_time(cell) for cell in present):
         return None
     if all(isinstance(cell, str) and CLOCK.fullmatch(cell.strip()) for cell in present):
-        return np.array([np.nan if cell is None else _clock(cell) for cell in listed])
+        return _past_midnight(np.array([np.nan if cell is None else _clock(cell) for cell in listed]))
     if any(hasattr(cell, "hour") and not hasattr(cell, "year") for cell in present):  # datetime.time of a spreadsheet
-        return np.array([np.nan if cell is None else _clock(str(cell)) for cell in listed])
+        return _past_midnight(np.array([np.nan if cell is None else _clock(str(cell)) for cell in listed]))
     found = _dates(listed, present)
     return None if found is None else ((found - found.min()) / pandas.Timedelta("1s")).to_numpy(np.float64)
 
@@ -171,6 +180,10 @@ def next_times(cells: list[str], count: int) -> list[str] | None:
         return None
     if all(is_number(cell, None) for cell in cells):
         axis = np.array([float(cell) for cell in cells])
+        days = compact_dates(axis)
+        if days is not None:
+            following = next_times([one.strftime("%Y-%m-%d") for one in days], count)
+            return None if following is None else [one.replace("-", "") for one in following]
         step = float(np.median(np.diff(axis)))
         return [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
     stamps = None if any(CLOCK.fullmatch(cell) for cell in cells) else _dates(cells, cells)
@@ -195,9 +208,30 @@ def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
     return [{"format": "ISO8601"}, *mixed, {"format": "mixed"}]
 
 
+def compact_dates(values: np.ndarray) -> Any:
+    """Numbers such as 20240131 as a pandas Series of dates; None if one of them is none."""
+    import pandas
+
+    if not len(values) or not ((values > 19000000) & (values < 21000000) & (values % 1 == 0)).all():
+        return None
+    found = pandas.to_datetime(pandas.Series(values.astype(int).astype(str)), format="%Y%m%d", errors="coerce")
+    return None if found.isna().any() else found
+
+
 def _clock(text: str) -> float:
-    hours, minutes, *seconds = text.strip().replace(",", ".").split(":")
-    return 3600 * int(hours) + 60 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+    digits = re.sub(r"[^\d:.,]", "", text).rstrip(".").replace(",", ".")
+    hours, minutes, *seconds = digits.split(":")
+    half = re.search("[ap]", text, re.IGNORECASE)
+    hour = int(hours) if half is None else int(hours) % 12 + 12 * (half[0] in "pP")
+    return 3600 * hour + 60 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+
+
+def _past_midnight(seconds: np.ndarray) -> np.ndarray:
+    """Times of day that go on after midnight: a fall by more than twelve hours is the next day."""
+    known = np.flatnonzero(np.isfinite(seconds))
+    days = np.cumsum(np.diff(seconds[known], prepend=seconds[known][:1]) < -DAY / 2)
+    seconds[known] += DAY * days
+    return seconds
 
 
 def is_row_number(values: np.ndarray) -> bool:
@@ -209,16 +243,20 @@ def is_time_axis(values: np.ndarray, name: str | None, first: bool) -> bool:
     """Whether a column of numbers is a time axis or an index instead of a measurement.
 
     It is strictly increasing, and unnamed beside columns with names, or named like a time; or it is the first column
-    and counts the rows, holds Unix times, or (if no column has a name) is evenly spaced.
+    and counts the rows, holds Unix times, or is evenly spaced. A falling one that is named like a time is one too, and
+    so is ``time`` in any order: both are refused later.
     """
-    if len(values) < 3 or not np.isfinite(values).all() or not (np.diff(values) > 0).all():
-        return False
-    if name is not None and (name == "" or TIME_NAME.fullmatch(name.strip())):
+    steps = np.diff(values[np.isfinite(values)])
+    if name is not None and SURELY_TIME.fullmatch(name.strip()) and len(steps) >= 2 and steps.any():
+        return True
+    named = name is not None and (name == "" or TIME_NAME.fullmatch(name.strip()) is not None)
+    if len(steps) < max(2, len(values) - 1) or not (steps > 0).all():
+        return bool(named and name and len(steps) >= 2 and (steps < 0).all())
+    if named:
         return True
     if not first:
         return False
     counts = is_row_number(values) and (name is None or len(values) >= 5)  # three values of `temp` can be 1, 2, 3
     if counts or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
         return True
-    steps = np.diff(values)
-    return name is None and len(values) >= 8 and bool(np.allclose(steps, steps.mean(), rtol=1e-3))
+    return len(values) >= 8 and bool(np.allclose(steps, steps.mean(), rtol=1e-3))

@@ -22,7 +22,7 @@ from udtw.data.table_text import parse_text
 from udtw.data.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".json", ".npy", ".npz")
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".json", ".jsonl", ".npy", ".npz")
 STANDARD_INPUT = "-"
 MAX_UNPACKED = 4 * 2**30
 """Bytes that a gzipped or zipped file may have after unpacking."""
@@ -197,15 +197,41 @@ def _is_json(where: str, text: str) -> bool:
     return text.lstrip()[:1] in ("[", "{")
 
 
+def _json_value(text: str) -> Any:
+    """The value of a JSON text, or a list of the values of its lines if each line is a record."""
+    try:
+        return strict_json.loads(text)
+    except ValueError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) < 2 or not all(line.strip().startswith("{") and line.strip().endswith("}") for line in lines):
+            raise
+    return [strict_json.loads(line) for line in lines]
+
+
+def _of_pandas(value: dict[str, Any]) -> dict[str, Any]:
+    """An object of columns from what `to_json` of pandas writes of a Series or a data frame, or with "split"."""
+    inner = list(value.values())
+    if set(value) == {"columns", "index", "data"} and all(isinstance(one, list) for one in inner):
+        names, rows = value["columns"], value["data"]
+        if all(isinstance(row, list) and len(row) == len(names) for row in rows):
+            return {"": value["index"], **{str(name): [row[at] for row in rows] for at, name in enumerate(names)}}
+    if inner and all(isinstance(one, dict) for one in inner) and len({tuple(one) for one in inner}) == 1:
+        return {"": list(inner[0]), **{name: list(one.values()) for name, one in value.items()}}
+    if inner and all(isinstance(one, int | float | None) for one in inner):
+        return {"": list(value), "value": inner}
+    return value
+
+
 def _of_json(text: str, where: str, decimal: str | None, transpose: bool, named: Sequence[str]) -> Table:
     import pandas
 
     advice = "Use a list of numbers, a list of rows, a list of records, or an object of columns."
     try:
-        value = strict_json.loads(text)
+        value = _json_value(text)
     except ValueError as error:
         raise DataError(f"{where} is not JSON: {error}.") from error
     if isinstance(value, dict):
+        value = _of_pandas(value)
         if not value or not all(isinstance(one, list) for one in value.values()):
             raise DataError(f"{where} holds an object that is not one of columns. {advice}")
         if len({len(one) for one in value.values()}) > 1:

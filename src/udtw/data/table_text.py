@@ -24,9 +24,11 @@ def parse_text(text: str, where: str, decimal: str | None, transpose: bool, name
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = [at for at, line in enumerate(lines) if line.strip()]
     kept = [at for at in filled if not _is_comment(lines[at])]
+    stated = re.fullmatch(r'"?sep=(.)"?', lines[kept[0]].strip(" "), re.IGNORECASE) if kept else None
+    kept = kept[1:] if stated else kept  # the first line of a file for Excel
     if not kept:
         raise DataError(f"{where} holds no numbers.")
-    separator = _separator([lines[at] for at in kept[:200]], decimal)
+    separator = stated[1] if stated else _separator([lines[at] for at in kept[:200]], decimal)
     above = filled.index(kept[0]) - 1
     if above >= 0 and separator is not None:  # `# time,value`, as numpy.savetxt writes names
         comment = lines[filled[above]].lstrip()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 try:
     from aeon.classification import BaseClassifier
@@ -13,11 +12,7 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError("udtw.interop.aeon needs aeon; install it with: pip install 'udtw[aeon]'") from error
 
-from udtw.timeseries import (
-    KNeighborsTimeSeriesClassifier,
-    NearestCentroidTimeSeriesClassifier,
-    TimeSeriesKMeans,
-)
+from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer, small_classifiers, small_clusterers
 
 ANY_SERIES = {
     "capability:multivariate": True,
@@ -32,7 +27,7 @@ def time_first(X: Any) -> list[np.ndarray]:
     return [np.asarray(one).T for one in X]
 
 
-class UDTWClassifier(BaseClassifier):
+class UDTWClassifier(WrappedClassifier, BaseClassifier):
     """A classifier of `udtw.timeseries` as an aeon classifier, for series of any number of channels and any lengths.
 
     Parameters
@@ -56,31 +51,15 @@ class UDTWClassifier(BaseClassifier):
     """
 
     _tags = ANY_SERIES
-
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-        super().__init__()
-
-    def _fit(self, X: Any, y: np.ndarray) -> "UDTWClassifier":
-        self.estimator_ = clone(self.estimator or KNeighborsTimeSeriesClassifier()).fit(time_first(X), y)
-        return self
-
-    def _predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(time_first(X))
-
-    def _predict_proba(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict_proba(time_first(X))
+    _series = staticmethod(time_first)
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's own checks."""
-        return [
-            {"estimator": KNeighborsTimeSeriesClassifier(sigma_iter=2, random_state=0)},
-            {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
-        ]
+        return small_classifiers()
 
 
-class UDTWClusterer(BaseClusterer):
+class UDTWClusterer(WrappedClusterer, BaseClusterer):
     """A clusterer of `udtw.timeseries` as an aeon clusterer, for series of any number of channels and any lengths.
 
     Parameters
@@ -104,20 +83,9 @@ class UDTWClusterer(BaseClusterer):
     """
 
     _tags = ANY_SERIES
-
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-        super().__init__()
-
-    def _fit(self, X: Any, y: Any = None) -> "UDTWClusterer":
-        self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(time_first(X))
-        self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
-        return self
-
-    def _predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(time_first(X))
+    _series = staticmethod(time_first)
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for aeon's own checks."""
-        return [{"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)}]
+        return small_clusterers()

@@ -24,15 +24,10 @@ except ModuleNotFoundError as error:
 
 from udtw.align import align
 from udtw.errors import LengthError
+from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer, small_classifiers, small_clusterers
 from udtw.metrics import Metric
 from udtw.pairwise import pairwise
-from udtw.timeseries import (
-    KNeighborsTimeSeriesClassifier,
-    NearestCentroidTimeSeriesClassifier,
-    SequenceForecaster,
-    TimeSeriesKMeans,
-    TimeSeriesKMedoids,
-)
+from udtw.timeseries import SequenceForecaster
 
 # ruff: noqa: RUF012 (sktime declares tags as dictionaries of a class)
 ANY_SERIES = {
@@ -46,9 +41,9 @@ ANY_SERIES = {
 }
 
 
-def _arrays(panel: list[pd.DataFrame]) -> list[np.ndarray]:
+def _arrays(X: Any) -> list[np.ndarray]:
     """(T, d) arrays of the series."""
-    return [one.to_numpy(float) for one in panel]
+    return [one.to_numpy(float) for one in X]
 
 
 class UDTWDistance(BasePairwiseTransformerPanel):
@@ -147,7 +142,7 @@ class UDTWAligner(BaseAligner):
         return [{}, {"uncertainty": "estimate", "params": {"gamma": 4.0}}]
 
 
-class UDTWClassifier(BaseClassifier):
+class UDTWClassifier(WrappedClassifier, BaseClassifier):
     """A classifier of `udtw.timeseries` as an sktime classifier, for series of any number of variables and any lengths.
 
     Parameters
@@ -171,31 +166,15 @@ class UDTWClassifier(BaseClassifier):
     """
 
     _tags = {**ANY_SERIES, "capability:predict_proba": True}
-
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-        super().__init__()
-
-    def _fit(self, X: Any, y: np.ndarray) -> "UDTWClassifier":
-        self.estimator_ = clone(self.estimator or KNeighborsTimeSeriesClassifier()).fit(_arrays(X), y)
-        return self
-
-    def _predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(_arrays(X))
-
-    def _predict_proba(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict_proba(_arrays(X))
+    _series = staticmethod(_arrays)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for sktime's own checks."""
-        return [
-            {"estimator": KNeighborsTimeSeriesClassifier(sigma_iter=2, random_state=0)},
-            {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
-        ]
+        return small_classifiers()
 
 
-class UDTWClusterer(BaseClusterer):
+class UDTWClusterer(WrappedClusterer, BaseClusterer):
     """A clusterer of `udtw.timeseries` as an sktime clusterer, for series of any number of variables and any lengths.
 
     Parameters
@@ -219,28 +198,20 @@ class UDTWClusterer(BaseClusterer):
     """
 
     _tags = {**ANY_SERIES, "capability:predict_proba": False}
-
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-        super().__init__()
+    _series = staticmethod(_arrays)
 
     def _fit(self, X: Any, y: Any = None) -> "UDTWClusterer":
-        self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(_arrays(X))
-        self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
         self._fit_metadata = self._X_metadata  # type: ignore[has-type]  # set by sktime's base class
-        return self
+        return super()._fit(X)
 
     def _predict(self, X: Any, y: Any = None) -> np.ndarray:
         self._X_metadata = self._fit_metadata  # sktime 1.2.0 replaces it in predict, which its checks forbid
-        return self.estimator_.predict(_arrays(X))
+        return super()._predict(X)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Small settings for sktime's own checks."""
-        return [
-            {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
-            {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
-        ]
+        return small_clusterers()
 
 
 class UDTWForecaster(BaseForecaster):

@@ -30,11 +30,11 @@ class Graph:
     centre: int
 
     def __post_init__(self) -> None:
-        bad = [e for e in self.edges if len(e) != 2 or not all(0 <= j < len(self.joints) for j in e)]
+        bad = [e for e in self.edges if len(set(e)) != 2 or not all(0 <= j < len(self.joints) for j in e)]
         if bad or not 0 <= self.centre < len(self.joints):
             raise OptionError(
-                f"Edges and centre must be joint numbers from 0 to {len(self.joints) - 1}; got edges {bad[:3]}, "
-                f"centre {self.centre}."
+                f"Edges and centre must be joint numbers from 0 to {len(self.joints) - 1}, and an edge joins two "
+                f"joints; got edges {bad[:3]}, centre {self.centre}."
             )
 
     def adjacency(self) -> np.ndarray:
@@ -76,7 +76,10 @@ def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0)
     >>> from_edges([(0, 1), (1, 2)], n_joints=3).joints
     ('joint 0', 'joint 1', 'joint 2')
     """
-    return Graph(tuple(f"joint {j}" for j in range(n_joints)), tuple((int(a), int(b)) for a, b in edges), centre)
+    pairs = np.asarray(edges) if len(edges) else np.zeros((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise OptionError(f"edges must be pairs of joint numbers, such as [(0, 1), (1, 2)]; got {edges!s:.60}.")
+    return Graph(tuple(f"joint {j}" for j in range(n_joints)), tuple((a, b) for a, b in pairs.tolist()), centre)
 
 
 def _chains(joints: str, centre: str, *chains: str) -> Graph:

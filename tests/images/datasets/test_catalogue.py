@@ -61,6 +61,11 @@ def test_what_is_refused():
         Setting(1, 1)
 
 
+def test_a_folder_in_place_of_a_name_is_explained(tmp_path):
+    with pytest.raises(OptionError, match="For your own images use: folder --data-dir"):
+        settings_of(str(tmp_path), "supervised")
+
+
 def test_the_docs_have_the_table():
     page = Path(__file__).parents[3] / "docs" / "images.md"
     assert docs_table() in page.read_text(encoding="utf-8")

@@ -64,6 +64,20 @@
     }
   }
 
+  // A file that is dropped elsewhere would be opened by the browser, instead of this page.
+  ["dragover", "drop"].forEach(function (kind) {
+    document.addEventListener(kind, function (event) {
+      const types = Array.from((event.dataTransfer || {}).types || []);
+      if (!types.includes("Files") || (event.target.closest && event.target.closest(".upload-row"))) { return; }
+      event.preventDefault();
+      const open = Array.from(document.querySelectorAll(".page")).find(function (one) { return one.offsetParent; });
+      if (kind === "drop" && open) {
+        const text = "Drop a file on one of the buttons that choose it.";
+        clientside.set_props(open.id.replace(/-page$/, "-message"), { children: text });
+      }
+    });
+  });
+
   document.addEventListener("change", function (event) { guard(event, event.target.files, false); }, true);
   document.addEventListener("drop", function (event) {
     const items = Array.from((event.dataTransfer || {}).items || []);

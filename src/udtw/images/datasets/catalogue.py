@@ -6,6 +6,7 @@ table in docs/images.md read it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets import layouts
@@ -304,7 +305,8 @@ def data_set(name: str) -> DataSet:
     200
     """
     if name not in DATASETS:
-        raise OptionError(f"There is no image data set {name!r}; choose one of {', '.join(DATASETS)}.")
+        hint = f" For your own images use: folder --data-dir {name}." if Path(name).is_dir() else ""
+        raise OptionError(f"There is no image data set {name!r}; choose one of {', '.join(DATASETS)}.{hint}")
     return DATASETS[name]
 
 

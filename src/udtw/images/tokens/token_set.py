@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from udtw.data.choosing import checked_indices, class_numbers, some
+from udtw.data.labelled import numbered_labels
 from udtw.data.shard_store import MANIFEST, Shards, checksum
 from udtw.data.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
@@ -111,7 +112,7 @@ class TokenSet:
         TokenSet('arrays', 4 images, 3 × 3 tokens of 8, 0 views)
         """
         shards = ArrayShards(tokens, grid)
-        known, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        known, numbers = numbered_labels(labels)
         n = len(shards.array)
         if numbers.shape != (n,):
             raise ShapeError(f"One label per image is needed, shape ({n},); got {np.shape(labels)}.")

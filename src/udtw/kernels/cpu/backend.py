@@ -16,8 +16,8 @@ from udtw.kernels.cpu.match_sums import BEST, BEST_INDEX, ENTERED, HIGH, LOW, MO
 from udtw.kernels.cpu.rows import STATE_ROWS
 from udtw.problem import Problem
 
-GRIDS = {"expectations": 0.0, "coupling": 1.0, "transitions": 4.0, "matches": 0.0, "choices": 2.0, "least_cost": 0.0}
-"""Grids of the cost's type that the kernels make. "choices" are single bytes, in seven copies while walking a path."""
+GRIDS = {"expectations": 0.0, "coupling": 1.0, "transitions": 4.0, "matches": 0.0, "choices": 0.5, "least_cost": 0.0}
+"""Grids of the cost's type that the kernels make; "choices" are single bytes."""
 
 
 MATCH_RESULTS = [TOTAL, MOMENT, BEST, BEST_INDEX, ENTERED, LOW, HIGH]
@@ -65,7 +65,7 @@ class NumbaBackend(Backend):
     def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         self._refuse_if_too_large(problem, "transitions")
         found, ends = operators.run(problem, None, launch.transitions)
-        return torch.from_numpy(found), torch.from_numpy(_on_grid(ends, problem)).to(problem.main.dtype)
+        return torch.from_numpy(found), torch.from_numpy(_on_grid(ends, problem, found.dtype))
 
     @torch.no_grad()
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
@@ -142,9 +142,9 @@ def can_fuse(problem: Problem, beta: float) -> bool:
     return not problem.uncertain or 1e-6 <= abs(beta) <= 1e6
 
 
-def _on_grid(ends: np.ndarray, problem: Problem) -> np.ndarray:
+def _on_grid(ends: np.ndarray, problem: Problem, dtype: np.dtype) -> np.ndarray:
     """(B, N, M) from the probabilities of ends in the last column and the last row by diagonal, (B, 2, N + M − 1)."""
-    out = np.zeros(problem.shape)
+    out = np.zeros(problem.shape, dtype)
     for b, (n, m) in enumerate(problem.lengths.T.tolist()):
         out[b, :n, m - 1] += ends[b, 0, m - 1 : n + m - 1]
         out[b, n - 1, : m - 1] += ends[b, 1, n - 1 : n + m - 2]

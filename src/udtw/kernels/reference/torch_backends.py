@@ -19,12 +19,12 @@ from udtw.prior import LEFT, MASK, admissible, check_mask, starts_and_ends
 from udtw.problem import WARPS, Problem
 
 SKEWED_GRIDS = {
-    "expectations": (5.5, 18.0),
-    "coupling": (8.5, 22.0),
-    "transitions": (11.0, 11.0),
+    "expectations": (10.0, 24.0),
+    "coupling": (10.0, 25.5),
+    "transitions": (13.0, 13.0),
     "matches": (14.0, 14.0),
-    "choices": (4.5, 4.5),
-    "least_cost": (4.5, 5.0),
+    "choices": (6.0, 6.0),
+    "least_cost": (6.0, 7.0),
 }
 """Grids (B, N, N + M) of eight-byte numbers at the peak, without and with a gradient; see `memory_estimate`."""
 GRIDS_PER_FIELD = (3.0, 5.0)

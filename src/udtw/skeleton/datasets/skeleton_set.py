@@ -8,6 +8,7 @@ from typing import Any, Self, SupportsIndex, overload
 import numpy as np
 
 from udtw.data.choosing import checked_indices, class_numbers
+from udtw.data.labelled import numbered_labels
 from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
 from udtw.progress import progress_bar
@@ -149,7 +150,7 @@ class SkeletonSet(Sequence[Clip]):
             )
         if not len(X):
             raise DataError("There are no clips: X is empty.")
-        classes, labels = np.unique(np.asarray(y), return_inverse=True)
+        classes, labels = numbered_labels(y)
         layout: str | Graph
         if isinstance(edges, str | Graph):
             layout = edges

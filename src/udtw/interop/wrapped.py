@@ -1,0 +1,68 @@
+"""What the estimators for aeon and sktime share: a copy of an estimator of `udtw.timeseries` is fitted and asked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from udtw.timeseries import (
+    KNeighborsTimeSeriesClassifier,
+    NearestCentroidTimeSeriesClassifier,
+    TimeSeriesKMeans,
+    TimeSeriesKMedoids,
+)
+
+
+class Wrapped:
+    """To be inherited before the base class of the other library."""
+
+    estimator_: Any
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+        super().__init__()
+
+    @staticmethod
+    def _series(X: Any) -> Sequence[np.ndarray]:
+        """(T, d) arrays of a collection as the other library holds it."""
+        raise NotImplementedError
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(self._series(X))
+
+
+class WrappedClassifier(Wrapped):
+    """A classifier; ``KNeighborsTimeSeriesClassifier()`` by default."""
+
+    def _fit(self, X: Any, y: np.ndarray) -> Any:
+        self.estimator_ = clone(self.estimator or KNeighborsTimeSeriesClassifier()).fit(self._series(X), y)
+        return self
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict_proba(self._series(X))
+
+
+class WrappedClusterer(Wrapped):
+    """A clusterer; ``TimeSeriesKMeans()`` by default."""
+
+    def _fit(self, X: Any, y: Any = None) -> Any:
+        self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(self._series(X))
+        self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
+        return self
+
+
+def small_classifiers() -> list[dict[str, Any]]:
+    """Settings for the checks of the other library."""
+    return [
+        {"estimator": KNeighborsTimeSeriesClassifier(sigma_iter=2, random_state=0)},
+        {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
+    ]
+
+
+def small_clusterers() -> list[dict[str, Any]]:
+    """Settings for the checks of the other library."""
+    return [
+        {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
+        {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
+    ]
