@@ -127,7 +127,7 @@ class LeaveOneOut:
         self.same = self.labels[:, None] == self.labels
         self.queries = None
         if corruption is not None:
-            broken, _ = corruption.of_some(Batch.of(self.series), seeded_generator(seed, series.device))
+            broken, _ = corruption.of_some(Batch.of(self.series), seeded_generator(seed + 1, series.device))
             self.queries = self.series.with_tensors(broken.values, None)
 
     def table(self, view: View, metric: Metric) -> np.ndarray:
