@@ -37,10 +37,11 @@ class SeriesSet:
 
     def with_tensors(self, values: Tensor, variances: Tensor | None) -> "SeriesSet":
         """The same with other values and variances, which are on the device already and are not moved there again."""
-        there = [None if t is None else t.to(self.tensors[0].dtype) for t in (values, variances)]
-        here = (None if t is None else t.cpu().numpy() for t in there)
-        found = replace(self, **dict(zip(("values", "variances"), here, strict=True)))
-        object.__setattr__(found, "_tensors", (there[0], self.tensors[1], there[1]))
+        own = self.tensors
+        values, variances = values.to(own[0].dtype), None if variances is None else variances.to(own[0].dtype)
+        noise = None if variances is None else variances.cpu().numpy()
+        found = replace(self, values=values.cpu().numpy(), variances=noise)
+        object.__setattr__(found, "_tensors", (values, own[1], variances))
         return found
 
     def __getstate__(self) -> dict[str, Any]:

@@ -256,6 +256,7 @@ class BatchTask(Task):
     """
 
     schedule = staticmethod(cosine)
+    generator: torch.Generator
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, loss: Callable[[Tensor], Tensor], count: int, batch_size: int,

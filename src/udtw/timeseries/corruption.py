@@ -1,6 +1,7 @@
 """Series with random faults, on which a classifier learns what not to trust."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ class Corruption:
     def _broken(self, values: Tensor, step: Tensor, length: Tensor, generator: torch.Generator) -> Tensor:
         """Every series (B, T, d) with a fault in all features or in one; padding remains."""
         count, steps, dim = values.shape
-        own = {"generator": generator, "device": values.device}
+        own: dict[str, Any] = {"generator": generator, "device": values.device}
 
         def uniform(low: float, high: float, width: int = 1) -> Tensor:
             return low + (high - low) * torch.rand((count, width, 1), **own)

@@ -109,9 +109,9 @@ class ForecasterBase(RegressorMixin, BaseEstimator):
         self.model_, loss = self._networks(generator)
         self.sigma_ = loss.sigma
         generator = generator_on(self._device, generator)
-        for module in (self.model_, loss.past_sigma):
-            if module is not None:
-                module.generator = generator
+        self.model_.generator = generator
+        if loss.past_sigma is not None:
+            loss.past_sigma.generator = generator
         self.history_ = {}
         checkpoint = None
         if checkpoint_path is not None:

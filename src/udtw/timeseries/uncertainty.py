@@ -161,6 +161,7 @@ class NeighbourTask(Task):
     """Steps of neighbourhood components on class-balanced batches, judged by leaving one series out."""
 
     schedule = staticmethod(cosine)
+    generator: torch.Generator
 
     def __init__(
         self, modules: dict[str, nn.Module], loss: Callable[[Tensor, torch.Generator], Tensor],
