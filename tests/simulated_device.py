@@ -19,6 +19,8 @@ NAME = "lazy"
 DEVICE = torch.device(NAME)
 INDEXING = (torch.ops.aten.index.Tensor, torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default)
 COPYING = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+MOVED: list[str] = []
+"""What was copied from the CPU to the device since it exists; single numbers are not counted."""
 
 
 class Remote(Tensor):
@@ -59,6 +61,8 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         kwargs = kwargs | {"device": torch.device("cpu")}
     if func is torch.ops.aten.copy_.default:
         there = isinstance(args[0], Remote)
+    if there and func in COPYING:
+        MOVED.extend(f"{one.dtype} {tuple(one.shape)}" for one in given if not isinstance(one, Remote) and one.ndim)
     held_args, held_kwargs = tree_map_only(Remote, lambda one: one.held, (args, kwargs))
     result = func(*held_args, **held_kwargs)
     if not there:
@@ -72,14 +76,38 @@ class _Mode(TorchDispatchMode):
         return computed(func, args, kwargs or {})
 
 
+class _Generator(torch.Generator):
+    """A generator that is on the device by name only."""
+
+    where: torch.device
+
+    def __new__(cls, device: Any = "cpu") -> "_Generator":
+        made = super().__new__(cls, "cpu" if torch.device(device).type == NAME else device)
+        made.where = torch.device(device)
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        return self.where
+
+
+@contextmanager
+def nothing_moved() -> Iterator[None]:
+    """Fail if anything but single numbers was copied from the CPU to the device in this block."""
+    before = len(MOVED)
+    yield
+    assert not MOVED[before:], f"copied to the device: {MOVED[before:]}"
+
+
 @contextmanager
 def simulated_device() -> Iterator[str]:
     """The name of the simulated device, which exists inside the block."""
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)  # as in FakeTensorMode: new tensors are moved where the mode sees it
     fused = mock.patch("torch.optim.optimizer._get_fused_kernels_supported_devices", return_value=["cpu", NAME])
+    MOVED.clear()
     try:
-        with fused, _Mode():
+        with fused, mock.patch("torch.Generator", _Generator), _Mode():
             yield NAME
     finally:
         torch._C._set_only_lift_cpu_tensors(before)

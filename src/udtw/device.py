@@ -29,3 +29,15 @@ def checked_device(device: Device) -> torch.device:
             f"'cpu', or a device of this machine; torch.cuda.is_available() is {torch.cuda.is_available()}."
         ) from None
     return found
+
+
+def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
+    """``generator``, if it makes its numbers on ``device``; else one that does, seeded by it."""
+    if generator.device == device:
+        return generator
+    return seeded_generator(int(torch.randint(2**31, (), generator=generator, device=generator.device)), device)
+
+
+def seeded_generator(seed: int, device: torch.device = CPU) -> torch.Generator:
+    """Random numbers that are made on ``device``: none are moved there."""
+    return torch.Generator(device).manual_seed(seed)

@@ -261,14 +261,11 @@ def check_lengths(both: Tensor, rows: int, columns: int) -> None:
         x, y = both.numpy()
         if x.size == 0 or (both.numpy().min() >= 1 and x.max() <= rows and y.max() <= columns):
             return
-    limits = torch.tensor([[rows], [columns]], device=both.device)
-    wrong = (both < 1) | (both > limits)
+    wrong = (both < 1) | torch.stack([both[0] > rows, both[1] > columns])
     if bool(wrong.any()):
         side, b = torch.nonzero(wrong)[0].tolist()
-        name = ("lengths_x", "lengths_y")[side]
-        raise LengthError(
-            f"{name}[{b}] is {int(both[side, b])}, but must lie between 1 and the padded length {int(limits[side, 0])}."
-        )
+        name, most = ("lengths_x", "lengths_y")[side], (rows, columns)[side]
+        raise LengthError(f"{name}[{b}] is {int(both[side, b])}, but must lie between 1 and the padded length {most}.")
 
 
 def gamma(value: Any, count: int, like: Tensor) -> Tensor:

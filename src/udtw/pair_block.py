@@ -88,12 +88,13 @@ class PairBlock:
                 return None
             return torch.full((len(self),), float(number), dtype=torch.float64, device=device)
 
-        temperature, lengths = every(gamma), torch.as_tensor(self.lengths, device=device)
+        (x, of_x, var_x), (y, of_y, var_y) = self.left.tensors, self.right.tensors
+        index = torch.as_tensor(np.stack([self.i, self.j]), device=device)
+        temperature, lengths = every(gamma), torch.stack([of_x[index[0]], of_y[index[1]]])
         assert temperature is not None, "a number was given"
         loose = prior.own_relax(relax, lengths) if self.of_selves else prior.parse_relax(relax, lengths)
         if loose is not None:
             prior.check_relax(loose, lengths)
-        (x, _, var_x), (y, _, var_y) = self.left.tensors, self.right.tensors
         return Problem(
             gamma=temperature,
             lengths=lengths,
@@ -103,7 +104,7 @@ class PairBlock:
             var_x=var_x,
             var_y=var_y,
             beta=every(beta),
-            index=torch.as_tensor(np.stack([self.i, self.j]), device=device),
+            index=index,
         )
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 from udtw import ragged
 from udtw.device import CPU, Device, checked_device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
-from udtw.lazy import lazy
 
 NAN_POLICIES = ("raise", "omit")
 
@@ -27,11 +26,23 @@ class SeriesSet:
     variances: np.ndarray | None
     device: torch.device = CPU
 
-    @lazy
+    @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Values, lengths and variances on the device, where they stay."""
-        values, lengths = (torch.as_tensor(one, device=self.device) for one in (self.values, self.lengths))
-        return values, lengths, None if self.variances is None else torch.as_tensor(self.variances, device=self.device)
+        if not hasattr(self, "_tensors"):
+            given = (self.values, self.lengths, self.variances)
+            moved = tuple(None if one is None else torch.as_tensor(one, device=self.device) for one in given)
+            object.__setattr__(self, "_tensors", moved)
+        return self._tensors  # type: ignore[attr-defined]
+
+    def with_tensors(self, values: Tensor, variances: Tensor | None) -> "SeriesSet":
+        """The same with other values and variances, which are on the device already and are not moved there again."""
+        own = self.tensors
+        values, variances = values.to(own[0].dtype), None if variances is None else variances.to(own[0].dtype)
+        noise = None if variances is None else variances.cpu().numpy()
+        found = replace(self, values=values.cpu().numpy(), variances=noise)
+        object.__setattr__(found, "_tensors", (values, own[1], variances))
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # without tensors

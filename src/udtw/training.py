@@ -24,6 +24,7 @@ from udtw.checkpoint import (
     restore_state,
     state_tensors,
 )
+from udtw.device import seeded_generator
 from udtw.errors import FileFormatError
 
 CELLS_FOR_THREADS = 1_000_000
@@ -243,7 +244,7 @@ def minimise(
     ``cells``: how many a step aligns; it decides the number of threads.
     """
     optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
-    generator = torch.Generator().manual_seed(descent.seed)
+    generator = seeded_generator(descent.seed, parameters[0].device)
     task = BatchTask(optimizer, loss, count, descent.batch_size, generator, cells)
     return Training(task, descent.max_iter).run().train
 
@@ -255,6 +256,7 @@ class BatchTask(Task):
     """
 
     schedule = staticmethod(cosine)
+    generator: torch.Generator
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, loss: Callable[[Tensor], Tensor], count: int, batch_size: int,
@@ -267,7 +269,8 @@ class BatchTask(Task):
 
     def step(self, number: int) -> float:
         if not self._waiting:
-            self._waiting = list(torch.randperm(self.count, generator=self.generator).split(self.batch_size))
+            order = torch.randperm(self.count, generator=self.generator, device=self.generator.device)
+            self._waiting = list(order.split(self.batch_size))
             if len(self._waiting) > 1 and len(self._waiting[-1]) < self.batch_size // 2:
                 self._waiting[-2:] = [torch.cat(self._waiting[-2:])]
         value = self.loss(self._waiting.pop())

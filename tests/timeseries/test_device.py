@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.simulated_device import simulated_device
+from tests.simulated_device import MOVED, nothing_moved, simulated_device
 from udtw.device import checked_device
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
@@ -20,6 +20,7 @@ from udtw.timeseries import (
     load_model,
     save_model,
 )
+from udtw.training import Training
 
 
 def data(count: int = 12):
@@ -136,6 +137,57 @@ def test_forecaster(loss):
         return model.predict(X[:, :6], return_std=True)
 
     agree(*both(fitted))
+
+
+FITS = {
+    "k-NN, local": lambda X, y, name: KNeighborsTimeSeriesClassifier(
+        sigma="local", sigma_iter=3, random_state=0, device=name
+    ).fit(X, y),
+    "k-NN, series": lambda X, y, name: KNeighborsTimeSeriesClassifier(
+        sigma="series", sigma_iter=3, random_state=0, device=name
+    ).fit(X, y),
+    "prototypes, local": lambda X, y, name: NearestCentroidTimeSeriesClassifier(
+        sigma="local", max_iter=3, random_state=0, device=name
+    ).fit(X, y),
+    "prototypes, free": lambda X, y, name: NearestCentroidTimeSeriesClassifier(
+        sigma="free", objective="frechet", max_iter=3, random_state=0, device=name
+    ).fit(X, y),
+    "forecaster": lambda X, y, name: SequenceForecaster(
+        "udtw", hidden=4, dropout=0.2, max_epochs=2, random_state=0, device=name
+    ).fit(np.stack([one[:6] for one in X]), np.stack([one[6:10] for one in X])),
+}
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_data_stay_on_the_device_during_a_training(fit, monkeypatch):
+    """A step copies nothing there: no series, no faults, no dropout, no indices. A check may copy indices of pairs."""
+    done, step = [], Training._step
+
+    def watched(self, tick):
+        inner = self.task.step
+
+        def only(number):
+            with nothing_moved():
+                return inner(number)
+
+        self.task.step = only
+        before = len(MOVED)
+        step(self, tick)
+        self.task.step = inner
+        done.append([one for one in MOVED[before:] if not one.startswith("torch.int64")])
+
+    monkeypatch.setattr(Training, "_step", watched)
+    with simulated_device() as name:
+        FITS[fit](*data(), name)
+        assert MOVED, "the series themselves"
+    assert len(done) >= 2
+    assert done == [[]] * len(done)
+
+
+def test_a_copy_to_the_device_is_noticed():
+    told = pytest.raises(AssertionError, match=r"copied to the device.*float32 \(3,\)")
+    with simulated_device() as name, told, nothing_moved():
+        torch.zeros(3).to(name)
 
 
 def test_series_are_moved_once():

@@ -136,7 +136,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         elif self.objective == "frechet" and metric.name != "euclidean":
             self.loss_trace_ = train_prototypes(found, series, codes, metric, "frechet", descent)
         elif self.objective == "discriminative" and len(self.classes_) > 1:
-            found.prices = LearnedPrices(metric)
+            found.prices = LearnedPrices(metric).to(series.device)
             self.loss_trace_ = train_prototypes(found, series, codes, metric, "discriminative", descent)
             metric = found.prices.fitted()
         self.metric_ = metric

@@ -1,66 +1,96 @@
 """Series with random faults, on which a classifier learns what not to trust."""
 
-from dataclasses import replace
+import math
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from udtw.pair_block import Batch
 from udtw.series_set import SeriesSet
 from udtw.timeseries.views import is_standardised
 
 SHARE = 0.5
 """Share of the series that get a fault in training."""
+NOISE, STUCK, SPIKES, OFFSET, DRIFT = range(5)
+"""Kinds of faults, all as likely: noise, a stuck value or an offset in a stretch, spikes, a drift of the gain."""
 
 
 class Corruption:
     """Adds a random fault to series: noise, a stuck value, spikes, an offset or a drift of gain.
 
     Series that were standardised one by one are standardised again afterwards, since a faulty series would have been.
+    Everything is computed on the device of the series, where the generator of the random numbers must be too.
 
-    >>> import numpy as np
+    >>> import numpy as np, torch
     >>> from udtw.series_set import load_series
     >>> series = load_series("X", np.zeros((4, 30)) + np.sin(np.arange(30)))
-    >>> broken, hit = Corruption(series).of_some(series, np.random.default_rng(3))
-    >>> len(broken), bool((broken.values[hit] != series.values[hit]).any())
+    >>> whole = Batch.of(series)
+    >>> broken, hit = Corruption(series).of_some(whole, torch.Generator().manual_seed(0))
+    >>> len(broken), bool((broken.values[hit] != whole.values[hit]).any())
     (4, True)
     """
 
     def __init__(self, series: SeriesSet) -> None:
-        self.scale = np.maximum(np.concatenate(series.rows()).std(0), 1e-12)
+        scale = np.maximum(np.concatenate(series.rows()).std(0), 1e-12)
+        self.scale = torch.as_tensor(scale, dtype=torch.float32, device=series.device)
         self.standardised = is_standardised(series)
 
-    def of_some(
-        self, series: SeriesSet, rng: np.random.Generator, share: float = SHARE
-    ) -> tuple[SeriesSet, np.ndarray]:
-        """The series, a share of them with a fault, and which these are, (n,) booleans."""
-        values = series.values.copy()
-        hit = rng.random(len(series)) < share
-        for i in np.flatnonzero(hit):
-            part = values[i, : series.lengths[i]]
-            _break(part, self.scale, rng)
-            if self.standardised:
-                part[:] = (part - part.mean(0)) / np.maximum(part.std(0), 1e-6)
-        return replace(series, values=values), hit
+    def of_some(self, batch: Batch, generator: torch.Generator, share: float = SHARE) -> tuple[Batch, Tensor]:
+        """The series, a share of them with a fault, and which these are, (B,) booleans."""
+        values = batch.values
+        count, steps, _ = values.shape
+        step = torch.arange(steps, device=values.device)[None, :, None]
+        if batch.lengths is None:
+            length = torch.full((count, 1, 1), steps, device=values.device)
+        else:
+            length = batch.lengths[:, None, None]
+        hit = torch.rand(count, generator=generator, device=values.device) < share
+        broken = self._broken(values, step, length, generator)
+        if self.standardised:
+            inside = step < length
+            broken = torch.where(inside, broken - _mean(broken, inside, length), 0)
+            broken = broken / _mean(broken.square(), inside, length).sqrt().clamp_min(1e-6)
+        return Batch(torch.where(hit[:, None, None], broken, values), batch.lengths, batch.variances), hit
+
+    def _broken(self, values: Tensor, step: Tensor, length: Tensor, generator: torch.Generator) -> Tensor:
+        """Every series (B, T, d) with a fault in all features or in one; padding remains."""
+        count, steps, dim = values.shape
+        own: dict[str, Any] = {"generator": generator, "device": values.device}
+
+        def uniform(low: float, high: float, width: int = 1) -> Tensor:
+            return low + (high - low) * torch.rand((count, width, 1), **own)
+
+        def one_of(number: int) -> Tensor:
+            return torch.randint(number, (count, 1, 1), **own)
+
+        features = (uniform(0, 1) < 0.5) | (torch.arange(dim, device=values.device) == one_of(dim))
+        width = torch.minimum((length * uniform(0.05, 0.4)).long() + 1, length)
+        begin = (uniform(0, 1) * (length - width + 1)).long()
+        stretch = (step >= begin) & (step < begin + width)
+        strength = uniform(math.log(0.5), math.log(4.0)).exp() * self.scale
+        each_step = strength * torch.randn(values.shape, **own)
+        one_value = torch.randn((count, 1, dim), **own)
+
+        first = values.gather(1, begin.expand(-1, -1, dim))
+        other = _mean(values, step < length, length) + self.scale * one_value
+        which = one_of(3)
+        stuck = torch.where(which == 0, first, torch.where(which == 1, 0, other))
+
+        scores = torch.where(step < length, uniform(0, 1, steps), torch.inf)
+        spikes = (length * uniform(0.01, 0.1)).long().clamp_min(1)
+        spiked = scores <= scores.sort(1).values.gather(1, spikes - 1)
+
+        gain = (uniform(-1.5, 1.5) * (step / (length - 1).clamp_min(1) - 0.5)).exp()
+
+        kind = one_of(5)
+        added = torch.where(kind == NOISE, each_step, torch.where(kind == SPIKES, 2 * each_step, strength * one_value))
+        changed = torch.where(kind == STUCK, stuck, torch.where(kind == DRIFT, values * gain, values + added))
+        where = torch.where(kind == SPIKES, spiked, torch.where(kind == DRIFT, step < length, stretch))
+        return torch.where(where & features, changed, values)
 
 
-def _break(row: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> None:
-    """Put a fault into ``row`` (T, d), in all features or in one."""
-    steps, dim = row.shape
-    hit = np.ones(dim, bool) if rng.random() < 0.5 else np.arange(dim) == rng.integers(dim)
-    width = min(steps, int(steps * rng.uniform(0.05, 0.4)) + 1)
-    begin = int(rng.integers(0, steps - width + 1))
-    stretch = row[begin : begin + width]
-    strength = np.exp(rng.uniform(np.log(0.5), np.log(4.0))) * scale
-    kind = rng.integers(5)
-    if kind == 0:
-        stretch += np.where(hit, strength * rng.standard_normal(stretch.shape), 0)
-    elif kind == 1:
-        stuck = (stretch[0].copy(), np.zeros(dim), row.mean(0) + scale * rng.standard_normal(dim))[rng.integers(3)]
-        stretch[:, hit] = stuck[hit]
-    elif kind == 2:
-        places = rng.choice(steps, max(1, int(steps * rng.uniform(0.01, 0.1))), replace=False)
-        row[places] += np.where(hit, 2 * strength * rng.standard_normal((len(places), dim)), 0)
-    elif kind == 3:
-        stretch += np.where(hit, strength * rng.standard_normal(dim), 0)
-    else:
-        drift = rng.uniform(-1.5, 1.5) * np.linspace(-0.5, 0.5, steps)
-        row[:, hit] *= np.exp(drift)[:, None]
+def _mean(values: Tensor, inside: Tensor, length: Tensor) -> Tensor:
+    """(B, 1, d): means over the steps ``inside``."""
+    return torch.where(inside, values, 0).sum(1, keepdim=True) / length

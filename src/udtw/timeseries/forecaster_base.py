@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from udtw.checkpoint import Checkpoint, History
+from udtw.device import generator_on
 from udtw.distributed import Processes
 from udtw.errors import OptionError, ShapeError
 from udtw.nn import SigmaNet
@@ -107,6 +108,10 @@ class ForecasterBase(RegressorMixin, BaseEstimator):
         data = self._standardised(x, future), None if valid is None else self._standardised(*valid)
         self.model_, loss = self._networks(generator)
         self.sigma_ = loss.sigma
+        generator = generator_on(self._device, generator)
+        self.model_.generator = generator
+        if loss.past_sigma is not None:
+            loss.past_sigma.generator = generator
         self.history_ = {}
         checkpoint = None
         if checkpoint_path is not None:
@@ -183,9 +188,6 @@ class ForecasterBase(RegressorMixin, BaseEstimator):
             for module in (model, loss):
                 initialise(module, generator)
                 module.to(self._device)
-            model.generator = generator
-            if loss.past_sigma is not None:
-                loss.past_sigma.generator = generator
         return model, loss
 
     def _phases(self, loss: ForecastLoss) -> dict[str, ForecastLoss]:

@@ -68,8 +68,8 @@ class Forecaster(nn.Module):
         for layer in self.layers[:-1]:
             h = torch.relu(layer(h))
             if self.training and self.dropout:
-                kept = torch.empty(h.shape, dtype=h.dtype).bernoulli_(1 - self.dropout, generator=self.generator)
-                h = h * (kept / (1 - self.dropout)).to(h.device)
+                kept = torch.empty_like(h).bernoulli_(1 - self.dropout, generator=self.generator)
+                h = h * (kept / (1 - self.dropout))
         return self.layers[-1](h).unflatten(1, self.future)
 
 
@@ -196,7 +196,7 @@ class ForecastTask(Task):
     model, loss : modules
     train, valid : (past, future), each (n, T, d); ``valid`` may be None
     generator : torch.Generator
-        Of the order of the series, and of dropout.
+        Of the order of the series, and of dropout; on their device.
     rates : (learning_rate, weight_decay)
     batch_size : int
     processes : Processes
@@ -221,7 +221,7 @@ class ForecastTask(Task):
         x, y = self.train
         for module in self.modules.values():
             module.train()
-        order = torch.randperm(len(x), generator=self.generator).to(x.device)
+        order = torch.randperm(len(x), generator=self.generator, device=x.device)
         total = x.new_zeros(())
         for batch in order.split(self.batch_size):
             self.optimizer.zero_grad()

@@ -73,9 +73,10 @@ def draw(rng: np.random.Generator) -> tuple[Batch, Tensor, Tensor]:
     X, y = random_task(SERIES, rng)
     series, kind = load_series("X", X), rng.random()
     share = rng.uniform(0.5, 1) if kind < FAULTS_EVERYWHERE else 0.5 if kind < FAULTS_EVERYWHERE + FAULTS_LATER else 0.0
-    broken, hit = Corruption(series).of_some(series, rng, share)
-    possible = np.ones_like(hit) if kind < FAULTS_EVERYWHERE else ~hit
-    return Batch.of(broken), torch.from_numpy(y), torch.from_numpy(possible)
+    generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+    broken, hit = Corruption(series).of_some(Batch.of(series), generator, share)
+    possible = torch.ones_like(hit) if kind < FAULTS_EVERYWHERE else ~hit
+    return broken, torch.from_numpy(y), possible
 
 
 def pretrain(steps: int = STEPS, seed: int = 0, progress: bool = True) -> dict[str, Any]:

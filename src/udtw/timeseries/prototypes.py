@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from udtw.device import seeded_generator
 from udtw.metrics import Metric
 from udtw.nn.sigma_range import SigmaRange
 from udtw.pair_block import Batch
@@ -122,7 +123,8 @@ def train_prototypes(
     """
     x, target = Batch.of(series), torch.as_tensor(codes, device=series.device)
     with torch.no_grad():
-        some = torch.randperm(len(x), generator=torch.Generator().manual_seed(descent.seed))[: descent.batch_size]
+        generator = seeded_generator(descent.seed, series.device)
+        some = torch.randperm(len(x), generator=generator, device=series.device)[: descent.batch_size]
         first = start.distances(x[some], metric)
         # T starts at the typical difference between prototypes, so that γ, length and scale do not matter to the rate.
         start.log_temperature.fill_(math.log(max(float(first.std(1).mean()), 1e-6)))

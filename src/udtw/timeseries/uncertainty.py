@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from udtw.device import seeded_generator
 from udtw.errors import OptionError
 from udtw.metrics import Metric
 from udtw.nn import SigmaNet
@@ -124,7 +125,10 @@ class LeaveOneOut:
         chosen = np.sort(rng.permutation(len(series))[:judged])
         self.series, self.labels = series[chosen], labels[chosen]
         self.same = self.labels[:, None] == self.labels
-        self.queries = None if corruption is None else corruption.of_some(self.series, rng)[0]
+        self.queries = None
+        if corruption is not None:
+            broken, _ = corruption.of_some(Batch.of(self.series), seeded_generator(seed + 1, series.device))
+            self.queries = self.series.with_tensors(broken.values, None)
 
     def table(self, view: View, metric: Metric) -> np.ndarray:
         """(n, n) distances, infinite of a series to itself."""
@@ -157,39 +161,48 @@ class NeighbourTask(Task):
     """Steps of neighbourhood components on class-balanced batches, judged by leaving one series out."""
 
     schedule = staticmethod(cosine)
+    generator: torch.Generator
 
     def __init__(
-        self, modules: dict[str, nn.Module], loss: Callable[[Tensor, np.random.Generator], Tensor],
-        error: Callable[[], float], labels: np.ndarray, cells: int, descent: Descent,
+        self, modules: dict[str, nn.Module], loss: Callable[[Tensor, torch.Generator], Tensor],
+        error: Callable[[], float], labels: Tensor, cells: int, descent: Descent,
     ) -> None:  # fmt: skip
         parameters = [p for module in modules.values() for p in module.parameters()]
         self.modules, self.optimizers = modules, {"all": torch.optim.Adam(parameters, lr=descent.learning_rate)}
-        self.generator, self.cells = torch.Generator().manual_seed(descent.seed), cells
+        self.generator, self.cells = seeded_generator(descent.seed, labels.device), cells
         self.loss, self.error, self.descent = loss, error, descent
-        self.members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        self.batches = balanced_batches(labels, descent)
         self.done = 0
 
     def step(self, number: int) -> float:
         self.done = number + 1
-        rng = np.random.default_rng(int(torch.randint(2**31, (), generator=self.generator)))
-        value = self.loss(self._batch(rng), rng)
+        value = self.loss(self.batches[number], self.generator)
         optimizer = self.optimizers["all"]
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
         return float(value.detach())
 
-    def _batch(self, rng: np.random.Generator) -> Tensor:
-        """Indices of as many series of each of some classes; at least two, since a series needs a partner."""
-        size, classes = self.descent.batch_size, len(self.members)
-        chosen = rng.permutation(classes)[: max(2, size // 2)]
-        each = max(2, math.ceil(size / len(chosen)))
-        return torch.as_tensor(np.concatenate([rng.permutation(self.members[c])[:each] for c in chosen]))
-
     def validate(self) -> float:
         """The leave-one-out error every `CHECK_EVERY` steps and at the end; infinite otherwise."""
         last = self.done == self.descent.max_iter
         return self.error() if self.done % CHECK_EVERY == 0 or last else math.inf
+
+
+def balanced_batches(labels: Tensor, descent: Descent) -> tuple[Tensor, ...]:
+    """For every step, indices of as many series of each of some classes, on the device of ``labels``.
+
+    At least two of a class, since a series needs a partner. All are drawn at once, so that no step waits for a copy.
+    """
+    rng, codes = np.random.default_rng(descent.seed), labels.cpu().numpy()
+    members = [np.flatnonzero(codes == label) for label in np.unique(codes)]
+    batches = []
+    for _ in range(descent.max_iter):
+        chosen = rng.permutation(len(members))[: max(2, descent.batch_size // 2)]
+        each = max(2, math.ceil(descent.batch_size / len(chosen)))
+        batches.append(np.concatenate([rng.permutation(members[c])[:each] for c in chosen]))
+    every = torch.as_tensor(np.concatenate(batches), device=labels.device)
+    return every.split([len(batch) for batch in batches])
 
 
 def train_for_neighbours(
@@ -213,15 +226,15 @@ def train_for_neighbours(
     if choose_penalty and metric.params.get("weighting") == "likelihood":
         choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
         metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
-    prices, at_start = LearnedPrices(metric), judge.table(view, metric)
+    prices, at_start = LearnedPrices(metric).to(device), judge.table(view, metric)
     scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(at_start)), device=device))
 
-    def loss(index: Tensor, rng: np.random.Generator) -> Tensor:
+    def loss(index: Tensor, generator: torch.Generator) -> Tensor:
         batch, possible = x[index], torch.ones(len(index), dtype=torch.bool, device=device)
         if corruption is not None:
-            broken, hit = corruption.of_some(series[index.numpy()], rng)
             # A broken series looks for neighbours and is none itself, as when it comes after training.
-            batch, possible = Batch.of(broken), ~torch.as_tensor(hit, device=device)
+            batch, hit = corruption.of_some(batch, generator)
+            possible = ~hit
         return neighbour_loss(pair_table(view(batch), prices.live()), target[index], possible, scale.exp())
 
     steps = series.values.shape[1]
@@ -233,7 +246,7 @@ def train_for_neighbours(
         modules,
         loss,
         lambda: judge.verdict(judge.table(view, prices.fitted())),
-        labels,
+        target,
         descent.batch_size**2 // 2 * steps**2,
         descent,
     )

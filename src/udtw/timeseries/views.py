@@ -1,6 +1,5 @@
 """How an estimator sees series: the features that it aligns, and their variances."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +37,7 @@ class View(nn.Module):
         """The same of a collection, without gradients."""
         with torch.no_grad():
             seen = self(Batch.of(series))
-        values, variances = (one.cpu().numpy().astype(series.values.dtype) for one in (seen.values, seen.variances))
-        return replace(series, values=values, variances=variances)
+        return series.with_tensors(seen.values, seen.variances)
 
 
 class ValueView(View):

@@ -180,7 +180,7 @@ def _loss_backward(ctx, by_loss, by_energy, by_field, *_):
         first, second = loss + energy, torch.add(field, loss, alpha=weight)
     found = _loss_grads(first, second, *kept, *described, weight, means, not keep)
     for place, grad in zip(PLACES, found, strict=True):
-        if described[place] is not None and ctx.needs_input_grad[place] and grad.numel():
+        if described[place] is not None and ctx.needs_input_grad[place] and grad.shape == described[place].shape:
             nothing[place] = grad
     return tuple(nothing)
 

@@ -183,7 +183,8 @@ def _join_ends(
     count, rows, columns = pairs.shape
     gamma = pairs.gamma.double()
     scale = 1 / (gamma * torch.log(torch.tensor(2.0, dtype=torch.float64)))
-    values, power = end_values.reshape(count, rows + columns, 3).double(), end_powers.reshape(count, -1).double()
+    values = end_values.reshape(count, rows + columns, 3).double()
+    power = end_powers.reshape(count, rows + columns).double()
     reached = power < LIMIT
     log_z = torch.where(reached, torch.where(reached, values[:, :, 0], 1).log2() - power, -torch.inf)
     log_z = log_z * 0.6931471805599453

@@ -189,6 +189,36 @@ def test_second_derivatives_across_tiles_and_in_bands(name, options):
         assert torch.allclose(mine, truth, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("options", [{}, {"relax": "both", "warp_penalty": 0.1}], ids=["plain", "relaxed"])
+@pytest.mark.parametrize("weighting", ["likelihood", "precision"])
+def test_an_empty_batch_has_empty_results_and_gradients(weighting, options):
+    x, y = X[:0].clone().requires_grad_(), Y[:0]
+    a = udtw.align(x, y, *(v[:0] for v in VARIANCES), weighting=weighting, **OPTIONS, **options)
+    assert a.loss.shape == (0,)
+    assert torch.autograd.grad(a.loss.sum(), x)[0].shape == x.shape
+    assert a.coupling.shape == (0, 4, 3)
+    assert udtw.dtw(x, y, backend="triton").shape == (0,)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 20)])
+@pytest.mark.parametrize("weighting", ["likelihood", "precision"])
+def test_single_steps_and_very_unequal_lengths(weighting, shape):
+    found = []
+    for backend in ("triton", "portable"):
+        x, y = (series(seed, steps=steps, requires_grad=True) for seed, steps in enumerate(shape))
+        loss = udtw.align(x, y, gamma=0.5, weighting=weighting, backend=backend).loss
+        found.append((loss, *torch.autograd.grad(loss.sum(), (x, y))))
+    for mine, truth in zip(*found, strict=True):
+        assert torch.allclose(mine, truth, rtol=1e-9, atol=1e-9)
+
+
+def test_strided_input_is_read_as_it_is_meant():
+    x, y = series(4, steps=8)[:, ::2], series(5, count=1, steps=3).expand(2, 3, 1)
+    assert not x.is_contiguous()
+    mine = udtw.align(x, y, **OPTIONS).loss
+    assert torch.equal(mine, udtw.align(x.contiguous(), y.contiguous(), **OPTIONS).loss)
+
+
 def test_a_device_that_fails_is_named(monkeypatch):
     def gone(*args, **options):
         raise torch.AcceleratorError("CUDA error: device lost\nmore lines")
