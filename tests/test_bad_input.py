@@ -112,3 +112,11 @@ def test_sparse_tensors_and_masks_are_refused_by_name():
         udtw.align(x.to_sparse(), x)
     with pytest.raises(LengthError, match=r"pass mask.sum\(1\)"):
         udtw.align(x, x, lengths_x=torch.ones(2, 4, dtype=torch.bool))
+
+
+def test_tensors_on_two_devices_are_refused_by_name():
+    x = torch.rand(2, 4, 1)
+    with pytest.raises(ShapeError, match=r"on one device; got .*'x'.*cpu.*'y'.*meta.*\.to\(device\)"):
+        udtw.align(x, x.to("meta"))
+    with pytest.raises(ShapeError, match=r"on one device; got .*'var_x'.*meta"):
+        udtw.align(x, x, torch.ones(2, 4, device="meta"))

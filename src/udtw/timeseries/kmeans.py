@@ -89,7 +89,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         init: Any = "k-means++",
         n_init: int = 3,
         max_iter: int = 50,
-        max_iter_barycenter: int = 3,
+        max_iter_barycenter: int = 1,
         tol: float = 1e-4,
         length: int | None = None,
         nan_policy: str = "raise",
