@@ -85,12 +85,12 @@ def _both(path: Path) -> tuple[np.ndarray, list[np.ndarray]]:
     """A file read as one series, and as a set of series if its rows can be such."""
     from udtw.data.series_files import read_series
     from udtw.data.series_tables import read_series_table
-    from udtw.errors import LengthError
+    from udtw.errors import DataError, LengthError
 
     one = read_series(path).values
     try:
         return one, [series.values for series in read_series_table(path).series]
-    except LengthError:  # rows of one number
+    except (DataError, LengthError):  # rows of one number, or a row is a step
         return one, []
 
 

@@ -1,7 +1,7 @@
 """Joint layouts: the joints of a skeleton and the bones that connect them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ class Graph:
         return f"{len(self.joints)} joints: {' '.join(f'{a}-{b}' for a, b in self.edges)}, centre {self.centre}"
 
 
-def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
+def from_edges(edges: Iterable[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
     """A graph of ``n_joints`` joints without names.
 
     Examples
@@ -76,7 +76,8 @@ def from_edges(edges: Sequence[tuple[int, int]], n_joints: int, centre: int = 0)
     >>> from_edges([(0, 1), (1, 2)], n_joints=3).joints
     ('joint 0', 'joint 1', 'joint 2')
     """
-    pairs = np.asarray(edges) if len(edges) else np.zeros((0, 2), np.int64)
+    edges = list(edges)
+    pairs = np.asarray(edges) if edges else np.zeros((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise OptionError(f"edges must be pairs of joint numbers, such as [(0, 1), (1, 2)]; got {edges!s:.60}.")
     return Graph(tuple(f"joint {j}" for j in range(n_joints)), tuple((a, b) for a, b in pairs.tolist()), centre)

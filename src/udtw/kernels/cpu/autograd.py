@@ -13,6 +13,7 @@ from udtw.kernels.cpu.operators import (
     arguments,
     as_problem,
     common_amount,
+    grad_tensors,
     implementations,
     loss_and_grads,
     loss_factors,
@@ -117,7 +118,6 @@ class _Loss(torch.autograd.Function):
     """`path_loss_and_grads` on plain tensors, with as little around the kernel as possible.
 
     Gradients stay NumPy arrays, and what has no gradient stays in the problem: every tensor costs autograd its time.
-    The first backward pass hands them over; another one through the same graph computes them again.
     """
 
     @staticmethod
@@ -133,16 +133,13 @@ class _Loss(torch.autograd.Function):
         if by_loss is None and by_cost is None and by_log is None:
             return (None,) * (2 + LEAVES)
         needs, (weight, energy, _) = ctx.needs_input_grad[2:], ctx.how
-        if ctx.grads is not None and not torch.is_grad_enabled():
-            amount = common_amount(by_loss, by_cost, by_log, weight, energy)
-            if amount is not None:
-                grads, ctx.grads = ctx.grads, None  # they become the caller's
-                return None, None, *scaled_grads(grads, amount, ctx.problem.data, needs)
-        # A second time, higher derivatives, or another combination of the results.
+        amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, weight, energy)
+        if amount is not None:
+            return None, None, *scaled_grads(ctx.grads, amount, ctx.problem.data, needs)
+        # Higher derivatives, or another combination of the results.
         described = *ctx.saved_tensors, *arguments(ctx.problem)[LEAVES:]
-        factors = loss_factors(by_loss, by_cost, by_log, weight, energy)
-        *found, _ = _leaf_grads(factors, None, described, [*needs, False])
-        return None, None, *found
+        grads = grad_tensors(ctx.grads, described[:DATA])
+        return None, None, *_in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
 
 
 _apply_loss = super(torch.autograd.Function, _Loss).apply

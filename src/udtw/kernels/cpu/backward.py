@@ -281,6 +281,7 @@ def visits_beyond(w, pairs, at, factors, b, p, pack, rows):
 @njit(**INNER)
 def add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns):
     """Adds the loss's derivative in the level log r to the summed gradients of the variances of the steps."""
+    # The slots of θ and its factor are free here: they belong to energies without log Σ.
     sum_steps(w, pack, rows, at.visits, at.theta)
     for p in range(pack):
         b = first + p

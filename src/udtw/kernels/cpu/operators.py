@@ -236,7 +236,7 @@ def common_amount(
 def scaled_grads(
     grads: launch.Gradients, factor: np.ndarray, like: Sequence[OptionalTensor], wanted: Sequence[bool]
 ) -> list[OptionalTensor]:
-    """The ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or (), in place."""
+    """The ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or ()."""
     found: list[OptionalTensor] = []
     # The first nine of `Gradients` are in the order of the leaves.
     for which, (array, want) in enumerate(zip(grads, wanted, strict=False)):
@@ -244,11 +244,8 @@ def scaled_grads(
             found.append(None)
             continue
         flat = array[:, :, 0] if which in (3, 4) and like[which].ndim == 2 else array  # type: ignore[union-attr]
-        if factor.ndim:
-            flat *= factor.reshape(-1, *[1] * (flat.ndim - 1))
-        elif factor != 1:  # the gradient of a sum is the commonest
-            flat *= factor
-        found.append(torch.from_numpy(flat.astype(grads.x.dtype, copy=False)))
+        scaled = flat * (factor.reshape(-1, *[1] * (flat.ndim - 1)) if factor.ndim else factor)
+        found.append(torch.from_numpy(scaled.astype(grads.x.dtype, copy=False)))
     return found
 
 
