@@ -1,6 +1,6 @@
 """What the estimators for aeon and sktime share: a copy of an estimator of `udtw.timeseries` is fitted and asked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,12 @@ class Wrapped:
     """To be inherited before the base class of the other library."""
 
     estimator_: Any
+    _series: Callable[[Any], Sequence[np.ndarray]]
+    """(T, d) arrays of a collection as the other library holds it; a static method."""
 
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
         super().__init__()
-
-    @staticmethod
-    def _series(X: Any) -> Sequence[np.ndarray]:
-        """(T, d) arrays of a collection as the other library holds it."""
-        raise NotImplementedError
 
     def _predict(self, X: Any) -> np.ndarray:
         return self.estimator_.predict(self._series(X))

@@ -5,6 +5,9 @@ has seen thousands of random tasks (`udtw.data.random_tasks`), some with faults 
 in those that look for neighbours. No data set takes part. The file in this package was made by
 
     python -m udtw.timeseries.pretraining --out src/udtw/timeseries/slope_view.safetensors
+
+when `Corruption` still drew its faults with NumPy. Since it draws them with torch, on the device of the series, the
+command gives other weights of the same kind.
 """
 
 import math

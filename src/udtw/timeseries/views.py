@@ -30,9 +30,6 @@ class View(nn.Module):
 
     net: nn.Module
 
-    def forward(self, batch: Batch) -> Batch:
-        raise NotImplementedError
-
     def of(self, series: SeriesSet) -> SeriesSet:
         """The same of a collection, without gradients."""
         with torch.no_grad():

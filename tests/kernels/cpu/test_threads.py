@@ -165,10 +165,10 @@ def test_after_a_bad_value_nobody_goes_on():
 
 
 def test_a_queue_is_settled_when_nobody_is_at_work():
-    queue = work_queue.new_queue(0)
-    assert work_queue.settled(queue, 1)
+    queue, bell = work_queue.new_queue(0), work_queue.new_bell()
+    assert work_queue.settled(queue, bell, 1)
     queue[work_queue.ACTIVE] = 1
-    assert not work_queue.settled(queue, 5)
+    assert not work_queue.settled(queue, bell, 5)
 
     def leave():
         time.sleep(0.02)
@@ -176,7 +176,41 @@ def test_a_queue_is_settled_when_nobody_is_at_work():
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(leave)
-        assert work_queue.settled(queue, 2**40)  # looking does not keep others from running
+        assert work_queue.settled(queue, bell, 2**40)  # looking does not keep others from running
+
+
+def test_a_kernel_that_begins_rings_for_those_who_wait():
+    bell = work_queue.new_bell()
+    work_queue.wait_for_bell(bell, 0, 5)  # returns by itself
+    waiting = threading.Thread(target=work_queue.wait_for_bell, args=(bell, 0, 2**45))
+    waiting.start()
+    while bell[work_queue.IDLE] == 0:
+        time.sleep(0.001)
+    assert waiting.is_alive()
+    begin(work_queue.new_queue(0, bell.ctypes.data))
+    waiting.join(timeout=60)
+    assert not waiting.is_alive()
+    assert bell[work_queue.RUNG] == 1
+    assert bell[work_queue.IDLE] == 0
+
+
+@njit
+def begin(queue):
+    return work_queue.begin_work(queue, 1, 1)
+
+
+def test_threads_that_stay_awake_miss_no_job():
+    rows = np.random.default_rng(0).standard_normal((256, 20))
+    x, y = torch.from_numpy(rows), torch.from_numpy(rows[::-1].copy())
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        first = udtw.soft_dtw(x[:, :, None], y[:, :, None])
+        for pause in [0.0] * 200 + [1e-4, 1e-3, 5e-3] * 5:  # shorter and longer than a thread stays awake
+            time.sleep(pause)
+            assert torch.equal(udtw.soft_dtw(x[:, :, None], y[:, :, None]), first)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_two_threads_really_share_and_the_caller_waits_for_the_other(monkeypatch):

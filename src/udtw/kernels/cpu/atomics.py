@@ -1,5 +1,6 @@
 """Numbers that several threads read and change at once, inside compiled functions."""
 
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -25,3 +26,14 @@ def add(typing_context, array, index, amount):
         return builder.atomic_rmw("add", pointer_to_number(context, builder, signature, args), args[2], "seq_cst")
 
     return array.dtype(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
+def add_at(typing_context, address, amount):
+    """Add to the 64-bit integer at an address, and return what it was before."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", pointer, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen

@@ -246,8 +246,10 @@ def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, colu
     """Add the pack's summed gradients to the user's arrays, with the factors of ``(x − y)²`` and ``½σ²``."""
     index, length = pairs.index, pairs.length
     two, half = w.dtype.type(2), w.dtype.type(0.5)
-    if mode.likely and grads.var_x.shape[0] > 0:
-        add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns)
+    if mode.likely:  # the slots of θ and its factor are free then: they belong to energies without log Σ
+        sum_steps(w, pack, rows, at.visits, at.theta)
+        if grads.var_x.shape[0] > 0:
+            add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns)
     add_back(w, at.grad_x, at.row, grads.x, index[0], length[0], first, pack, rows, False, two)
     add_back(w, at.grad_y, at.row, grads.y, index[1], length[1], first, pack, columns, True, two)
     add_back(w, at.grad_var_x, at.row, grads.var_x, index[0], length[0], first, pack, rows, False, half)
@@ -255,15 +257,15 @@ def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, colu
     for p in range(pack):
         b = first + p
         if mode.likely and grads.variance.shape[0] > 0:
-            add_level_gradient(pairs, grads, b, -pairs.beta[b] * visits_beyond(w, pairs, at, factors, b, p, pack, rows))
+            add_level_gradient(pairs, grads, b, -pairs.beta[b] * visits_beyond(w, pairs, at, factors, b, p))
         if mode.prices:
             by_soft_min = factors[BY_SOFT_MIN, b]
             edges = summed(w, at.edges, pack, rows, p)
             if grads.warp.size > 0:
                 grads.warp[b] = edges
             if grads.beta.size > 0 and mode.likely:
-                grads.beta[b] = summed(w, at.log_tilt, pack, rows, p)
-                grads.beta[b] -= log_level(pairs, b) * visits_beyond(w, pairs, at, factors, b, p, pack, rows)
+                beyond = visits_beyond(w, pairs, at, factors, b, p)
+                grads.beta[b] = summed(w, at.log_tilt, pack, rows, p) - log_level(pairs, b) * beyond
             if grads.gamma.size > 0:
                 tilted = summed(w, at.tilt, pack, rows, p)
                 if mode.warped:
@@ -272,26 +274,24 @@ def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, colu
 
 
 @njit(**INNER)
-def visits_beyond(w, pairs, at, factors, b, p, pack, rows):
+def visits_beyond(w, pairs, at, factors, b, p):
     """The loss's derivative in κ = −β log r, which is added to every cell, and −½κ(N + M) to every path."""
-    steps = pairs.length[0, b] + pairs.length[1, b]
-    return summed(w, at.visits, pack, rows, p) - 0.5 * steps * factors[BY_SOFT_MIN, b]
+    return w[at.theta + p] - 0.5 * (pairs.length[0, b] + pairs.length[1, b]) * factors[BY_SOFT_MIN, b]
 
 
 @njit(**INNER)
-def add_level_rows(w, pairs, at, steps, factors, first, pack, rows, columns):
+def add_level_rows(w, pairs, at, sequences, factors, first, pack, rows, columns):
     """Adds the loss's derivative in the level log r to the summed gradients of the variances of the steps."""
-    # The slots of θ and its factor are free here: they belong to energies without log Σ.
-    sum_steps(w, pack, rows, at.visits, at.theta)
-    for p in range(pack):
-        b = first + p
-        beyond = w[at.theta + p] - 0.5 * (pairs.length[0, b] + pairs.length[1, b]) * factors[BY_SOFT_MIN, b]
-        by_level = -0.5 * pairs.beta[b] * beyond
-        put_number(w, at.by_cost, p, pack, by_level / pairs.length[0, b])
-        put_number(w, at.theta, p, pack, by_level / pairs.length[1, b])
-    for f in range(0, pairs.var_x.shape[2] * at.row, at.row):
-        add_quotient_row(w, pack, rows, at.by_cost, steps.half_var_x + f, at.grad_var_x + f)
-        add_quotient_row(w, pack, columns, at.theta, steps.half_var_y + f, at.grad_var_y + f)
+    for side, steps, variance, grad in (
+        (0, rows, sequences.half_var_x, at.grad_var_x),
+        (1, columns, sequences.half_var_y, at.grad_var_y),
+    ):
+        for p in range(pack):
+            b = first + p
+            by_level = -0.5 * pairs.beta[b] * visits_beyond(w, pairs, at, factors, b, p)
+            put_number(w, at.by_cost, p, pack, by_level / pairs.length[side, b])
+        for f in range(0, pairs.var_x.shape[2] * at.row, at.row):
+            add_quotient_row(w, pack, steps, at.by_cost, variance + f, grad + f)
 
 
 @njit(**INNER)

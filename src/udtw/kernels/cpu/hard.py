@@ -68,18 +68,18 @@ def choice_row(w, codes, d, value, warp, at):
 
 
 @njit(**INNER)
+def came_from(step, i, j):
+    """The cell before (i, j) on a path that reached it by ``step``; outside of the grid if the path starts there."""
+    return i - (step != LEFT), j - (step != UP)
+
+
+@njit(**INNER)
 def write_path(codes, limits, choice, last, b, p, pack):
     """Copy the codes of the cells of pair b's path, from its last cell back."""
     i, j = last[0, b], last[1, b]
-    while True:
-        step = codes[limits[2, i + j] + (i + 1) * pack + p]
-        choice[b, i, j] = step
-        if step == CORNER and (i == 0 or j == 0):
-            return
-        if step != LEFT:
-            i -= 1
-        if step != UP:
-            j -= 1
+    while i >= 0 and j >= 0:
+        choice[b, i, j] = codes[limits[2, i + j] + (i + 1) * pack + p]
+        i, j = came_from(choice[b, i, j], i, j)
 
 
 @njit(**OUTER)
@@ -156,14 +156,8 @@ def list_cells(choice, last, out):
     count = 0
     for b in range(choice.shape[0]):
         i, j = last[0, b], last[1, b]
-        while True:
+        while i >= 0 and j >= 0:
             out[0, count], out[1, count], out[2, count] = b, i, j
             count += 1
-            step = choice[b, i, j]
-            if step == CORNER and (i == 0 or j == 0):
-                break
-            if step != LEFT:
-                i -= 1
-            if step != UP:
-                j -= 1
+            i, j = came_from(choice[b, i, j], i, j)
     return count

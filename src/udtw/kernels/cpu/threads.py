@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from udtw.joblib_tasks import available_cores
-from udtw.kernels.cpu.work_queue import NEXT, new_queue, settled
+from udtw.kernels.cpu.work_queue import NEXT, RUNG, new_bell, new_queue, settled, wait_for_bell
 
 LINE = 64
 """Bytes of a cache line."""
@@ -23,6 +23,10 @@ CHECKS = 2**20
 longer than aligning a few dozen short pairs."""
 PAUSE = 1e-4
 """Seconds of sleep between later checks."""
+SHORT_GAP = 5e-4
+"""Seconds between two jobs up to which a helper stays awake: waking it would take a good part of a short job."""
+AWAKE_CHECKS = 2**21
+"""How often it then checks for the next job, at most: about half a millisecond."""
 
 
 class _Pool:
@@ -34,6 +38,8 @@ class _Pool:
     def forget(self) -> None:
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.bell = new_bell()
+        self.address = self.bell.ctypes.data
         self.size = 0
 
     def submit(self, job: Callable[[], None], count: int) -> None:
@@ -42,15 +48,30 @@ class _Pool:
             with self.lock:
                 wanted = min(count, max(1, available_cores() - 1))
                 for number in range(self.size, wanted):
-                    threading.Thread(target=self.serve, args=(self.jobs,), name=f"udtw-{number}", daemon=True).start()
+                    threading.Thread(
+                        target=self.serve, args=(self.jobs, self.bell), name=f"udtw-{number}", daemon=True
+                    ).start()
                 self.size = max(self.size, wanted)
         for _ in range(count):
             self.jobs.put(job)
 
     @staticmethod
-    def serve(jobs: "SimpleQueue[Callable[[], None]]") -> None:
+    def serve(jobs: "SimpleQueue[Callable[[], None]]", bell: np.ndarray) -> None:
+        """Run jobs for ever.
+
+        As long as they follow each other quickly, as in the training of a small model, the thread stays awake between
+        them, without the interpreter, until a kernel has begun: then its caller does not hold the interpreter's lock,
+        and the thread need not sleep for that either.
+        """
+        ended = -SHORT_GAP
         while True:
-            jobs.get()()
+            job = jobs.get()
+            quick = time.perf_counter() - ended < SHORT_GAP
+            job()
+            ended = time.perf_counter()
+            rung = bell[RUNG]
+            if quick and jobs.empty():  # a job that comes after this will ring
+                wait_for_bell(bell, rung, AWAKE_CHECKS)
 
 
 _pool = _Pool()
@@ -83,7 +104,7 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
     Returns the queue (see `work_queue`) when all pairs are done. An exception of any thread is raised here, after all
     have stopped.
     """
-    queue = new_queue(begin)
+    queue = new_queue(begin, _pool.address if helpers > 0 else 0)
     errors: list[BaseException] = []
 
     def job() -> None:
@@ -100,7 +121,7 @@ def share(task: Callable[[np.ndarray, int], None], begin: int, end: int, helpers
     finally:
         queue[NEXT] = end
         checks = CHECKS
-        while helpers > 0 and not settled(queue, checks) and not errors:
+        while helpers > 0 and not settled(queue, _pool.bell, checks) and not errors:
             time.sleep(PAUSE)
             checks = 1
     if errors:
