@@ -14,9 +14,8 @@ import numpy as np
 from udtw.errors import OptionError
 from udtw.experiments.document import Document, over_seeds
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
-from udtw.experiments.skeleton_tables import COMMON, EPISODES, QUICK, episodes_of, load_once, recipe_by
+from udtw.experiments.skeleton_tables import COMMON, EPISODES, QUICK, load_once, novel_accuracy, recipe_by
 from udtw.experiments.units import Unit
-from udtw.fewshot.evaluation import evaluate_scores
 from udtw.skeleton import ActionRecognizer
 from udtw.skeleton.datasets import Faults, SkeletonSet, protocol
 
@@ -59,7 +58,6 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
         for dataset in chosen_datasets(datasets, ("utd-mhad", "nw-ucla"), ("synthetic",))
         for train in ("clean", "stated", "unstated")
         if not (method in CERTAIN and train == "stated")
-        and not (method.endswith("-repaired") and train == "unstated")  # nothing to repair: the divergence itself
     ]
     return sorted(every, key=lambda unit: unit.method == SLOWEST)
 
@@ -71,7 +69,7 @@ def work(unit: Unit, data_dir: str | None = None) -> dict[str, Any]:
     skeletons = load_once(unit.dataset, data_dir)
     parts = protocol(skeletons)
     settings = {name: value for name, value in unit.options.items() if name != "train"}
-    confidence = "ignore" if unit.method in CERTAIN else "sensor"
+    confidence = "ignore" if unit.method in CERTAIN else "estimate"
     recipe = recipe_by(unit.method, settings | {"confidence": confidence, "seed": unit.seed})
     trained_on = unit.options["train"]
     recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3])
@@ -79,11 +77,9 @@ def work(unit: Unit, data_dir: str | None = None) -> dict[str, Any]:
     recognizer.fit(_with_faults(skeletons.subset(parts.train), trained_on, TRAIN_SEED))
     result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "loss": float(np.mean(recognizer.losses[-50:]))}
     novel = skeletons.subset(parts.novel)
-    sampler = episodes_of(novel.labels, parts.queries)
     for trained, tested in TESTS:
         if trained == trained_on:
-            scores = recognizer.scores(_with_faults(novel, tested, TEST_SEED))
-            accuracy = evaluate_scores(scores, sampler, EPISODES)
+            accuracy = novel_accuracy(recognizer, _with_faults(novel, tested, TEST_SEED), parts.queries)
             result[tested] = {"mean": accuracy.mean, "half_width": accuracy.half_width, "n": accuracy.n_episodes}
     return result
 

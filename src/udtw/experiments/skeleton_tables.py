@@ -20,12 +20,12 @@ from udtw.experiments.document import Document, over_seeds
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
 from udtw.experiments.published import Rows
 from udtw.experiments.units import Unit
-from udtw.fewshot import EpisodeSampler, accuracy_of
+from udtw.fewshot import Accuracy, EpisodeSampler, accuracy_of
 from udtw.fewshot.episodes import queries_for
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.fewshot.model import predict
 from udtw.metrics import METRICS
-from udtw.skeleton import ActionRecognizer, Recipe
+from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
 from udtw.skeleton.datasets import Protocol, SkeletonSet, cross_view, load_skeletons, protocol
 
 EPISODES = 2000
@@ -44,7 +44,7 @@ METHODS = {name: METRICS[name].label for name in UNSUPERVISED} | {
 """Name in units to name in tables."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "pictures": {"encoder": "pictures"},
-    "paper": {"weighting": "precision", "learned": False},
+    "paper": {"weighting": "precision", "learned": False} | usual_settings("unsupervised"),
     "repaired": {},
 }
 """What follows "-" in the name of a method, and its settings: the convolutional net on rendered blocks, as in the
@@ -105,7 +105,7 @@ class SkeletonTable:
         common, of_mode = (self.common | QUICK, {}) if quick else (self.common, self.of_mode)
         sizes = self.sizes[:1] if quick else self.sizes
         parts: list[tuple[str, dict[str, Any]]] = [
-            (mode, common | of_mode.get(mode, {}) | {"mode": mode} | size)
+            (mode, usual_settings(mode) | common | of_mode.get(mode, {}) | {"mode": mode} | size)
             for mode in ("supervised", "unsupervised")
             for size in ([{"n_train": size} for size in sizes] or [{}])
         ]
@@ -248,8 +248,7 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
     ways = ["alignment"] if recognizer.dictionary is None else ["alignment", "codes"]
     for way in ways:
         if parts.exemplars is None:
-            scores = recognizer.scores(novel, inference=way)
-            accuracy = evaluate_scores(scores, episodes_of(novel.labels, parts.queries), EPISODES)
+            accuracy = novel_accuracy(recognizer, novel, parts.queries, way)
         else:
             known = skeletons.subset(parts.exemplars)
             found = predict(recognizer.scores(novel, known, inference=way), known.labels)
@@ -262,6 +261,19 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     return result
+
+
+def novel_accuracy(
+    recognizer: ActionRecognizer, novel: SkeletonSet, queries: np.ndarray | None = None, way: str = "auto"
+) -> Accuracy:
+    """Accuracy in `episodes_of` the clips of novel classes; ``way`` of inference as in `ActionRecognizer.scores`."""
+    if queries is None:
+        scores = recognizer.scores(novel, inference=way)
+    else:  # the others are never compared
+        rows, columns = np.flatnonzero(queries), np.flatnonzero(~queries)
+        scores = np.full((len(novel), len(novel)), np.inf, np.float32)
+        scores[np.ix_(rows, columns)] = recognizer.scores(novel.subset(rows), novel.subset(columns), inference=way)
+    return evaluate_scores(scores, episodes_of(novel.labels, queries), EPISODES)
 
 
 def episodes_of(labels: np.ndarray, queries: np.ndarray | None = None) -> EpisodeSampler:

@@ -4,6 +4,7 @@ All comparators take `Tokens` and return a `Comparison`, so that an experiment c
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,24 +104,31 @@ class AlignmentComparator(Comparator):
         Tokens that may stay unmatched at each end of both sequences: an action need not fill its clip.
     learned : bool
         Train γ, β and ω of "likelihood" (γ and β in log form) with the rest of the model.
+    evidence : bool
+        Of "likelihood" with one variance per token. What a match costs is compared with what it would cost if the two
+        tokens were unrelated, ``D₀ = ‖x‖² + ‖y‖²`` for tokens of zero mean: the energy of a cell is
+        ``(D − D₀)/Σ = −2⟨x, y⟩/Σ``, plus ``β log Σ``. Below zero it speaks for the pair, above zero against it, and an
+        uncertain match hardly counts. The distance is the free energy. In the divergence, which it replaces, D₀
+        cancels, so that uncertain tokens make a pair close.
     """
 
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, metric: str | Metric, gamma: float = 0.1, normalize: str | None = "length", band: Any = None, *,
         weighting: str = "precision", beta: float = 1.0, warp_penalty: float = 0.0, relax: int = 0,
-        learned: bool = False,
+        learned: bool = False, evidence: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         chosen = get_metric(metric, gamma=gamma, band=band)
         if not chosen.elastic:
             raise OptionError(f"metric must compare sequences of different lengths; {chosen.name!r} does not.")
         self.by_precision = normalize == "precision" and isinstance(metric, str) and chosen.uncertain
+        likely = isinstance(metric, str) and "weighting" in chosen.params and weighting == "likelihood"
+        self.evidence = evidence and likely and not self.by_precision
         if isinstance(metric, str):
-            likely = "weighting" in chosen.params and weighting == "likelihood"
             wanted: dict[str, Any] = {
                 "normalize": None if self.by_precision else normalize, "weighting": weighting,
                 "warp_penalty": warp_penalty, "relax": (relax,) * 4 if relax else None,
-            } | ({"beta": beta, "debias": not self.by_precision} if likely else {})  # fmt: skip
+            } | ({"beta": beta, "debias": not self.by_precision and not evidence} if likely else {})  # fmt: skip
             chosen = chosen.with_params(**{name: v for name, v in wanted.items() if name in chosen.params})
         chosen.check()
         self.metric = chosen
@@ -160,7 +168,7 @@ class AlignmentComparator(Comparator):
             of_queries = queries.variance.repeat_interleave(n_s, 0) if given else None  # type: ignore[union-attr]
             of_supports = supports.variance.repeat(n_q, 1) if given else None  # type: ignore[union-attr]
             lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
-            found = self._of_cost(cost_of_pairs(queries, supports), lengths, (of_queries, of_supports))
+            found = self._of_cost(cost_of_pairs(queries, supports, self._between), lengths, (of_queries, of_supports))
         else:
             of_query, of_support = (torch.arange(n, device=queries.features.device) for n in (n_q, n_s))
             found = self._pairs(queries[of_query.repeat_interleave(n_s)], supports[of_support.repeat(n_q)])
@@ -181,10 +189,14 @@ class AlignmentComparator(Comparator):
             )
             return Comparison(found.distance, found.regularizer / dim)
         if self.plain.takes_cost:
-            return self._of_cost(squared_distances(x.features, y.features), (x.lengths, y.lengths), variances)
+            return self._of_cost(self._between(x.features, y.features), (x.lengths, y.lengths), variances)
         return _comparison(
             self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
         )
+
+    def _between(self, x: Tensor, y: Tensor) -> Tensor:
+        """(…, N, M): D of tokens (…, N, d) and (…, M, d), or as evidence ``D − D₀``."""
+        return (-2 * x) @ y.mT if self.evidence else squared_distances(x, y)
 
     def _by_feature(self, x: Tokens, y: Tokens) -> bool:
         known = x.variance is not None and y.variance is not None
@@ -246,8 +258,10 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     return product.add_(norms_x).add_(norms_y).clamp_min_(0)  # without new memory: these passes are most of the time
 
 
-def cost_of_pairs(queries: Tokens, supports: Tokens) -> Tensor:
-    """``D`` (Q·S, N, M): squared distances between the tokens of every query and every support."""
+def cost_of_pairs(
+    queries: Tokens, supports: Tokens, between: Callable[[Tensor, Tensor], Tensor] = squared_distances
+) -> Tensor:
+    """``D`` (Q·S, N, M): squared distances, or another cost, between the tokens of every query and every support."""
     pairs, rows, columns = len(queries) * len(supports), queries.features.shape[1], supports.features.shape[1]
     if queries.features.device.type == "cpu" and type(queries.features) is Tensor:
         refuse_if_too_large(
@@ -255,5 +269,5 @@ def cost_of_pairs(queries: Tokens, supports: Tokens) -> Tensor:
             f"Comparing {len(queries):,} × {len(supports):,} token sequences of {rows:,} and {columns:,} tokens",
             "Compare fewer at once: without gradients use in_chunks(), for training a smaller batch or episode.",
         )
-    flat = squared_distances(queries.features.flatten(0, 1), supports.features.flatten(0, 1))
+    flat = between(queries.features.flatten(0, 1), supports.features.flatten(0, 1))
     return flat.unflatten(1, (len(supports), -1)).unflatten(0, (len(queries), -1)).transpose(1, 2).flatten(0, 1)

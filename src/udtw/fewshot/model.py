@@ -120,7 +120,7 @@ class FewShotModel(nn.Module):
         that mean by their precision.
     dim : int, optional
         Features per token, where the encoder has no ``dim`` and is no linear layer, alone or the last of a Sequential.
-    weighting, warp_penalty, relax, learned
+    weighting, warp_penalty, relax, learned, evidence
         See `AlignmentComparator`.
 
     Examples
@@ -155,8 +155,8 @@ class FewShotModel(nn.Module):
         low, high = sigma_range
         if not 0 < low < high < math.inf:
             raise OptionError(f"sigma_range must be finite (low, high) with 0 < low < high; got {sigma_range}.")
-        if per_feature and normalize == "precision":
-            raise OptionError("normalize='precision' takes one variance per token; use per_feature=False.")
+        if per_feature and (normalize == "precision" or energy.get("evidence")):
+            raise OptionError("normalize='precision' and evidence take one variance per token; use per_feature=False.")
         if not 0 < sigma_gain < math.inf:
             raise OptionError(f"sigma_gain must be positive and finite; got {sigma_gain}.")
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
@@ -201,7 +201,8 @@ class FewShotModel(nn.Module):
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""
         if self.matching == "prototype":
-            supports = prototypes(supports, support_labels, weighted=self.weighted)
+            evidence = getattr(self.comparator, "evidence", False)
+            supports = prototypes(supports, support_labels, weighted=self.weighted, rescaled=evidence)
             support_labels = torch.arange(len(supports), device=support_labels.device)
         compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
         return compared(queries, supports), support_labels

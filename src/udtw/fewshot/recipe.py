@@ -20,10 +20,13 @@ class FewShotRecipe:
     """What is trained and how: the settings that every few-shot recogniser has.
 
     The classes in brackets explain the settings below them. ``weighting=None`` is "likelihood" with labels, and the
-    paper's "precision" without. γ, β and ω are ``learned`` with labels only.
+    paper's "precision" without. γ, β and ω are ``learned`` with labels only. Matches are
+    ``evidence`` with labels, the cross-entropy and one variance per token.
     """
 
-    BEFORE: ClassVar[dict[str, Any]] = {"weighting": "precision", "learned": False, "sigma_context": False}
+    BEFORE: ClassVar[dict[str, Any]] = {
+        "weighting": "precision", "learned": False, "sigma_context": False, "evidence": False
+    }  # fmt: skip
     """Settings that are newer than some checkpoints, and what those mean."""
     metric: str = "udtw"
     mode: str = "supervised"
@@ -45,6 +48,7 @@ class FewShotRecipe:
     warp_penalty: float = 0.0
     relax: int = 0
     learned: bool = False
+    evidence: bool = False
     # Training [EpisodicTask]
     n_steps: int = 300
     learning_rate: float = 1e-3
@@ -105,12 +109,14 @@ class FewShotRecipe:
         """The model around an encoder."""
         # Without labels nothing holds γ and ω: the free energy falls without end as they change.
         labels = self.mode == "supervised"
+        evidence = self.evidence and labels and self.objective == "cross_entropy" and not self.per_feature
         weighting = self.weighting or ("likelihood" if labels else "precision")
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
             sigma_context=self.sigma_context, per_feature=self.per_feature, matching=self.matching, weighting=weighting,
             warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
+            evidence=evidence,
         )  # fmt: skip
 
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:

@@ -114,12 +114,13 @@ def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Ten
     return torch.cat(known) if len(known) == len(parts) else None
 
 
-def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False) -> Tokens:
+def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False, rescaled: bool = False) -> Tokens:
     """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
     noise are averaged likewise. If ``weighted``, a token counts by its precision 1/σ², and the variance is that of
-    such a mean, 1/Σ(1/σ²): the posterior of what the supports have in common.
+    such a mean, 1/Σ(1/σ²): the posterior of what the supports have in common. If ``rescaled``, every mean gets the root
+    mean square length ‖z‖ of the supports' tokens, as one that is compared by its direction needs.
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
@@ -133,15 +134,17 @@ def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False) -> T
         for one in (supports.variance, supports.noise)
     )
     noise = None if noise is None else _means(weights, noise)[..., 0]
-    if variance is None:
-        return Tokens(_means(weights, values), lengths, None, noise)
-    if weighted:
+    if weighted and variance is not None:
         precision = _means(member, 1 / variance)
         features, variance = _means(member, values / variance) / precision, 1 / precision
     else:
-        features, variance = _means(weights, values), _means(weights, variance)
-    assert supports.variance is not None, "its mean is not None"
-    return Tokens(features, lengths, variance if supports.variance.ndim == 3 else variance[..., 0], noise)
+        features, variance = _means(weights, values), None if variance is None else _means(weights, variance)
+    if rescaled:
+        usual = values.square().sum(-1).mean().sqrt()
+        features = usual * torch.nn.functional.normalize(features, dim=-1)
+    if variance is not None and supports.variance is not None and supports.variance.ndim == 2:
+        variance = variance[..., 0]
+    return Tokens(features, lengths, variance, noise)
 
 
 def _means(weights: Tensor, values: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class ImageRecipe(FewShotRecipe):
     sigma_hidden: int | None = 0
     weighting: str | None = None
     learned: bool = True
+    evidence: bool = True
     matching: str = "prototype"
     n_query: int = 5
     # Tokens [TokenSource], [TokenProjection]

@@ -1,10 +1,10 @@
 """Few-shot recognition of actions from skeletons: joint graphs, blocks of frames, encoders and the recogniser."""
 
-from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize
-from udtw.skeleton.confidence import position_variance, repaired
+from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize, turned
+from udtw.skeleton.confidence import plausible_confidence, position_variance, repaired
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
-from udtw.skeleton.recognizer import ActionRecognizer, Recipe
+from udtw.skeleton.recognizer import ActionRecognizer, Recipe, usual_settings
 
 __all__ = [
     "GRAPHS",
@@ -17,6 +17,9 @@ __all__ = [
     "from_edges",
     "graph",
     "normalize",
+    "plausible_confidence",
     "position_variance",
     "repaired",
+    "turned",
+    "usual_settings",
 ]

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
-from udtw.skeleton.confidence import motion, repaired
+from udtw.skeleton.confidence import motion, plausible_confidence, repaired
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
 
 SCALES = ("axis", "body", None)
-CONFIDENCE = ("ignore", "sensor")
+CONFIDENCE = ("ignore", "sensor", "estimate")
 CACHED_BYTES = 2**30
 """Normalised clips are cached up to this size, so that small sets are read and normalised once."""
 
@@ -66,6 +66,37 @@ def _known(path: np.ndarray) -> np.ndarray:
         return np.zeros_like(path)
     last = np.maximum.accumulate(np.where(known, np.arange(len(path)), -1))
     return path[np.where(last < 0, np.argmax(known), last)]
+
+
+def turned(frames: np.ndarray, graph: Graph) -> np.ndarray:
+    """Frames (T, P, J, 3) turned about the vertical (second) axis: the first person has left and right along the first.
+
+    Cameras see the same action from several sides. A clip is turned as a whole, by the median direction from right to
+    left shoulder and hip; what people do relative to each other, and how they turn, stays. Frames in two dimensions,
+    and layouts without shoulders and hips "_l" and "_r", are returned as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.skeleton import graph, turned
+    >>> layout = graph("kinect20")
+    >>> frames = np.zeros((5, 1, 20, 3), np.float32)
+    >>> frames[:, 0, layout.joints.index("shoulder_l"), 2] = 1  # seen from the side
+    >>> turned(frames, layout)[0, 0, layout.joints.index("shoulder_l")].round(3).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    pairs = [(f"{part}_l", f"{part}_r") for part in ("shoulder", "hip")]
+    sides = [[graph.joints.index(name) for name in pair] for pair in pairs if set(pair) <= set(graph.joints)]
+    if frames.shape[3] != 3 or not sides:
+        return frames
+    across = sum(frames[:, 0, left] - frames[:, 0, right] for left, right in sides)[:, [0, 2]]
+    length = np.linalg.norm(across, axis=1, keepdims=True)
+    known = length[:, 0] > 0
+    if not known.any():
+        return frames
+    x, z = np.median(across[known] / length[known], axis=0)
+    cos, sin = np.array([x, z], np.float32) / max(np.hypot(x, z), np.finfo(np.float32).tiny)
+    return frames @ np.array([[cos, 0, -sin], [0, 1, 0], [sin, 0, cos]], np.float32)
 
 
 def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
@@ -140,11 +171,14 @@ class SkeletonSource:
         Frames between the starts of two blocks.
     scale : "axis", "body" or None
         See `normalize`.
+    facing : bool
+        Turn every clip so that people face the same way, see `turned`.
     augmentation : Augmentation, optional
         Applied in training, that is if `batch` is given a generator.
-    confidence : "ignore" or "sensor"
+    confidence : "ignore", "sensor" or "estimate"
         With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
-        variances of the joints. "ignore" takes positions as they are.
+        variances of the joints. "estimate" does the same, and takes the `plausible_confidence` of clips of which the
+        sensor says nothing: its confidence is 1 wherever there is a position. "ignore" takes positions as they are.
 
     Examples
     --------
@@ -158,7 +192,7 @@ class SkeletonSource:
     (torch.Size([1, 20, 24]), 2, [[True], [True]])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self,
         clips: Sequence,
         labels: np.ndarray,
@@ -167,6 +201,7 @@ class SkeletonSource:
         block_size: int = 8,
         stride: int = 4,
         scale: str | None = "body",
+        facing: bool = False,
         augmentation: Augmentation | None = None,
         confidence: str = "ignore",
     ) -> None:
@@ -176,7 +211,7 @@ class SkeletonSource:
             raise OptionError(f"confidence must be one of {CONFIDENCE}; got {confidence!r}.")
         self.clips, self.labels, self.graph = clips, np.asarray(labels), named_graph(graph)
         self.confidence = confidence
-        self.block_size, self.stride, self.scale = block_size, stride, scale
+        self.block_size, self.stride, self.scale, self.facing = block_size, stride, scale, facing
         self.augmentation = augmentation or Augmentation()
         self._kept: dict[int, tuple[np.ndarray, ...]] = {}
         self._kept_bytes = 0
@@ -218,8 +253,12 @@ class SkeletonSource:
         variance = np.zeros(raw.shape[:3], np.float32)
         if self.confidence != "ignore":
             sure = clip.tracked
+            if self.confidence == "estimate" and (clip.confidence == 1).all():
+                sure = np.minimum(sure, plausible_confidence(raw))
             raw, variance = repaired(raw, sure)
         frames = normalize(raw, self.graph.centre, self.scale)
+        if self.facing:
+            frames = turned(frames, self.graph)
         if variance.any():
             variance = variance * motion(frames, sure)
         found = frames, present, variance

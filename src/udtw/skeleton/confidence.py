@@ -1,12 +1,56 @@
 """From confidence to variances: what a sensor says about its joints, and what follows for positions and blocks."""
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 SPREAD = 1000.0
 """Variance of a position of confidence ½, in units of the squared motion of its joint in one frame."""
 LEAST_CONFIDENCE = 1e-9
 UNKNOWN = 1e4
 """Variance of a joint before anything is known of it, in the same units."""
+MOST_MOTION = 0.01
+"""A joint's mean squared motion in one frame, along one axis and in units of the normalised body, is at most this: more
+comes from faults that nothing tells of, and would make all variances of the joint enormous."""
+STILL_FRAMES = 3
+"""Frames in the same place to the last digit after which a joint counts as lost, if the person moves."""
+ROUGH_FRAMES = 5
+ROUGH = 0.1
+"""Variance of jitter, in units of the squared body, above which it is no motion of a person."""
+
+
+def plausible_confidence(frames: np.ndarray) -> np.ndarray:
+    """(T, P, J): a confidence read off the motion in frames (T, P, J, C), for sensors that state none.
+
+    A joint that stays in the same place to the last digit for `STILL_FRAMES` frames or more, while half of the joints
+    move, is lost: 0. One that jitters has ``1/(1 + 10 v)`` where its variance v, the median of
+    ``⅙ (x_{t−1} − 2x_t + x_{t+1})²`` over `ROUGH_FRAMES` frames in units of the squared body, is above `ROUGH`. All
+    others have 1: clips without such faults are not changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from udtw.skeleton import plausible_confidence
+    >>> frames = np.random.default_rng(0).standard_normal((1, 1, 20, 3)) + np.linspace(0, 1, 30)[:, None, None, None]
+    >>> frames[10:20, 0, 7] = frames[10, 0, 7]  # got stuck
+    >>> plausible_confidence(frames)[[5, 10, 15, 20], 0, 7].tolist()
+    [1.0, 0.0, 0.0, 1.0]
+    """
+    found = np.ones(frames.shape[:3], np.float32)
+    if len(frames) < STILL_FRAMES:
+        return found
+    spread = np.nanvar(np.where(np.isfinite(frames), frames, np.nan), axis=2).mean(-1)  # (T, P)
+    body = np.nanmedian(spread, axis=0) if np.isfinite(spread).any() else np.ones(1)
+    bends = np.nan_to_num(np.square(np.diff(frames, n=2, axis=0)).mean(-1) / 6, posinf=0.0)
+    beside = 1 + ROUGH_FRAMES // 2  # one more at each end, where there is no second difference
+    windows = sliding_window_view(np.pad(bends, ((beside, beside), (0, 0), (0, 0)), mode="edge"), ROUGH_FRAMES, axis=0)
+    rough = np.median(windows, -1) / np.maximum(np.nan_to_num(body), np.finfo(np.float32).tiny)[:, None]
+    found[rough > ROUGH] = (1 / (1 + 10 * rough[rough > ROUGH])).astype(np.float32)
+    same = (np.diff(frames, axis=0) == 0).all(-1)
+    same &= same.mean(-1, keepdims=True) <= 0.5
+    stuck = np.all(sliding_window_view(same, STILL_FRAMES - 1, axis=0), axis=-1)
+    for offset in range(STILL_FRAMES):
+        found[offset : offset + stuck.shape[0]][stuck] = 0
+    return found
 
 
 def position_variance(confidence: np.ndarray) -> np.ndarray:
@@ -68,10 +112,11 @@ def repaired(frames: np.ndarray, confidence: np.ndarray) -> tuple[np.ndarray, np
 def motion(frames: np.ndarray, confidence: np.ndarray) -> np.ndarray:
     """(P, J): the mean squared motion of each joint in one frame and along one axis, from frames where it is sure.
 
-    The mean of all joints counts as one more observation of each, for those that are hardly ever seen.
+    The mean of all joints counts as one more observation of each, for those that are hardly ever seen. It is no more
+    than `MOST_MOTION`.
     """
     steps = np.square(np.diff(np.nan_to_num(frames), axis=0)).mean(-1)
     sure = (np.minimum(confidence[1:], confidence[:-1]) > 0.99).astype(np.float64)
     total, count = (steps * sure).sum(0), sure.sum(0)
     usual = total.sum() / max(count.sum(), 1)
-    return ((total + usual) / (count + 1)).astype(np.float32)
+    return np.minimum((total + usual) / (count + 1), MOST_MOTION).astype(np.float32)

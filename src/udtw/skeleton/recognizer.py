@@ -40,16 +40,18 @@ class Recipe(FewShotRecipe):
     ('joints', 100)
     """
 
-    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore"}
+    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore", "facing": False}
     encoder: str = "joints"
-    sigma_gain: float = 8.0
+    sigma_low: float = 0.9
+    sigma_high: float = 1.1
     weighting: str | None = None
     learned: bool = True
     # Blocks [SkeletonSource] and their augmentation [Augmentation]
     block_size: int = 8
     stride: int = 4
     scale: str | None = "body"
-    confidence: str = "sensor"
+    facing: bool = True
+    confidence: str = "estimate"
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
@@ -77,6 +79,21 @@ class Recipe(FewShotRecipe):
         super().__post_init__()
         self.check_choice("encoder", ENCODERS)
         self.check_choice("confidence", CONFIDENCE)
+
+
+def usual_settings(mode: str) -> dict[str, Any]:
+    """Settings that are better than the defaults, which are for training with labels.
+
+    There a SigmaNet learns more about the few classes of the training than about noise, so that σ stays near 1 and
+    variances come from the joints. Without labels a wide range helps.
+
+    Examples
+    --------
+    >>> from udtw.skeleton import Recipe, usual_settings
+    >>> Recipe(mode="unsupervised", **usual_settings("unsupervised")).sigma_high
+    2.0
+    """
+    return {} if mode == "supervised" else {"sigma_gain": 8.0, "sigma_low": 0.5, "sigma_high": 2.0}
 
 
 class ActionRecognizer(Recognizer):
@@ -147,6 +164,7 @@ class ActionRecognizer(Recognizer):
             block_size=r.block_size,
             stride=r.stride,
             scale=r.scale,
+            facing=r.facing,
             confidence=r.confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )

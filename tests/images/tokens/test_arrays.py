@@ -27,7 +27,7 @@ def test_tensors_and_arrays_with_string_labels():
 
 def test_a_model_is_trained_evaluated_and_saved_on_arrays(tmp_path):
     tokens = TokenSet.from_arrays(VALUES, LABELS)
-    recipe = ImageRecipe(n_steps=3, n_way=3, n_query=2, dim=2)
+    recipe = ImageRecipe(n_steps=3, n_way=3, n_query=2, dim=3)
     recognizer = ImageRecognizer(recipe, 3).fit(tokens, checkpoint_path=tmp_path / "m.safetensors")
     chosen = {"n_way": 3, "n_query": 2, "n_episodes": 4}
     loaded = ImageRecognizer.load(tmp_path / "m.safetensors")
