@@ -75,6 +75,12 @@ def test_options_reach_the_experiment(toy, tmp_path):
     assert not (tmp_path / "toy").exists(), "quick results are no results of the full experiment"
 
 
+def test_some_methods_only(toy, tmp_path):
+    run_ok("reproduce", "toy", "--methods", "method", "--seeds", "1", "--out", tmp_path)
+    assert toy.computed == [1]
+    assert "some of method; got other" in fails(2, "reproduce", "toy", "--methods", "method,other", "--out", tmp_path)
+
+
 def test_report_of_one_folder_or_of_all(toy, tmp_path):
     run_ok("reproduce", "toy", "--out", tmp_path)
     page = tmp_path / "toy" / "report.html"

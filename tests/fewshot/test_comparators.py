@@ -120,6 +120,34 @@ def test_the_likelihood_is_the_divergence_of_the_free_energy(relax):
             torch.testing.assert_close(found.distance[q, s], alone.loss)
 
 
+def test_evidence_is_the_free_energy_of_products_over_variances():
+    options = {"gamma": 0.3, "normalize": "length", "weighting": "likelihood", "beta": 0.4, "warp_penalty": 0.2}
+    comparator = AlignmentComparator("udtw", **options, evidence=True)
+    found = comparator(QUERIES, SUPPORTS)
+    for q in range(5):
+        for s in range(3):
+            one = pair(q, s)
+            cost = -2 * one.pop("x") @ one.pop("y").mT
+            torch.testing.assert_close(found.distance[q, s], udtw.align(None, None, cost=cost, **one, **options).loss)
+    torch.testing.assert_close(comparator.paired(QUERIES[:3], SUPPORTS).distance, found.distance.diagonal())
+
+
+def test_an_uncertain_token_is_no_evidence():
+    torch.manual_seed(0)
+    features = torch.nn.functional.normalize(torch.randn(2, 6, 8, dtype=torch.float64), dim=-1)
+    lengths = torch.tensor([6, 6])
+
+    def distances(variance, **options):
+        tokens = Tokens(features, lengths, torch.full((2, 6), variance, dtype=torch.float64))
+        made = AlignmentComparator("udtw", 0.01, weighting="likelihood", beta=0.0, **options)
+        return made(tokens, tokens).distance
+
+    sure, unsure = (distances(variance, evidence=True) for variance in (1.0, 100.0))
+    assert sure[0, 0] < -1.9
+    assert unsure.abs().max() < 0.1
+    assert (distances(100.0)[0, 1] < 0.1 * distances(1.0)[0, 1]).all(), "the divergence brings unsure ones close"
+
+
 def test_learned_parameters_have_gradients_and_start_at_the_given_values():
     given = {"weighting": "likelihood", "beta": 0.4, "warp_penalty": 0.2}
     fixed = AlignmentComparator("udtw", 0.3, **given).double()

@@ -48,6 +48,17 @@ def test_a_prototype_is_the_mean_of_its_class():
     torch.testing.assert_close(found.features[1], features[1:3].mean(0))
 
 
+def test_a_rescaled_prototype_has_the_length_of_its_tokens():
+    torch.manual_seed(0)
+    features = torch.nn.functional.normalize(torch.randn(4, 3, 5), dim=-1)
+    tokens = Tokens(features, torch.full((4,), 3), torch.rand(4, 3) + 0.5)
+    labels = torch.tensor([0, 0, 1, 1])
+    plain, rescaled = (prototypes(tokens, labels, weighted=True, rescaled=one) for one in (False, True))
+    torch.testing.assert_close(rescaled.features.norm(dim=-1), torch.ones(2, 3))
+    torch.testing.assert_close(rescaled.features, torch.nn.functional.normalize(plain.features, dim=-1))
+    torch.testing.assert_close(rescaled.variance, plain.variance)
+
+
 def test_variances_of_features_are_padded_and_averaged():
     tokens = [Tokens(torch.randn(2, n, 3), torch.full((2,), n), torch.rand(2, n, 3)) for n in (4, 6)]
     both = concatenate(tokens)

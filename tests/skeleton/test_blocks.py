@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.skeleton import normalize
+from udtw.skeleton import from_edges, graph, normalize, turned
 from udtw.skeleton.blocks import block_spans, block_starts, cut_blocks
 
 
@@ -107,3 +107,30 @@ def test_other_shapes_and_scales_are_refused():
         normalize(np.zeros((3, 4, 3)), 0)
     with pytest.raises(OptionError, match="scale"):
         normalize(clip(), 0, "cube")
+
+
+def seen_from(angle, frames):
+    cos, sin = np.cos(angle), np.sin(angle)
+    return (frames @ np.array([[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]]).T).astype(np.float32)
+
+
+@pytest.mark.parametrize("angle", [0.3, 1.5, 3.0, -2.0])
+def test_a_turned_clip_is_the_same_from_every_side(angle):
+    frames = np.random.default_rng(0).standard_normal((12, 2, 20, 3)).astype(np.float32) * 0.1
+    layout = graph("kinect20")
+    frames[:, 0, layout.joints.index("shoulder_l"), 0] += 1
+    frames[:, 0, layout.joints.index("shoulder_r"), 0] -= 1
+    found = turned(seen_from(angle, frames), layout)
+    np.testing.assert_allclose(found, turned(frames, layout), atol=0.03)  # the median of each axis turns only nearly
+    np.testing.assert_allclose(np.linalg.norm(found, axis=-1), np.linalg.norm(frames, axis=-1), rtol=1e-4)
+    left, right = (found[:, 0, layout.joints.index(f"shoulder_{side}")].mean(0) for side in "lr")
+    assert left[0] - right[0] > 1.8
+
+
+def test_what_has_no_sides_is_not_turned():
+    layout = graph("kinect20")
+    flat, still = np.ones((3, 1, 20, 2), np.float32), np.zeros((3, 1, 20, 3), np.float32)
+    assert turned(flat, layout) is flat
+    assert turned(still, layout) is still
+    chain = np.ones((3, 1, 2, 3), np.float32)
+    assert turned(chain, from_edges([(0, 1)], 2)) is chain

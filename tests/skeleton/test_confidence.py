@@ -6,8 +6,17 @@ import torch
 
 from udtw.errors import OptionError
 from udtw.fewshot import FewShotModel
-from udtw.skeleton import ActionRecognizer, Recipe, SkeletonEncoder, SkeletonSource, graph, position_variance, repaired
-from udtw.skeleton.confidence import motion
+from udtw.skeleton import (
+    ActionRecognizer,
+    Recipe,
+    SkeletonEncoder,
+    SkeletonSource,
+    graph,
+    plausible_confidence,
+    position_variance,
+    repaired,
+)
+from udtw.skeleton.confidence import MOST_MOTION, motion
 from udtw.skeleton.datasets import Clip, Faults, Sensor, SkeletonSet, make_actions
 
 CLEAN = make_actions(n_classes=4, n_clips=3, sensor=Sensor(noise=0.0, bursts=0.0))
@@ -54,12 +63,62 @@ def test_sure_positions_stay_and_missing_ones_are_interpolated():
 
 def test_motion_is_that_of_sure_frames():
     frames = np.zeros((5, 1, 2, 3))
-    frames[:, 0, 0] = np.arange(5)[:, None]
+    frames[:, 0, 0] = 0.05 * np.arange(5)[:, None]
     frames[2, 0, 1] = 100
     sure = np.ones((5, 1, 2))
     sure[2, 0, 1] = 0
-    assert motion(frames, sure)[0, 0] > 0.8
-    assert motion(frames, sure)[0, 1] < 0.3
+    assert motion(frames, sure)[0, 0] > 0.8 * 0.05**2
+    assert motion(frames, sure)[0, 1] < 0.3 * 0.05**2
+    assert motion(frames, np.ones((5, 1, 2)))[0, 1] == np.float32(MOST_MOTION), "what no person does is a fault"
+
+
+def test_stuck_and_jittering_joints_are_found_without_a_stated_confidence():
+    rng = np.random.default_rng(0)
+    pose = rng.standard_normal((1, 1, 10, 3))
+    frames = (
+        pose + 0.05 * np.sin(np.linspace(0, 6, 40))[:, None, None, None] * rng.standard_normal(pose.shape)
+    ).astype(np.float32)
+    np.testing.assert_array_equal(plausible_confidence(frames), 1)
+    frames[10:25, 0, 3] = pose[0, 0, 5]
+    frames[20:35, 0, 8] += rng.standard_normal((15, 3))
+    frames[30:, 0, 1] += 1  # one jump is no jitter
+    before = frames.copy()
+    found = plausible_confidence(frames)[:, 0]
+    np.testing.assert_array_equal(frames, before)
+    assert (found[10:25, 3] == 0).all()
+    assert (found[21:34, 8] < 0.5).all()
+    others = np.ones((40, 10), bool)
+    others[9:26, 3] = others[18:37, 8] = False
+    np.testing.assert_array_equal(found[others], 1)
+
+
+def test_people_who_stand_still_and_missing_joints_are_no_faults():
+    still = np.zeros((20, 1, 5, 3), np.float32) + np.arange(5)[:, None]
+    np.testing.assert_array_equal(plausible_confidence(still), 1)
+    moving = still + np.linspace(0, 1, 20, dtype=np.float32)[:, None, None, None]
+    moving[4:9, 0, 2] = np.nan
+    np.testing.assert_array_equal(plausible_confidence(moving), 1)
+    for n_frames in (1, 2):
+        assert plausible_confidence(moving[:n_frames]).shape == (n_frames, 1, 5)
+    np.testing.assert_array_equal(plausible_confidence(np.full((6, 2, 5, 2), np.nan)), 1)
+
+
+def test_the_estimate_is_taken_only_where_the_sensor_says_nothing():
+    stuck = SkeletonSet.from_clips(
+        CLEAN.name, CLEAN.graph, CLEAN.classes,
+        [Clip(_stuck(clip.frames), clip.label, clip.name) for clip in CLEAN],
+    )  # fmt: skip
+    assert not source(stuck, "sensor").batch(np.arange(2))[3].any()
+    assert source(stuck, "estimate").batch(np.arange(2))[3].any()
+    stated = lost(CLEAN)
+    for there, here in zip(*(source(stated, how).batch(np.arange(2)) for how in ("estimate", "sensor")), strict=True):
+        torch.testing.assert_close(there, here)
+
+
+def _stuck(frames):
+    frames = frames + np.linspace(0, 1, len(frames), dtype=np.float32)[:, None, None, None]
+    frames[5:15, 0, 7] = frames[5, 0, 7] + 1
+    return frames
 
 
 def lost(skeletons, joints=(7, 6), when=slice(5, 20), confidence=0.0, jump=5.0):

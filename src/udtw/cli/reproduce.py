@@ -1,13 +1,16 @@
 """``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that can be stopped at any time."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from udtw.cli import options
 from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import messages, note
+
+if TYPE_CHECKING:
+    from udtw.experiments import Unit
 
 
 def reproduce(
@@ -29,6 +32,9 @@ def reproduce(
         str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")
     ] = None,
     datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="As in `soft_dtw,udtw`, names of the experiment's methods; by default all.")
+    ] = None,
     backbones: Annotated[
         str | None, typer.Option(help="For images: as in `patches,dinov3`; see `udtw images embed`.")
     ] = None,
@@ -59,7 +65,7 @@ def reproduce(
 
     - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
 
-    - `udtw reproduce utd-mhad --data-dir ~/skeletons --jobs 2`
+    - `udtw reproduce utd-mhad --data-dir ~/skeletons --methods soft_dtw,udtw --jobs 2`
 
     - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
 
@@ -84,6 +90,8 @@ def reproduce(
         quick=quick,
         data_dir=where,
     )
+    if methods is not None:
+        units = _of_methods(units, options.parse_list(methods) or [])
     store = Store(folder / "units")
     missing = [unit for unit in units if not store.has(unit)]
     with cluster(dask):
@@ -96,6 +104,17 @@ def reproduce(
         note(f"Open {write_report(name, results, folder)}")
     if summary.failed:
         raise typer.Exit(1)
+
+
+def _of_methods(units: "list[Unit]", wanted: list[str]) -> "list[Unit]":
+    """The units of these methods only."""
+    from udtw.errors import OptionError
+
+    known = list(dict.fromkeys(unit.method for unit in units))
+    unknown = [one for one in wanted if one not in known]
+    if unknown or not wanted:
+        raise OptionError(f"--methods takes some of {', '.join(known)}; got {', '.join(unknown) or 'none'}.")
+    return [unit for unit in units if unit.method in wanted]
 
 
 def report(

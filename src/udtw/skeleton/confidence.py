@@ -38,12 +38,12 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     found = np.ones(frames.shape[:3], np.float32)
     if len(frames) < STILL_FRAMES:
         return found
-    spread = np.nanvar(np.where(np.isfinite(frames), frames, np.nan), axis=2).mean(-1)  # (T, P)
-    body = np.nanmedian(spread, axis=0) if np.isfinite(spread).any() else np.ones(1)
-    bends = np.nan_to_num(np.square(np.diff(frames, n=2, axis=0)).mean(-1) / 6, posinf=0.0)
+    known = np.isfinite(frames).all(-1)
+    frames = np.where(known[..., None], frames, np.nan)
+    bends = np.nan_to_num(np.square(np.diff(frames, n=2, axis=0)).mean(-1) / 6)
     beside = 1 + ROUGH_FRAMES // 2  # one more at each end, where there is no second difference
     windows = sliding_window_view(np.pad(bends, ((beside, beside), (0, 0), (0, 0)), mode="edge"), ROUGH_FRAMES, axis=0)
-    rough = np.median(windows, -1) / np.maximum(np.nan_to_num(body), np.finfo(np.float32).tiny)[:, None]
+    rough = np.median(windows, -1) / _squared_body(frames, known)[:, None]
     found[rough > ROUGH] = (1 / (1 + 10 * rough[rough > ROUGH])).astype(np.float32)
     same = (np.diff(frames, axis=0) == 0).all(-1)
     same &= same.mean(-1, keepdims=True) <= 0.5
@@ -51,6 +51,16 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     for offset in range(STILL_FRAMES):
         found[offset : offset + stuck.shape[0]][stuck] = 0
     return found
+
+
+def _squared_body(frames: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(P,): the variance of the joints of a person about their mean, in the median frame; infinite if never seen."""
+    size = np.full(frames.shape[1], np.inf)
+    for person in range(frames.shape[1]):
+        seen = known[:, person].sum(1) > 1
+        if seen.any():
+            size[person] = np.median(np.nanvar(frames[seen, person], axis=1).mean(-1))
+    return np.maximum(size, np.finfo(np.float32).tiny)
 
 
 def position_variance(confidence: np.ndarray) -> np.ndarray:
