@@ -25,10 +25,10 @@ class Processes:
         """Whether this is the process that writes files."""
         return self.rank == 0
 
-    def rows(self, count: int) -> Tensor:
+    def rows(self, count: int, device: torch.device | None = None) -> Tensor:
         """This process's share of ``range(count)``, of the same size in all processes: the last row may be repeated."""
         each = -(-count // self.world)
-        return torch.arange(self.rank * each, (self.rank + 1) * each).clamp(max=count - 1)
+        return torch.arange(self.rank * each, (self.rank + 1) * each, device=device).clamp(max=count - 1)
 
     def share(self, count: int) -> Tensor:
         """This process's share of ``range(count)`` if every row belongs to one process; it may be empty."""

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.simulated_device import NAME, simulated_device
+from tests.simulated_device import MOVED, NAME, simulated_device
 from udtw.errors import OptionError
 from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
 from udtw.images.datasets import make_images
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
+from udtw.training import Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ACTIONS = make_actions(3, 3, random_state=0)
@@ -49,6 +50,39 @@ def test_images(mode, tmp_path):
         there = fitted(name)
     np.testing.assert_allclose(there[0], losses, rtol=1e-3, atol=1e-4)
     assert there[1] == classes
+
+
+def _fit_actions(mode, name, folder):
+    """Returns how many arrays the clips have, and how many a training reads that keeps none."""
+    recipe = Recipe(**SMALL | {"n_steps": 10}, mode=mode, rotation=30.0, stretch=0.1, noise=0.02)
+    ActionRecognizer(recipe, ACTIONS.graph).fit(ACTIONS, device=name)
+    return 3 * len(ACTIONS), 3 * 10 * 3
+
+
+def _fit_images(mode, name, folder):
+    embed(make_images(2, size=24), PatchBackbone(24, 12), folder, views=2, augmentation="drawing")
+    tokens = open_tokens(folder).subset(np.arange(8))
+    recipe = ImageRecipe(n_steps=20, dim=4, n_way=2, n_query=1, batch_size=4, mode=mode)
+    ImageRecognizer(recipe, tokens.dim).fit(tokens, device=name)
+    return 3 * len(tokens), 20 * 4
+
+
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+@pytest.mark.parametrize("fit", [_fit_actions, _fit_images])
+def test_samples_are_moved_once_and_stay_on_the_device(fit, mode, monkeypatch, tmp_path):
+    """Each with its first use; random numbers, labels and indices are made there."""
+    moved, step = [], Training._step
+
+    def watched(self, tick):
+        before = len(MOVED)
+        step(self, tick)
+        moved.extend(MOVED[before:])
+
+    monkeypatch.setattr(Training, "_step", watched)
+    with simulated_device() as name:
+        arrays, read = fit(mode, name, tmp_path)
+    assert 0 < len(moved) <= arrays < read
+    assert not [one for one in moved if one.startswith("torch.int64")]
 
 
 def test_a_device_that_is_not_there_is_a_named_error():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.skeleton import from_edges, graph, normalize, turned
@@ -24,9 +25,9 @@ def test_the_last_block_ends_with_the_clip(frames, size, stride, starts):
 
 def test_blocks_hold_consecutive_frames_and_short_clips_repeat_their_last():
     frames = np.arange(10)[:, None, None, None] * np.ones((1, 1, 2, 3))
-    blocks = cut_blocks(frames, 4, 3)
+    blocks = cut_blocks(torch.from_numpy(frames), 4, 3)
     assert blocks[:, :, 0, 0, 0].tolist() == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
-    assert cut_blocks(frames[:2], 4, 3)[:, :, 0, 0, 0].tolist() == [[0, 1, 1, 1]]
+    assert cut_blocks(torch.from_numpy(frames[:2]), 4, 3)[:, :, 0, 0, 0].tolist() == [[0, 1, 1, 1]]
 
 
 def test_spans_stay_within_the_clip():

@@ -24,7 +24,10 @@ class Source(Protocol):
     """(n,) integer class of every sample."""
 
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> Any:
-        """The samples as the encoder takes them, augmented by random numbers of ``generator`` if there is one."""
+        """The samples as the encoder takes them, augmented by random numbers of ``generator`` if there is one.
+
+        They are moved to the device of the model, unless the source has a method ``to(device)`` and makes them there.
+        """
 
 
 class ViewSource(Protocol):
@@ -100,6 +103,9 @@ class EpisodicTask(Task):
             self.model, self.optimizer = fabric.setup(model, self.optimizer)
         self.modules = {"model": model}
         self.optimizers = {"model": self.optimizer}
+        device = keep_near(source, model)
+        episode = sampler.episode(0)  # the labels of all episodes are the same
+        self._labels = [torch.from_numpy(own).to(device) for own in (episode.support_labels, episode.query_labels)]
 
     def step(self, number: int) -> float:
         first = number * self.episodes_per_step
@@ -124,9 +130,8 @@ class EpisodicTask(Task):
         device = next(self.model.parameters()).device
         generator = np.random.default_rng((self.sampler.seed, which, 1))
         batch = self.source.batch(np.concatenate([episode.support.ravel(), episode.query.ravel()]), generator)
-        labels = (torch.from_numpy(own).to(device) for own in (episode.support_labels, episode.query_labels))
         with own_randomness(self.sampler.seed, which, device=device):
-            return self.model(moved(batch, device), *labels)
+            return self.model(moved(batch, device), *self._labels)
 
     def _sync(self, last: bool) -> AbstractContextManager:
         """Exchange gradients between processes once per step, with its last episode."""
@@ -197,6 +202,7 @@ class DictionaryTask(Task):
         self.batch_size, self.dict_iter, self.beta, self.seed = batch_size, dict_iter, beta, seed
         self.spread = spread
         self.modules = {"model": model, "dictionary": dictionary}
+        keep_near(source, model)
         self.optimizers = {
             "dictionary": torch.optim.Adam(dictionary.parameters(), lr=dictionary_rate),
             "model": torch.optim.Adam(model.parameters(), lr=encoder_rate),
@@ -302,6 +308,7 @@ class ContrastiveTask(Task):
         self.optimizer = _adamw(model, learning_rate, weight_decay)
         self.modules = {"model": model}
         self.optimizers = {"model": self.optimizer}
+        keep_near(source, model)
 
     def step(self, number: int) -> float:
         device = next(self.model.parameters()).device
@@ -310,7 +317,7 @@ class ContrastiveTask(Task):
         views = self.source.two_views(chosen, generator)
         with own_randomness(self.seed, number, device=device):
             first, second = (self.model.encode(moved(view, device)) for view in views)
-            rows = self.processes.rows(len(first)).to(device)
+            rows = self.processes.rows(len(first), device)
             comparison = self.model.comparator(first[rows], second)
         # (rows, B + 1): the scores, and Ω of the positive pair
         omega = comparison.regularizer.gather(1, rows[:, None])
@@ -323,6 +330,14 @@ class ContrastiveTask(Task):
         self.processes.sum_gradients(self.model.parameters())
         self.optimizer.step()
         return float(loss.detach())
+
+
+def keep_near(source: Any, model: nn.Module) -> torch.device:
+    """Let a source that can, by a method ``to``, keep its samples on the device of the model, which is returned."""
+    device = next(model.parameters()).device
+    if hasattr(source, "to"):
+        source.to(device)
+    return device
 
 
 def moved(batch: Any, device: torch.device) -> Any:
@@ -342,7 +357,7 @@ def narrowness(tokens: Tokens) -> Tensor:
 def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens, processes: Processes | None = None) -> Tensor:
     """(B, K): the codes of encoded samples; several ``processes`` compute their distances together."""
     processes = processes or Processes()
-    rows = processes.rows(len(tokens)).to(tokens.features.device)
+    rows = processes.rows(len(tokens), tokens.features.device)
     atoms = model.with_variance(dictionary.tokens())
     distance = model.comparator(tokens[rows], atoms).distance
     return dictionary.codes(processes.gather(distance, len(tokens)))

@@ -23,17 +23,28 @@ from udtw.training import Task
 STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
 """Mean and scale of the tokens are computed from this many training images, or as many as fit into these bytes."""
 
+HELD_BYTES = 2**31
+"""Tokens up to this size stay on another device than the CPU during a training."""
+
 
 class TokenSource:
     """Cached tokens as batches: a `udtw.fewshot.tasks.Source`, and with views a `ViewSource`.
 
     ``batch(indices, generator)`` draws the image itself or one of its views for each index; without a generator it
-    returns the image itself. ``order``: see `token_order`.
+    returns the image itself. ``order``: see `token_order`. `to` another device keeps images there after their first
+    use, up to `HELD_BYTES`.
     """
 
     def __init__(self, tokens: TokenSet, order: str = "raster") -> None:
         self.tokens, self.labels = tokens, tokens.labels
         self._order = torch.from_numpy(token_order(order, tokens.grid))
+        self._device = torch.device("cpu")
+        self._held: dict[tuple[int, int], Tensor] = {}
+
+    def to(self, device: torch.device) -> "TokenSource":
+        """Make batches on this device."""
+        self._device, self._held = torch.device(device), {}
+        return self
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -41,7 +52,7 @@ class TokenSource:
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> Tensor:
         """(B, T, D) tokens in reading order."""
         if generator is None or not self.tokens.n_views:
-            return self.tokens.tokens(indices)[:, self._order]
+            return self._versions(indices, np.full(len(indices), -1))
         return self._versions(indices, generator.integers(-1, self.tokens.n_views, len(indices)))
 
     def two_views(self, indices: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -57,12 +68,27 @@ class TokenSource:
 
     def _versions(self, indices: np.ndarray, versions: np.ndarray) -> Tensor:
         """(B, T, D): version v of image i for each pair; −1 is the image itself."""
+        if self._device.type != "cpu":
+            pairs = zip(np.asarray(indices).tolist(), versions.tolist(), strict=True)
+            return torch.stack([self._there(*pair) for pair in pairs])
+        return self._read(indices, versions)
+
+    def _read(self, indices: np.ndarray, versions: np.ndarray) -> Tensor:
         height, width = self.tokens.grid
         found = torch.empty(len(indices), height * width, self.tokens.dim)
         for version in np.unique(versions):
             rows = np.flatnonzero(versions == version)
             found[rows] = self.tokens.tokens(np.asarray(indices)[rows], view=None if version < 0 else int(version))
         return found[:, self._order]
+
+    def _there(self, index: int, version: int) -> Tensor:
+        """(T, D) on the device."""
+        found = self._held.get((index, version))
+        if found is None:
+            found = self._read(np.array([index]), np.array([version]))[0].to(self._device)
+            if (len(self._held) + 1) * found.nbytes <= HELD_BYTES:
+                self._held[index, version] = found
+        return found
 
 
 class ImageRecognizer(Recognizer):

@@ -1,11 +1,15 @@
 """From clips to batches of blocks: normalise the frames, cut them into blocks of M frames, augment, pad."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
 from udtw.skeleton.confidence import motion, plausible_confidence, repaired
@@ -110,10 +114,13 @@ def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
     return starts if starts[-1] == end else np.append(starts, end)
 
 
-def cut_blocks(frames: np.ndarray, size: int, stride: int) -> np.ndarray:
-    """Blocks (τ, M, …) of frames (T, …). A clip shorter than a block is padded with its last frame."""
-    starts = block_starts(len(frames), size, stride)
-    return frames[np.minimum(starts[:, None] + np.arange(size), len(frames) - 1)]
+def cut_blocks(frames: Tensor, size: int, stride: int) -> Tensor:
+    """Blocks (τ, M, …) of frames (T, …), see `block_starts`. A clip shorter than one is padded with its last frame."""
+    count = len(block_starts(len(frames), size, stride))
+    if len(frames) < size:
+        frames = torch.cat([frames, frames[-1:].expand(size - len(frames), *frames.shape[1:])])
+    blocks = frames.unfold(0, size, stride).movedim(-1, 1)
+    return blocks if len(blocks) == count else torch.cat([blocks, frames[None, -size:]])
 
 
 def block_spans(n_frames: int, size: int, stride: int) -> np.ndarray:
@@ -140,18 +147,17 @@ class Augmentation:
     stretch: float = 0.0
     noise: float = 0.0
 
-    def __call__(self, frames: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Changed frames (T, P, J, C)."""
+    def __call__(self, frames: Tensor, generator: torch.Generator) -> Tensor:
+        """Changed frames (T, P, J, C); random numbers are drawn on their device, that of the ``generator``."""
+        drawn: dict[str, Any] = {"generator": generator, "device": frames.device}
         if self.rotation and frames.shape[3] == 3:
-            angle = np.deg2rad(self.rotation) * generator.uniform(-1, 1)
-            cos, sin = np.cos(angle), np.sin(angle)
-            turn = np.array([[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]], np.float32)
-            frames = frames @ turn.T
+            angle = math.radians(self.rotation) * (2 * torch.rand((), **drawn) - 1)
+            x, y, z = frames.unbind(3)
+            frames = torch.stack([angle.cos() * x + angle.sin() * z, y, angle.cos() * z - angle.sin() * x], 3)
         if self.stretch:
-            change = self.stretch * (2 * generator.random(frames.shape[3], np.float32) - 1)
-            frames = frames * (1 + change)
+            frames = frames * (1 + self.stretch * (2 * torch.rand(frames.shape[3], **drawn) - 1))
         if self.noise:
-            frames = frames + self.noise * generator.standard_normal(frames.shape, np.float32)
+            frames = frames + self.noise * torch.randn(frames.shape, **drawn)
         return frames
 
 
@@ -213,39 +219,57 @@ class SkeletonSource:
         self.confidence = confidence
         self.block_size, self.stride, self.scale, self.facing = block_size, stride, scale, facing
         self.augmentation = augmentation or Augmentation()
-        self._kept: dict[int, tuple[np.ndarray, ...]] = {}
+        self._device = torch.device("cpu")
+        self._kept: dict[int, tuple[Tensor, ...]] = {}
         self._kept_bytes = 0
+
+    def to(self, device: torch.device) -> "SkeletonSource":
+        """Keep clips on this device, up to `CACHED_BYTES`, and make batches there."""
+        self._device = torch.device(device)
+        self._kept, self._kept_bytes = {}, 0
+        return self
 
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> tuple[Tensor, ...]:
         """``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them.
 
         Unless confidence is ignored, the fourth item is the variance of the joints in each block, (B, τ, P, J).
         """
-        cut, people, variances = [], [], []
-        for index in indices:
-            frames, present, variance = self._normalized(int(index))
-            if generator is not None:
-                frames = self.augmentation(frames, generator)
-            blocks = cut_blocks(frames, self.block_size, self.stride)  # (τ, M, P, J, C)
-            cut.append(blocks.transpose(0, 2, 3, 1, 4).reshape(len(blocks), *frames.shape[1:3], -1))
-            people.append(present)
-            variances.append(cut_blocks(variance, self.block_size, self.stride).mean(1))  # (τ, P, J)
-        lengths = np.array([len(blocks) for blocks in cut])
-        n_people = max(len(present) for present in people)
-        padded = np.zeros((len(cut), lengths.max(), n_people, *cut[0].shape[2:]), np.float32)
-        noise = np.zeros(padded.shape[:4], np.float32)
-        there = np.zeros((len(cut), n_people), bool)
-        for row, (blocks, present) in enumerate(zip(cut, people, strict=True)):
-            where = row, slice(len(blocks)), slice(len(present))
-            padded[where], noise[where] = blocks, variances[row]
-            there[row, : len(present)] = present
-        batch = (padded, lengths, there) if self.confidence == "ignore" else (padded, lengths, there, noise)
-        return tuple(torch.from_numpy(one) for one in batch)
+        draws = None
+        if generator is not None:
+            draws = torch.Generator(self._device).manual_seed(int(generator.integers(2**63)))
+        clips = [self._prepared(int(index)) for index in indices]
+        n_people = max(len(present) for _, present, _, _ in clips)
+        cut, variances = [], []
+        for frames, present, variance, _ in clips:
+            blocks = cut_blocks(frames if draws is None else self.augmentation(frames, draws), *self._sizes)
+            absent = n_people - len(present)
+            cut.append(pad(blocks.permute(0, 2, 3, 1, 4).flatten(3), (0, 0, 0, 0, 0, absent)))
+            variances.append(pad(cut_blocks(variance, *self._sizes).mean(1), (0, 0, 0, absent)))  # (τ, P, J)
+        there = torch.stack([pad(present, (0, n_people - len(present))) for _, present, _, _ in clips])
+        lengths = torch.stack([count for _, _, _, count in clips])
+        batch = pad_sequence(cut, batch_first=True), lengths, there
+        return batch if self.confidence == "ignore" else (*batch, pad_sequence(variances, batch_first=True))
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.block_size, self.stride
+
+    def _prepared(self, index: int) -> tuple[Tensor, ...]:
+        """What `_normalized` gives, and the number of blocks, as tensors on the device, where they are kept."""
+        if index not in self._kept:
+            frames, present, variance = self._normalized(index)
+            count = torch.tensor(len(block_starts(len(frames), *self._sizes)))
+            tensors = (*(torch.from_numpy(np.ascontiguousarray(one)) for one in (frames, present, variance)), count)
+            found = tuple(one.to(self._device) for one in tensors)
+            size = sum(one.nbytes for one in found)
+            if self._kept_bytes + size > CACHED_BYTES:
+                return found
+            self._kept[index] = found
+            self._kept_bytes += size
+        return self._kept[index]
 
     def _normalized(self, index: int) -> tuple[np.ndarray, ...]:
         """Frames (T, P, J, C), the mask (P,) of people who are present, and variances (T, P, J)."""
-        if index in self._kept:
-            return self._kept[index]
         clip = self.clips[index]
         raw = clip.frames
         present = np.isfinite(raw).any((0, 2, 3))
@@ -261,8 +285,4 @@ class SkeletonSource:
             frames = turned(frames, self.graph)
         if variance.any():
             variance = variance * motion(frames, sure)
-        found = frames, present, variance
-        if self._kept_bytes + found[0].nbytes <= CACHED_BYTES:
-            self._kept[index] = found
-            self._kept_bytes += found[0].nbytes
-        return found
+        return frames, present, variance
