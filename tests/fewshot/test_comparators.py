@@ -1,5 +1,7 @@
 """Every comparator agrees with the library's functions, pair by pair, and reads no padding."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -197,6 +199,56 @@ def test_equal_variances_of_features_are_those_of_tokens():
         one, every = comparator(QUERIES, SUPPORTS), comparator(*whole)
         torch.testing.assert_close(every.distance, one.distance)
         torch.testing.assert_close(every.regularizer, one.regularizer)
+
+
+def with_weights(tokens: Tokens, seed: int) -> Tokens:
+    values = torch.rand(tokens.features.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return replace(tokens, weight=torch.where(tokens.inside[..., None], values + 0.01, 1e3))
+
+
+@pytest.mark.parametrize("weighting", ["likelihood", "precision"])
+def test_weights_of_features_make_a_cost_the_mean_over_those_that_can_be_trusted(weighting):
+    queries, supports = with_weights(QUERIES, 0), with_weights(SUPPORTS, 1)
+    options = {"gamma": 0.3, "normalize": "length", "weighting": weighting, "beta": 0.4}
+    comparator = AlignmentComparator("udtw", **options)
+    found = comparator(queries, supports)
+    for q in range(5):
+        for s in range(3):
+            n, m = int(queries.lengths[q]), int(supports.lengths[s])
+            pairs = {"xy": (queries, q, n, supports, s, m)}
+            pairs |= {"xx": (queries, q, n, queries, q, n), "yy": (supports, s, m, supports, s, m)}
+            energy = {name: _by_hand(*pair, **options) for name, pair in pairs.items()}
+            if weighting == "likelihood":
+                expected = energy["xy"].loss - 0.5 * (energy["xx"].loss + energy["yy"].loss)
+            else:
+                expected = energy["xy"].distance
+            torch.testing.assert_close(found.distance[q, s], expected)
+    paired = comparator.paired(queries[:3], supports)
+    torch.testing.assert_close(paired.distance, found.distance[:3].diagonal())
+
+
+def _by_hand(a: Tokens, i: int, n: int, b: Tokens, j: int, m: int, **options):
+    """Of tokens n of sequence i and tokens m of sequence j."""
+    weight = a.weight[i, :n, None] * b.weight[j, None, :m]
+    squares = (a.features[i, :n, None] - b.features[j, None, :m]).square()
+    cost = squares.shape[-1] * (weight * squares).sum(-1) / weight.sum(-1)
+    return udtw.align(None, None, a.variance[i, :n], b.variance[j, :m], cost=cost, **options)
+
+
+def test_equal_weights_change_nothing_and_missing_ones_are_equal():
+    equal = [replace(one, weight=torch.full_like(one.features, 0.3)) for one in (QUERIES, SUPPORTS)]
+    comparator = AlignmentComparator("udtw", 0.3, weighting="likelihood", beta=0.4)
+    expected = comparator(QUERIES, SUPPORTS).distance
+    for queries, supports in (equal, (QUERIES, equal[1]), (equal[0], SUPPORTS)):
+        torch.testing.assert_close(comparator(queries, supports).distance, expected)
+
+
+@pytest.mark.parametrize("metric", ["soft_dtw", "tap", "protonet", "euclidean"])
+def test_other_comparators_ignore_weights(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    found = comparator(with_weights(QUERIES, 0), with_weights(SUPPORTS, 1)).distance
+    torch.testing.assert_close(found, comparator(QUERIES, SUPPORTS).distance)
 
 
 def test_the_free_energy_has_no_terms_of_one_sequence():

@@ -69,12 +69,24 @@ def test_variances_of_features_are_padded_and_averaged():
     torch.testing.assert_close(found.variance[0], tokens[0].variance.mean(0))
 
 
+def test_features_count_in_a_prototype_by_their_weights():
+    features, weight = torch.randn(2, 4, 3), torch.rand(2, 4, 3) + 0.1
+    tokens = Tokens(features, torch.full((2,), 4), weight=weight)
+    found = prototypes(tokens, torch.tensor([0, 0]))
+    torch.testing.assert_close(found.features[0], (weight * features).sum(0) / weight.sum(0))
+    torch.testing.assert_close(found.weight[0], weight.mean(0))
+    torch.testing.assert_close(tokens[1:].weight, weight[1:])
+    longer = Tokens(torch.randn(1, 6, 3), torch.tensor([6]), weight=torch.rand(1, 6, 3))
+    assert (concatenate([tokens, longer]).weight[:2, 4:] == 1).all()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         (torch.zeros(2, 3), torch.ones(2)),
         (torch.zeros(2, 3, 4), torch.ones(3)),
         (torch.zeros(2, 3, 4), torch.ones(2), torch.ones(2, 4)),
+        (torch.zeros(2, 3, 4), torch.ones(2), None, None, torch.ones(2, 3)),
     ],
 )
 def test_wrong_shapes_are_named(arguments):

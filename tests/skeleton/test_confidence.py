@@ -103,7 +103,7 @@ def test_people_who_stand_still_and_missing_joints_are_no_faults():
     np.testing.assert_array_equal(plausible_confidence(np.full((6, 2, 5, 2), np.nan)), 1)
 
 
-def test_the_estimate_is_taken_only_where_the_sensor_says_nothing():
+def test_a_joint_is_no_surer_than_the_sensor_and_the_motion_say():
     stuck = SkeletonSet.from_clips(
         CLEAN.name, CLEAN.graph, CLEAN.classes,
         [Clip(_stuck(clip.frames), clip.label, clip.name) for clip in CLEAN],
@@ -113,6 +113,18 @@ def test_the_estimate_is_taken_only_where_the_sensor_says_nothing():
     stated = lost(CLEAN)
     for there, here in zip(*(source(stated, how).batch(np.arange(2)) for how in ("estimate", "sensor")), strict=True):
         torch.testing.assert_close(there, here)
+    both = lost(stuck, joints=(5,), jump=0.0)
+    seen = {how: source(both, how).batch(np.arange(2))[3].amax((0, 1, 2)) > 0 for how in ("sensor", "estimate")}
+    assert [seen[how].nonzero().flatten().tolist() for how in seen] == [[5], [5, 7]]
+
+
+def test_limbs_that_changed_sides_are_exchanged_back_before_anything_else():
+    faulty = Faults(dropouts=0, jitters=0, swaps=1.0).of(CLEAN, 1, stated=False)
+    every = np.arange(len(CLEAN))
+    clean, raw, found = (
+        source(one, how).batch(every)[0] for one, how in ((CLEAN, "ignore"), (faulty, "ignore"), (faulty, "estimate"))
+    )
+    assert (found - clean).square().mean() < 0.25 * (raw - clean).square().mean()
 
 
 def _stuck(frames):

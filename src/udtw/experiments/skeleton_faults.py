@@ -22,15 +22,17 @@ from udtw.skeleton.datasets import Faults, SkeletonSet, protocol
 METHODS = {
     "soft_dtw": "sDTW",
     "soft_dtw_divergence": "sDTW div.",
-    "protonet": "ProtoNet",
     "udtw": "uDTW",
+    "soft_dtw-whole": "sDTW, features of the whole body",
+    "soft_dtw_divergence-whole": "sDTW div., features of the whole body",
+    "protonet": "ProtoNet",
     "udtw-paper": "uDTW, paper's weighting",
     "soft_dtw_divergence-repaired": "sDTW div. after uDTW's repair",
     "tap": "TAP",
 }
 """Name in units to name in tables; the slowest last. The one before shows how much of uDTW's gain is due to the repair
 of joints before the encoder, and how much to the alignment."""
-CERTAIN = ("soft_dtw", "soft_dtw_divergence", "protonet", "tap")
+CERTAIN = ("soft_dtw", "soft_dtw_divergence", "soft_dtw-whole", "soft_dtw_divergence-whole", "protonet", "tap")
 """Comparators without uncertainty, which have no use for a confidence."""
 TESTS = {
     ("clean", "clean"): "clean",

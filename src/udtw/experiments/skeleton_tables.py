@@ -46,9 +46,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pictures": {"encoder": "pictures"},
     "paper": {"weighting": "precision", "learned": False} | usual_settings("unsupervised"),
     "repaired": {},
+    "whole": {"frequencies": 0},
 }
 """What follows "-" in the name of a method, and its settings: the convolutional net on rendered blocks, as in the
-paper; the paper's weighting; joints repaired by their confidence, where the metric has no use for it."""
+paper; the paper's weighting; joints repaired by their confidence, where the metric has no use for it; features of the
+whole body only, without those of single joints."""
 WAYS = {
     ("supervised", "alignment"): "Supervised",
     ("supervised", "cross-view"): "Cross-view, all classes",
@@ -182,7 +184,7 @@ SKELETON_TABLES = (
     SkeletonTable(
         "ntu60",
         "NTU RGB+D 60: one-shot action recognition",
-        {"joint_dim": 100, "n_steps": 20_000, "stride": 6},
+        {"joint_dim": 100, "n_steps": 20_000, "stride": 6, "frequencies": 0},
         {"unsupervised": {"n_steps": 2_000}},
         sizes=(10, 20, 30, 40, 50),
         published=published.SKELETONS["ntu60"],
@@ -191,7 +193,7 @@ SKELETON_TABLES = (
     SkeletonTable(
         "ntu120",
         "NTU RGB+D 120: one-shot action recognition",
-        {"joint_dim": 100, "n_steps": 30_000, "stride": 6},
+        {"joint_dim": 100, "n_steps": 30_000, "stride": 6, "frequencies": 0},
         {"unsupervised": {"n_steps": 3_000}},
         sizes=(20, 40, 60, 80, 100),
         published=published.SKELETONS["ntu120"],
@@ -200,7 +202,7 @@ SKELETON_TABLES = (
     SkeletonTable(
         "kinetics",
         "Kinetics-skeleton: few-shot action recognition",
-        {"joint_dim": 100, "n_steps": 30_000, "block_size": 10, "stride": 10},
+        {"joint_dim": 100, "n_steps": 30_000, "block_size": 10, "stride": 10, "frequencies": 0},
         {"unsupervised": {"n_steps": 3_000}},
         datasets=("kinetics", "kinetics-3d"),
         published=published.SKELETONS["kinetics"],

@@ -86,6 +86,11 @@ class AlignmentComparator(Comparator):
         An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
         others ignore them. With variances of every feature, ``D/Σ`` is the sum of ``D_l/Σ_l``, and log Σ the mean of
         ``log Σ_l``, so that β has the same meaning. A `Metric` brings its own parameters, and those below are not used.
+
+        If tokens have weights of their features, uDTW takes ``D = d Σ_l w_l v_l (x_l − y_l)² / Σ_l w_l v_l`` with the
+        weights w of x and v of y, instead of the sum of squared differences: features that cannot be trusted are
+        assumed to differ as much as the others do, so that a match is neither closer nor farther for them. With
+        variances of every feature, these are divided by the weights instead.
     gamma : float
     normalize : "length", "path", "precision" or None
         "precision", of uDTW with variances: the distance is the mean of D over the path, weighted by precisions,
@@ -180,6 +185,7 @@ class AlignmentComparator(Comparator):
     def _pairs(self, x: Tokens, y: Tokens) -> Comparison:
         variances = (x.variance, y.variance)
         if self._by_feature(x, y):
+            variances = (_divided(x.variance, x.weight), _divided(y.variance, y.weight))
             dim = x.features.shape[2]
             options = self.params() | {"lengths_x": x.lengths, "lengths_y": y.lengths}
             if "beta" in options:
@@ -189,14 +195,19 @@ class AlignmentComparator(Comparator):
             )
             return Comparison(found.distance, found.regularizer / dim)
         if self.plain.takes_cost:
-            return self._of_cost(self._between(x.features, y.features), (x.lengths, y.lengths), variances)
+            return self._of_cost(self._between(x, y), (x.lengths, y.lengths), variances)
         return _comparison(
             self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
         )
 
-    def _between(self, x: Tensor, y: Tensor) -> Tensor:
-        """(…, N, M): D of tokens (…, N, d) and (…, M, d), or as evidence ``D − D₀``."""
-        return (-2 * x) @ y.mT if self.evidence else squared_distances(x, y)
+    def _between(self, x: Tokens, y: Tokens) -> Tensor:
+        """(B, N, M): D between the tokens of x_b and y_b, or as evidence ``D − D₀``."""
+        if self.evidence:
+            return (-2 * x.features) @ y.features.mT
+        if not self.plain.uncertain or (x.weight is None and y.weight is None):
+            return between_tokens(x, y)
+        weights = [torch.ones_like(one.features) if one.weight is None else one.weight for one in (x, y)]
+        return weighted_distances(x.features, y.features, *weights)
 
     def _by_feature(self, x: Tokens, y: Tokens) -> bool:
         known = x.variance is not None and y.variance is not None
@@ -240,6 +251,10 @@ class AlignmentComparator(Comparator):
         return ", ".join([self.metric.name, *(f"{name}={value!r}" for name, value in self.metric.params.items())])
 
 
+def _divided(variance: Tensor | None, weight: Tensor | None) -> Tensor | None:
+    return variance if variance is None or weight is None else variance / weight
+
+
 def _comparison(found: Any) -> Comparison:
     """From the result of a metric: distances (B,), or an `Alignment`."""
     if isinstance(found, Tensor):
@@ -258,8 +273,20 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     return product.add_(norms_x).add_(norms_y).clamp_min_(0)  # without new memory: these passes are most of the time
 
 
+def weighted_distances(x: Tensor, y: Tensor, weight_x: Tensor, weight_y: Tensor) -> Tensor:
+    """``d Σ_l w_il v_jl (x_il − y_jl)² / Σ_l w_il v_jl`` (…, N, M) of (…, N, d) and (…, M, d), by matrix products."""
+    of_x, of_y = weight_x * x, weight_y * y
+    total = (of_x * x) @ weight_y.mT + weight_x @ (of_y * y).mT - 2 * of_x @ of_y.mT
+    return (total / (weight_x @ weight_y.mT)).clamp_min(0) * x.shape[-1]
+
+
+def between_tokens(x: Tokens, y: Tokens) -> Tensor:
+    """(B, N, M): squared distances between the tokens of x_b and y_b."""
+    return squared_distances(x.features, y.features)
+
+
 def cost_of_pairs(
-    queries: Tokens, supports: Tokens, between: Callable[[Tensor, Tensor], Tensor] = squared_distances
+    queries: Tokens, supports: Tokens, between: Callable[[Tokens, Tokens], Tensor] = between_tokens
 ) -> Tensor:
     """``D`` (Q·S, N, M): squared distances, or another cost, between the tokens of every query and every support."""
     pairs, rows, columns = len(queries) * len(supports), queries.features.shape[1], supports.features.shape[1]
@@ -269,5 +296,5 @@ def cost_of_pairs(
             f"Comparing {len(queries):,} × {len(supports):,} token sequences of {rows:,} and {columns:,} tokens",
             "Compare fewer at once: without gradients use in_chunks(), for training a smaller batch or episode.",
         )
-    flat = between(queries.features.flatten(0, 1), supports.features.flatten(0, 1))
+    flat = between(queries.as_one(), supports.as_one())[0]
     return flat.unflatten(1, (len(supports), -1)).unflatten(0, (len(queries), -1)).transpose(1, 2).flatten(0, 1)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,8 @@ class FewShotModel(nn.Module):
                 inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init,
                 per_feature=per_feature,
             )  # fmt: skip
-            if self.reads_noise:
+            self.adds_noise = self.reads_noise and not getattr(encoder, "states_weights", False)
+            if self.adds_noise:
                 self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
 
     def encode(self, batch: Any) -> Tokens:
@@ -189,14 +191,18 @@ class FewShotModel(nn.Module):
         if self.sigma_context:
             seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
         if not self.reads_noise:
-            return Tokens(tokens.features, tokens.lengths, self.sigma(seen, tokens.lengths))
+            return replace(tokens, variance=self.sigma(seen, tokens.lengths))
         noise = tokens.noise
         if noise is None:  # atoms of a dictionary
             noise = seen.new_zeros(seen.shape[:2])
         seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
-        variance, added = self.sigma(seen, tokens.lengths), self.log_noise_gain.exp() * noise
-        variance = variance + added if variance.ndim == 2 else variance[..., :-1] + added[..., None]
-        return Tokens(tokens.features, tokens.lengths, variance, noise)
+        variance = self.sigma(seen, tokens.lengths)
+        if variance.ndim == 3:
+            variance = variance[..., :-1]
+        if self.adds_noise:
+            added = self.log_noise_gain.exp() * noise
+            variance = variance + (added if variance.ndim == 2 else added[..., None])
+        return replace(tokens, variance=variance, noise=noise)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
         """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""

@@ -23,6 +23,8 @@ class Tokens:
         σ² of every token, or of every feature of it.
     noise : Tensor (B, T), optional
         Variance of what the token was made from, as far as the encoder knows it: of the joints of a block, for example.
+    weight : Tensor (B, T, d), optional
+        How far each feature can be trusted, in (0, 1], as far as the encoder knows it. See `AlignmentComparator`.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Tokens:
     lengths: Tensor
     variance: Tensor | None = None
     noise: Tensor | None = None
+    weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.features.ndim != 3 or self.lengths.shape != self.features.shape[:1]:
@@ -54,13 +57,18 @@ class Tokens:
                     f"Tokens of shape {tuple(self.features.shape)} need a {what} of shape "
                     f"{tuple(self.features.shape[:2])}; got {tuple(values.shape)}."
                 )
+        if self.weight is not None and self.weight.shape != self.features.shape:
+            raise ShapeError(
+                f"Tokens of shape {tuple(self.features.shape)} need weights of that shape; got "
+                f"{tuple(self.weight.shape)}."
+            )
 
     def __len__(self) -> int:
         return self.features.shape[0]
 
     def __getitem__(self, which: Tensor | slice) -> "Tokens":
-        variance, noise = (None if one is None else one[which] for one in (self.variance, self.noise))
-        return Tokens(self.features[which], self.lengths[which], variance, noise)
+        known = (None if one is None else one[which] for one in (self.variance, self.noise, self.weight))
+        return Tokens(self.features[which], self.lengths[which], *known)
 
     @property
     def inside(self) -> Tensor:
@@ -71,6 +79,12 @@ class Tokens:
         """(B, d): the mean token of every sequence."""
         kept = torch.where(self.inside[..., None], self.features, 0.0)
         return kept.sum(1) / self.lengths[:, None]
+
+    def as_one(self) -> "Tokens":
+        """All tokens in one sequence of B·T, padding too, with the weights of their features."""
+        features = self.features.flatten(0, 1)[None]
+        weight = None if self.weight is None else self.weight.flatten(0, 1)[None]
+        return Tokens(features, torch.full((1,), features.shape[1], device=features.device), weight=weight)
 
     def resampled(self, steps: int) -> Tensor:
         """(B, steps, d): every sequence linearly interpolated to ``steps`` tokens; first and last stay as they are."""
@@ -101,7 +115,7 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
     lengths = torch.cat([b.lengths for b in batches])
     variance = _joined([b.variance for b in batches], longest, 1.0)
     noise = _joined([b.noise for b in batches], longest, 0.0)
-    return Tokens(torch.cat(features), lengths, variance, noise)
+    return Tokens(torch.cat(features), lengths, variance, noise, _joined([b.weight for b in batches], longest, 1.0))
 
 
 def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Tensor | None:
@@ -118,9 +132,10 @@ def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False, resc
     """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
-    noise are averaged likewise. If ``weighted``, a token counts by its precision 1/σ², and the variance is that of
-    such a mean, 1/Σ(1/σ²): the posterior of what the supports have in common. If ``rescaled``, every mean gets the root
-    mean square length ‖z‖ of the supports' tokens, as one that is compared by its direction needs.
+    noise are averaged likewise, and so are weights of features, by which features count in their mean. If ``weighted``,
+    a token also counts by its precision 1/σ², and the variance is that of such a mean, 1/Σ(1/σ²): the posterior of what
+    the supports have in common. If ``rescaled``, every mean gets the root mean square length ‖z‖ of the supports'
+    tokens, as one that is compared by its direction needs.
     """
     steps = max(1, round(float(supports.lengths.float().mean())))
     n_way = int(labels.max()) + 1
@@ -129,22 +144,23 @@ def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False, resc
     member = torch.nn.functional.one_hot(labels, n_way).to(supports.features.dtype).T
     weights = member / member.sum(1, keepdim=True)
     values, lengths = supports.resampled(steps), torch.full((n_way,), steps, device=labels.device)
-    variance, noise = (
+    variance, noise, weight = (
         None if one is None else Tokens(one if one.ndim == 3 else one[..., None], supports.lengths).resampled(steps)
-        for one in (supports.variance, supports.noise)
+        for one in (supports.variance, supports.noise, supports.weight)
     )
     noise = None if noise is None else _means(weights, noise)[..., 0]
+    share = torch.ones_like(values) if weight is None else weight
     if weighted and variance is not None:
-        precision = _means(member, 1 / variance)
-        features, variance = _means(member, values / variance) / precision, 1 / precision
-    else:
-        features, variance = _means(weights, values), None if variance is None else _means(weights, variance)
+        share, variance = share / variance, 1 / _means(member, 1 / variance)
+    elif variance is not None:
+        variance = _means(weights, variance)
+    features = _means(member, values * share) / _means(member, share)
     if rescaled:
         usual = values.square().sum(-1).mean().sqrt()
         features = usual * torch.nn.functional.normalize(features, dim=-1)
     if variance is not None and supports.variance is not None and supports.variance.ndim == 2:
         variance = variance[..., 0]
-    return Tokens(features, lengths, variance, noise)
+    return Tokens(features, lengths, variance, noise, None if weight is None else _means(weights, weight))
 
 
 def _means(weights: Tensor, values: Tensor) -> Tensor:

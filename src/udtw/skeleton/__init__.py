@@ -5,6 +5,7 @@ from udtw.skeleton.confidence import plausible_confidence, position_variance, re
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
 from udtw.skeleton.recognizer import ActionRecognizer, Recipe, usual_settings
+from udtw.skeleton.sides import swapped_limbs, unswapped
 
 __all__ = [
     "GRAPHS",
@@ -20,6 +21,8 @@ __all__ = [
     "plausible_confidence",
     "position_variance",
     "repaired",
+    "swapped_limbs",
     "turned",
+    "unswapped",
     "usual_settings",
 ]

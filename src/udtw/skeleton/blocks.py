@@ -15,6 +15,7 @@ from udtw.errors import DataError, LengthError, OptionError, ShapeError
 from udtw.skeleton.confidence import motion, plausible_confidence, repaired
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
+from udtw.skeleton.sides import unswapped
 
 SCALES = ("axis", "body", None)
 CONFIDENCE = ("ignore", "sensor", "estimate")
@@ -183,8 +184,8 @@ class SkeletonSource:
         Applied in training, that is if `batch` is given a generator.
     confidence : "ignore", "sensor" or "estimate"
         With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
-        variances of the joints. "estimate" does the same, and takes the `plausible_confidence` of clips of which the
-        sensor says nothing: its confidence is 1 wherever there is a position. "ignore" takes positions as they are.
+        variances of the joints. "estimate" also reads the motion: a joint is no surer than its `plausible_confidence`,
+        and limbs that have changed sides are exchanged back (`unswapped`). "ignore" takes positions as they are.
 
     Examples
     --------
@@ -277,8 +278,8 @@ class SkeletonSource:
         variance = np.zeros(raw.shape[:3], np.float32)
         if self.confidence != "ignore":
             sure = clip.tracked
-            if self.confidence == "estimate" and (clip.confidence == 1).all():
-                sure = np.minimum(sure, plausible_confidence(raw))
+            if self.confidence == "estimate":
+                raw, sure = unswapped(raw, np.minimum(sure, plausible_confidence(raw)), self.graph)
             raw, variance = repaired(raw, sure)
         frames = normalize(raw, self.graph.centre, self.scale)
         if self.facing:

@@ -10,10 +10,13 @@ from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
+from udtw.skeleton.joint_features import JointFeatures
 
 MOST_HOPS, MOST_LAYERS = 1000, 256
 UNIT = 0.01
 """Variance of a joint, in units of the normalised body, at which it counts half."""
+WHOLE = 0.5
+"""Length of the features of the whole body beside those of the joints, before training."""
 
 
 class SkeletonEncoder(nn.Module):
@@ -24,6 +27,9 @@ class SkeletonEncoder(nn.Module):
     people are averaged. The Transformer has no position encoding: order is left to the alignment, and a position
     encoding would make all clips similar.
 
+    With ``frequencies``, linear features of the single joints (`JointFeatures`) stand beside these d'. With few classes
+    to train on they recognise others better, and in them uDTW can tell which joints to trust.
+
     Parameters
     ----------
     graph : Graph or str
@@ -33,7 +39,7 @@ class SkeletonEncoder(nn.Module):
     coordinates : int
         2 or 3 per joint.
     dim : int
-        Features d' per token.
+        Features d' per token, without those of the single joints.
     joint_dim : int
         Features d̂ per joint.
     width, depth, heads, dropout
@@ -48,7 +54,10 @@ class SkeletonEncoder(nn.Module):
         Use variances ``v`` of the joints, which batches must have then. A joint has the weight ``w = 1/(1 + v/s²)`` in
         S²GC, so that the features of one that is not tracked come from its neighbours:
         ``Σ_j A_ij w_j X̂_j · Σ_j A_ij / Σ_j A_ij w_j``. s is learned, from 0.1 of the normalised body on. The mean of v
-        over the joints is the ``noise`` of a token.
+        over the joints is the ``noise`` of a token. Features of the joints have the weights w, those of the whole body
+        the weight of that mean.
+    frequencies : int
+        K of the features of each joint; 0: only those of the whole body, as in the paper.
 
     Examples
     --------
@@ -66,7 +75,7 @@ class SkeletonEncoder(nn.Module):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, graph: Graph | str, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
-        unit_tokens: bool = True, weighted: bool = False,
+        unit_tokens: bool = True, weighted: bool = False, frequencies: int = 0,
     ) -> None:  # fmt: skip
         super().__init__()
         graph = named_graph(graph)
@@ -77,8 +86,8 @@ class SkeletonEncoder(nn.Module):
             )
         if width % heads:
             raise OptionError(f"width must be a multiple of heads; got {width} and {heads}.")
-        self.dim, self.unit_tokens, self.weighted = dim, unit_tokens, weighted
-        self.states_noise = weighted
+        self.unit_tokens, self.weighted = unit_tokens, weighted
+        self.states_noise, self.states_weights = weighted, weighted and frequencies > 0
         size = block_size * coordinates
         self.inputs = (len(graph.joints), size)
         self.mlp = nn.Sequential(
@@ -99,6 +108,12 @@ class SkeletonEncoder(nn.Module):
         layer = nn.TransformerEncoderLayer(width, heads, 2 * width, dropout, batch_first=True, norm_first=True)
         self.transformer = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False) if depth else None
         self.out = nn.Linear(width, dim)
+        self.joints: JointFeatures | None = None
+        self.dim = dim
+        if frequencies:
+            self.joints = JointFeatures(len(graph.joints), block_size, coordinates, frequencies)
+            self.log_whole = nn.Parameter(torch.tensor(math.log(WHOLE)))
+            self.dim += self.joints.dim
 
     @torch.no_grad()
     def standardize(self, batch: tuple[Tensor, ...]) -> None:
@@ -114,28 +129,40 @@ class SkeletonEncoder(nn.Module):
         self.out.bias.copy_((self.out.bias - values.mean(0)) / std)
 
     def forward(self, batch: tuple[Tensor, ...]) -> Tokens:
-        """Tokens (B, τ, d') of ``(blocks, lengths, people)``; if weighted, of ``(…, variance)``.
+        """Tokens (B, τ, dim) of ``(blocks, lengths, people)``; if weighted, of ``(…, variance)``.
 
         ``blocks`` (B, τ, P, J, M·C) are padded to the longest clip; ``lengths`` (B,) are their numbers; ``people``
         (B, P) is True for people who are present; ``variance`` (B, τ, P, J) is that of the joints.
         """
-        raw = self._raw(batch)
-        if not self.unit_tokens:
-            return raw
-        unit = nn.functional.layer_norm(raw.features, raw.features.shape[-1:]) / math.sqrt(self.dim)
-        return Tokens(unit, raw.lengths, noise=raw.noise)
+        whole = self._raw(batch)
+        features = whole.features
+        if self.unit_tokens:
+            features = nn.functional.layer_norm(features, features.shape[-1:]) / math.sqrt(features.shape[-1])
+        if self.joints is None:
+            return Tokens(features, whole.lengths, noise=whole.noise)
+        sure = batch[2].to(features.dtype)[:, None, :, None].expand(batch[0].shape[:4])
+        if whole.noise is not None:
+            sure = sure * self._trust(batch[3])
+        own, weight = self.joints(batch[0], sure)
+        features = torch.cat([self.log_whole.exp() * features, own], -1)
+        if whole.noise is None:
+            return Tokens(features, whole.lengths)
+        of_whole = self._trust(whole.noise)[..., None].expand_as(whole.features)
+        return Tokens(features, whole.lengths, noise=whole.noise, weight=torch.cat([of_whole, weight], -1))
+
+    def _trust(self, variance: Tensor) -> Tensor:
+        """``1/(1 + v/s²)``."""
+        return 1 / (1 + variance / self.log_unit.exp())
 
     def _raw(self, batch: tuple[Tensor, ...]) -> Tokens:
         blocks, lengths, people = batch[:3]
         variance = batch[3] if self.weighted else None
-        if blocks.ndim != 5 or tuple(blocks.shape[3:]) != self.inputs:
-            joints, size = self.inputs
-            raise ShapeError(f"The encoder expects blocks (B, τ, P, {joints}, {size}); got {tuple(blocks.shape)}.")
+        check_blocks(blocks, self.inputs)
         joints = self.mlp(blocks)
         if variance is None:
             diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints)
         else:
-            weight = 1 / (1 + variance / self.log_unit.exp())
+            weight = self._trust(variance)
             share = self.diffusion.sum(1) / (weight @ self.diffusion.mT)
             diffused = torch.einsum("ij,btpjd->btpid", self.diffusion, joints * weight[..., None]) * share[..., None]
         each = self.project(diffused.flatten(3))
@@ -146,6 +173,13 @@ class SkeletonEncoder(nn.Module):
             outside = torch.arange(blocks.shape[1], device=blocks.device) >= lengths[:, None]
             tokens = self.transformer(tokens, src_key_padding_mask=outside)
         return Tokens(self.out(tokens), lengths, noise=noise)
+
+
+def check_blocks(blocks: Tensor, inputs: tuple[int, int]) -> None:
+    """Raise unless ``blocks`` are (B, τ, P, J, M·C) with ``inputs`` (J, M·C)."""
+    if blocks.ndim != 5 or tuple(blocks.shape[3:]) != inputs:
+        joints, size = inputs
+        raise ShapeError(f"The encoder expects blocks (B, τ, P, {joints}, {size}); got {tuple(blocks.shape)}.")
 
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:

@@ -40,7 +40,7 @@ class Recipe(FewShotRecipe):
     ('joints', 100)
     """
 
-    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore", "facing": False}
+    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore", "facing": False, "frequencies": 0}
     encoder: str = "joints"
     sigma_low: float = 0.9
     sigma_high: float = 1.1
@@ -64,6 +64,7 @@ class Recipe(FewShotRecipe):
     dropout: float = 0.1
     hops: int = 6
     alpha: float = 0.7
+    frequencies: int = 3
     image_size: int = 224
     # Training without labels [Dictionary], [DictionaryTask]
     n_atoms: int = 64
@@ -135,8 +136,13 @@ class ActionRecognizer(Recognizer):
         self.dictionary: Dictionary | None = None
         if recipe.mode == "unsupervised":
             self.dictionary = Dictionary(
-                recipe.n_atoms, dictionary_steps, recipe.dim, recipe.n_nearest, recipe.temperature
+                recipe.n_atoms, dictionary_steps, self._dim, recipe.n_nearest, recipe.temperature
             )
+
+    @property
+    def _dim(self) -> int:
+        """Features per token."""
+        return int(self.model.encoder.dim)  # type: ignore[arg-type]
 
     def _make_model(self) -> FewShotModel:
         r = self.recipe
@@ -146,7 +152,7 @@ class ActionRecognizer(Recognizer):
             encoder = SkeletonEncoder(
                 self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
                 depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
-                weighted=r.confidence != "ignore",
+                weighted=r.confidence != "ignore", frequencies=r.frequencies,
             )  # fmt: skip
         return r.model(encoder)
 
@@ -193,7 +199,7 @@ class ActionRecognizer(Recognizer):
             self.model.encoder.standardize(moved(source.batch(chosen), device))
         tokens = encode_all(self.model, source, chosen)
         steps = max(1, round(float(tokens.lengths.float().mean())))
-        self.dictionary = Dictionary(r.n_atoms, steps, r.dim, r.n_nearest, r.temperature).to(device)
+        self.dictionary = Dictionary(r.n_atoms, steps, self._dim, r.n_nearest, r.temperature).to(device)
         self.dictionary.start_from(tokens)
 
     def tokens(self, skeletons: SkeletonSet) -> Tokens:

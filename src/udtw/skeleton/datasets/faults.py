@@ -89,7 +89,7 @@ class Faults:
             elif (other := _other_side(layout, limb)) is not None:
                 both = [*limb, *other]
                 frames[when, person, both] = frames[when, person, [*other, *limb]]
-                confidence[when, person, both] = np.minimum(confidence[when, person, both], SWAP)
+                confidence[when, person, both] = np.minimum(confidence[when, person, [*other, *limb]], SWAP)
         return frames, confidence
 
 
