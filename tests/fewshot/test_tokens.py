@@ -92,3 +92,13 @@ def test_features_count_in_a_prototype_by_their_weights():
 def test_wrong_shapes_are_named(arguments):
     with pytest.raises(ShapeError, match="got"):
         Tokens(*arguments)
+
+
+def test_the_std_of_pictures_grows_as_features_lose_their_weight():
+    features, lengths = torch.randn(1, 2, 4), torch.tensor([2])
+    variance, weight = torch.tensor([[4.0, 9.0]]), torch.ones(1, 2, 4)
+    weight[0, 1] = 0.25
+    assert Tokens(features, lengths).std is None
+    assert Tokens(features, lengths, variance).std.tolist() == [[2.0, 3.0]]
+    assert Tokens(features, lengths, variance, weight=weight).std.tolist() == [[2.0, 6.0]]
+    assert Tokens(features, lengths, variance[..., None].expand(-1, -1, 4)).std.tolist() == [[2.0, 3.0]]

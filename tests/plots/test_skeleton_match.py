@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 import udtw
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
-from udtw.fewshot.comparators import squared_distances
+from udtw.fewshot.comparators import weighted_distances
 from udtw.plots import plot_match
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
@@ -65,7 +65,7 @@ def test_couplings_are_those_of_the_model(model, axes):
             None,
             x.variance,
             y.variance,
-            cost=squared_distances(x.features, y.features),
+            cost=weighted_distances(x.features, y.features, x.weight, y.weight),
             **{name: learned[name] for name in ("gamma", "beta", "weighting", "warp_penalty")},
         )
         matrix = axes[f"coupling{i}"]
@@ -88,7 +88,7 @@ def test_margins_show_sigma_and_line_up_with_the_matrix(model, axes):
     for name, clip in (("query", QUERY), ("support0", SAME), ("support1", OTHER)):
         image = axes[f"{name}_std"].get_images()[0]
         values = np.asarray(image.get_array()).ravel()
-        np.testing.assert_allclose(values, tokens(model, clip).variance[0].sqrt(), rtol=1e-5)
+        np.testing.assert_allclose(values, tokens(model, clip).std[0], rtol=1e-5)
         assert image.norm.vmin <= values.min() < values.max() <= image.norm.vmax
     for i in (0, 1):
         matrix = axes[f"coupling{i}"]

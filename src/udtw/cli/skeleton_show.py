@@ -76,8 +76,8 @@ def _show_clip(recognizer: "ActionRecognizer", skeletons: "SkeletonSet", index: 
     from udtw.skeleton.blocks import block_spans
 
     clip = skeletons[index]
-    variance = recognizer.tokens(skeletons.subset([index])).variance
-    std = None if variance is None else variance[0].sqrt().cpu().numpy()
+    every = recognizer.tokens(skeletons.subset([index])).std
+    std = None if every is None else every[0].cpu().numpy()
     if std is None:
         note(f"the model compares by {recognizer.recipe.metric}, which has no uncertainty to show")
     spans = block_spans(len(clip), recognizer.recipe.block_size, recognizer.recipe.stride)

@@ -25,13 +25,14 @@ METHODS = {
     "udtw": "uDTW",
     "soft_dtw-whole": "sDTW, features of the whole body",
     "soft_dtw_divergence-whole": "sDTW div., features of the whole body",
+    "udtw-whole": "uDTW, features of the whole body",
     "protonet": "ProtoNet",
     "udtw-paper": "uDTW, paper's weighting",
     "soft_dtw_divergence-repaired": "sDTW div. after uDTW's repair",
     "tap": "TAP",
 }
-"""Name in units to name in tables; the slowest last. The one before shows how much of uDTW's gain is due to the repair
-of joints before the encoder, and how much to the alignment."""
+"""Name in units to name in tables; the slowest last. Those of the whole body have the paper's encoder, without features
+of single joints; "repaired" shows how much of uDTW's gain is due to the repair of joints before the encoder."""
 CERTAIN = ("soft_dtw", "soft_dtw_divergence", "soft_dtw-whole", "soft_dtw_divergence-whole", "protonet", "tap")
 """Comparators without uncertainty, which have no use for a confidence."""
 TESTS = {

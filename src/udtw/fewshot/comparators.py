@@ -173,7 +173,7 @@ class AlignmentComparator(Comparator):
             of_queries = queries.variance.repeat_interleave(n_s, 0) if given else None  # type: ignore[union-attr]
             of_supports = supports.variance.repeat(n_q, 1) if given else None  # type: ignore[union-attr]
             lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
-            found = self._of_cost(cost_of_pairs(queries, supports, self._between), lengths, (of_queries, of_supports))
+            found = self._of_cost(cost_of_pairs(queries, supports, self.between), lengths, (of_queries, of_supports))
         else:
             of_query, of_support = (torch.arange(n, device=queries.features.device) for n in (n_q, n_s))
             found = self._pairs(queries[of_query.repeat_interleave(n_s)], supports[of_support.repeat(n_q)])
@@ -195,12 +195,12 @@ class AlignmentComparator(Comparator):
             )
             return Comparison(found.distance, found.regularizer / dim)
         if self.plain.takes_cost:
-            return self._of_cost(self._between(x, y), (x.lengths, y.lengths), variances)
+            return self._of_cost(self.between(x, y), (x.lengths, y.lengths), variances)
         return _comparison(
             self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
         )
 
-    def _between(self, x: Tokens, y: Tokens) -> Tensor:
+    def between(self, x: Tokens, y: Tokens) -> Tensor:
         """(B, N, M): D between the tokens of x_b and y_b, or as evidence ``D − D₀``."""
         if self.evidence:
             return (-2 * x.features) @ y.features.mT

@@ -80,6 +80,14 @@ class Tokens:
         kept = torch.where(self.inside[..., None], self.features, 0.0)
         return kept.sum(1) / self.lengths[:, None]
 
+    @property
+    def std(self) -> Tensor | None:
+        """(B, T): σ of every token for pictures, ``√(σ² / mean weight of its features)``; None without variances."""
+        if self.variance is None:
+            return None
+        variance = self.variance if self.variance.ndim == 2 else self.variance.mean(-1)
+        return (variance if self.weight is None else variance / self.weight.mean(-1)).sqrt()
+
     def as_one(self) -> "Tokens":
         """All tokens in one sequence of B·T, padding too, with the weights of their features."""
         features = self.features.flatten(0, 1)[None]

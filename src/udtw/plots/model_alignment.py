@@ -7,7 +7,7 @@ import torch
 from udtw.align import align
 from udtw.alignment import Alignment
 from udtw.errors import OptionError
-from udtw.fewshot.comparators import AlignmentComparator, Comparison, squared_distances
+from udtw.fewshot.comparators import AlignmentComparator, Comparison
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tokens import Tokens
 
@@ -36,8 +36,7 @@ def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Al
         if name in kept
     }
     params.setdefault("weighting", "precision")
-    cost = squared_distances(x.features, y.features)
-    return align(None, None, x.variance, y.variance, cost=cost, **params)
+    return align(None, None, x.variance, y.variance, cost=comparator.between(x, y), **params)
 
 
 def numbers(found: Comparison, comparator: AlignmentComparator, uncertain: bool) -> str:

@@ -61,7 +61,7 @@ def plot_clip(
         First frame of every block and the frame after its last, as from `udtw.skeleton.blocks.block_spans`. By
         default the clip is divided into τ equal blocks.
     std : (τ,), optional
-        σ of every block, the square root of `Tokens.variance`. Without it there is no lower panel.
+        σ of every block, as `Tokens.std` has it. Without it there is no lower panel.
     n_poses : int
         Draw at most this many stick figures, evenly spaced.
     std_range : (low, high)

@@ -151,7 +151,7 @@ def _tokens(clips: Sequence[Clip], recognizer: ActionRecognizer) -> list[Tokens]
 def _side(clip: Clip, tokens: Tokens, recognizer: ActionRecognizer, y_up: bool | None) -> _Side:
     recipe = recognizer.recipe
     middles = block_spans(len(clip), recipe.block_size, recipe.stride).mean(1) - 0.5
-    std = None if tokens.variance is None else tokens.variance[0].sqrt().cpu().double().numpy()
+    std = None if tokens.std is None else tokens.std[0].cpu().double().numpy()
     return _Side(body(clip.frames, recognizer.graph, y_up), middles, std)
 
 

@@ -44,6 +44,7 @@ class Recipe(FewShotRecipe):
     encoder: str = "joints"
     sigma_low: float = 0.9
     sigma_high: float = 1.1
+    sigma_hidden: int | None = 64
     weighting: str | None = None
     learned: bool = True
     # Blocks [SkeletonSource] and their augmentation [Augmentation]
