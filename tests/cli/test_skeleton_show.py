@@ -79,9 +79,9 @@ def test_one_clip_alone(model, skeletons, tmp_path):
     out = tmp_path / "clip.png"
     result = run_json(*show(model, out, "--clip", skeletons.names[2]))
     assert out.read_bytes().startswith(PNG)
-    variance = ActionRecognizer.load(model).tokens(skeletons.subset([2])).variance[0]
-    np.testing.assert_allclose(result["sigma"], variance.sqrt(), rtol=1e-4)
-    assert result["blocks"] == len(variance)
+    std = ActionRecognizer.load(model).tokens(skeletons.subset([2])).std[0]
+    np.testing.assert_allclose(result["sigma"], std, rtol=1e-4)
+    assert result["blocks"] == len(std)
 
 
 def test_a_model_without_uncertainty(skeletons, tmp_path):

@@ -8,6 +8,7 @@ from udtw.cli.training import parse_setting
 from udtw.errors import OptionError
 
 SMALL = ["--setting", "dim=16", "--setting", "joint_dim=8", "--setting", "width=16", "--setting", "depth=0"]
+SMALL += ["--setting", "frequencies=0"]
 SMALL += ["--setting", "n_way=3", "--setting", "stride=8", "--setting", "n_atoms=16", "--setting", "n_nearest=4"]
 
 
