@@ -6,7 +6,7 @@ import torch
 
 from udtw.errors import OptionError
 from udtw.fewshot import FewShotModel
-from udtw.skeleton import SkeletonEncoder, SkeletonSource, graph
+from udtw.skeleton import ActionRecognizer, Recipe, SkeletonEncoder, SkeletonSource, graph
 from udtw.skeleton.datasets import Faults, Sensor, make_actions
 from udtw.skeleton.joint_features import JointFeatures, cosines
 
@@ -27,9 +27,10 @@ def encoder(weighted=True):
 
 
 def test_the_cosines_are_orthonormal_and_begin_with_the_mean():
-    basis = cosines(8)
+    basis = cosines(8, 8)
     torch.testing.assert_close(basis @ basis.mT, torch.eye(8))
     torch.testing.assert_close(basis[0], torch.full((8,), 8**-0.5))
+    torch.testing.assert_close(cosines(8, 3), basis[:3])
 
 
 def test_features_start_as_positions_and_velocities_of_joints():
@@ -106,6 +107,11 @@ def test_training_moves_the_map_the_gains_and_the_unit():
         assert weight.grad.abs().max() > 0
     unused = [name for name, weight in model.named_parameters() if weight.grad is None]
     assert not unused, "processes that train together wait for every gradient"
+
+
+def test_short_blocks_have_fewer_frequencies():
+    recipe = Recipe(block_size=2, dim=4, joint_dim=2, width=4, depth=0)
+    assert ActionRecognizer(recipe, LAYOUT).model.encoder.dim == 4 + 20 * 2 * 3
 
 
 def test_wrong_options_are_named():

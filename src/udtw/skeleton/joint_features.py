@@ -43,7 +43,7 @@ class JointFeatures(nn.Module):
         self.scale = SCALE / math.sqrt(joints * block_size * coordinates)
         self.map = nn.Linear(block_size * coordinates, frequencies * coordinates, bias=False)
         with torch.no_grad():
-            self.map.weight.copy_(torch.kron(cosines(block_size)[:frequencies], torch.eye(coordinates, device="cpu")))
+            self.map.weight.copy_(torch.kron(cosines(block_size, frequencies), torch.eye(coordinates)))
         self.log_gain = nn.Parameter(torch.zeros(joints))
 
     def forward(self, blocks: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,8 +55,7 @@ class JointFeatures(nn.Module):
         return features.flatten(2), (total / present).expand_as(features).flatten(2)
 
 
-def cosines(size: int) -> Tensor:
-    """(size, size): the orthonormal basis of the discrete cosine transform, a row per frequency."""
-    time = torch.arange(size, device="cpu") + 0.5
-    waves = torch.cos(math.pi / size * torch.arange(size, device="cpu")[:, None] * time)
+def cosines(size: int, count: int) -> Tensor:
+    """(count, size): the first rows of the orthonormal basis of the discrete cosine transform, a frequency each."""
+    waves = torch.cos(math.pi / size * torch.arange(count)[:, None] * (torch.arange(size) + 0.5))
     return nn.functional.normalize(waves)

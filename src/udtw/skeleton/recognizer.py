@@ -153,7 +153,7 @@ class ActionRecognizer(Recognizer):
             encoder = SkeletonEncoder(
                 self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
                 depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
-                weighted=r.confidence != "ignore", frequencies=r.frequencies,
+                weighted=r.confidence != "ignore", frequencies=min(r.frequencies, r.block_size),
             )  # fmt: skip
         return r.model(encoder)
 
