@@ -9,6 +9,7 @@ from udtw.errors import OptionError
 from udtw.experiments import Document, Store, run
 from udtw.experiments.document import over_seeds
 from udtw.experiments.registry import experiment, work_of
+from udtw.experiments.skeleton_faults import accuracies
 from udtw.experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
 from udtw.experiments.units import Unit
 
@@ -95,8 +96,11 @@ def test_faults_from_start_to_report(tmp_path):
     found = {(unit.method, unit.options["train"]): result for unit, result in store.results()}
     assert {"clean", "stated", "unstated"} <= found["udtw", "clean"].keys()
     assert "clean" not in found["udtw", "stated"]
-    # Without uncertainty the confidence changes nothing.
-    assert found["protonet", "clean"]["stated"] == found["protonet", "clean"]["unstated"]
+    # Without uncertainty the confidence changes nothing: it is not computed twice.
+    assert "stated" not in found["protonet", "clean"]
+    stated, unstated = (accuracies(store.results(), "protonet", "clean", kind) for kind in ("stated", "unstated"))
+    assert stated == unstated
+    assert len(stated) == 2
     document = Document("test")
     faults.report(store.results(), document)
     text = (document.write(tmp_path).parent / "report.md").read_text()

@@ -66,6 +66,14 @@ def test_padding_is_never_read(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
+def test_a_distance_does_not_depend_on_how_far_a_sequence_is_padded(metric):
+    torch.manual_seed(0)
+    comparator = make_comparator(metric).double()
+    alone = [comparator(QUERIES[i : i + 1].trimmed(), SUPPORTS).distance for i in range(len(QUERIES))]
+    torch.testing.assert_close(torch.cat(alone), comparator(QUERIES, SUPPORTS).distance)
+
+
+@pytest.mark.parametrize("metric", METRICS)
 def test_a_sequence_is_nearest_to_itself(metric):
     torch.manual_seed(0)
     comparator = make_comparator(metric, gamma=0.01).double()

@@ -32,7 +32,8 @@ class TAPComparator(Comparator):
     ``d(x, y) + d(y, x)``.
     """
 
-    chunk_cells = 2**20  # each cell has 64 channels
+    tile = 16
+    """Sequences of a side that `in_chunks` compares at once: their cells, with 64 channels each, stay in the cache."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -53,13 +54,31 @@ class TAPComparator(Comparator):
         distance = distance.unflatten(0, (n_q, n_s))
         return Comparison(distance, torch.zeros_like(distance))
 
+    @torch.no_grad()
+    def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
+        """The same as a call, without gradients, in tiles of sequences of like length.
+
+        The network costs as much for padding as for tokens. Of all pairs of one set only half are computed.
+        """
+        distance = queries.features.new_empty(len(queries), len(supports))
+        rows, columns = (tokens.lengths.argsort().split(self.tile) for tokens in (queries, supports))
+        for i, x in enumerate(rows):
+            for j, y in enumerate(columns):
+                if queries is supports and j < i:
+                    distance[x[:, None], y] = distance[y[:, None], x].T
+                else:
+                    distance[x[:, None], y] = self(queries[x].trimmed(), supports[y].trimmed()).distance
+        return Comparison(distance, torch.zeros_like(distance))
+
     def _one_way(self, base: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
         """``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are no padding."""
         positions = [torch.arange(1, m.shape[1] + 1, device=m.device) / m.sum(1)[:, None] for m in (in_x, in_y)]
         apart = (positions[0][:, :, None] - positions[1][:, None, :]).abs().to(base.dtype)
-        valid = in_x[:, :, None] & in_y[:, None, :]
-        seen = torch.stack([base, apart], 1) * valid[:, None]
-        score = -(self.net(seen)[:, 0] + base)
+        valid = (in_x[:, :, None] & in_y[:, None, :])[:, None]
+        seen = torch.stack([base, apart], 1) * valid
+        for layer in self.net:  # a bias in the padding would reach the tokens by the next convolution
+            seen = layer(seen) * valid
+        score = -(seen[:, 0] + base)
         score = score.masked_fill(~in_y[:, None, :], -torch.inf)
         plan = score.softmax(2) * in_x[:, :, None]
         return (plan * base).sum((1, 2)) / plan.sum((1, 2))

@@ -75,6 +75,12 @@ class Tokens:
         """(B, T) boolean: False for padding."""
         return torch.arange(self.features.shape[1], device=self.features.device) < self.lengths[:, None]
 
+    def trimmed(self) -> "Tokens":
+        """The same sequences, padded to the longest of them and no further."""
+        longest = int(self.lengths.max()) if len(self) else 0
+        known = (None if one is None else one[:, :longest] for one in (self.variance, self.noise, self.weight))
+        return Tokens(self.features[:, :longest], self.lengths, *known)
+
     def mean(self) -> Tensor:
         """(B, d): the mean token of every sequence."""
         kept = torch.where(self.inside[..., None], self.features, 0.0)
