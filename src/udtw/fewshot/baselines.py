@@ -32,8 +32,9 @@ class TAPComparator(Comparator):
     ``d(x, y) + d(y, x)``.
     """
 
-    tile = 16
-    """Sequences of a side that `in_chunks` compares at once: their cells, with 64 channels each, stay in the cache."""
+    tile = 4
+    """Sequences of a side that are compared at once, those of like length: the network costs as much for padding as for
+    tokens, and the cells of a tile, with 64 channels each, stay in the cache."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -45,30 +46,27 @@ class TAPComparator(Comparator):
             nn.Conv2d(width, 1, 3, padding=1),
         )
 
-    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
-        n_q, n_s = len(queries), len(supports)
-        base = (cost_of_pairs(queries, supports) + 1e-8).sqrt()  # the root has no derivative at zero
-        in_x = queries.inside.repeat_interleave(n_s, 0)
-        in_y = supports.inside.repeat(n_q, 1)
-        distance = self._one_way(base, in_x, in_y) + self._one_way(base.mT, in_y, in_x)
-        distance = distance.unflatten(0, (n_q, n_s))
-        return Comparison(distance, torch.zeros_like(distance))
-
     @torch.no_grad()
     def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
-        """The same as a call, without gradients, in tiles of sequences of like length.
+        return self(queries, supports)
 
-        The network costs as much for padding as for tokens. Of all pairs of one set only half are computed.
-        """
-        distance = queries.features.new_empty(len(queries), len(supports))
-        rows, columns = (tokens.lengths.argsort().split(self.tile) for tokens in (queries, supports))
-        for i, x in enumerate(rows):
-            for j, y in enumerate(columns):
-                if queries is supports and j < i:
-                    distance[x[:, None], y] = distance[y[:, None], x].T
-                else:
-                    distance[x[:, None], y] = self(queries[x].trimmed(), supports[y].trimmed()).distance
+    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
+        rows, columns = (tokens.lengths.argsort() for tokens in (queries, supports))
+        lines = [
+            torch.cat([self._of_tile(queries[x], supports[y]) for y in columns.split(self.tile)], 1)
+            for x in rows.split(self.tile)
+        ]
+        distance = torch.cat(lines)[rows.argsort()][:, columns.argsort()]
         return Comparison(distance, torch.zeros_like(distance))
+
+    def _of_tile(self, queries: Tokens, supports: Tokens) -> Tensor:
+        """(Q, S) of every query with every support."""
+        x, y = queries.trimmed(), supports.trimmed()
+        base = (cost_of_pairs(x, y) + 1e-8).sqrt()  # the root has no derivative at zero
+        in_x = x.inside.repeat_interleave(len(y), 0)
+        in_y = y.inside.repeat(len(x), 1)
+        distance = self._one_way(base, in_x, in_y) + self._one_way(base.mT, in_y, in_x)
+        return distance.unflatten(0, (len(x), len(y)))
 
     def _one_way(self, base: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
         """``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are no padding."""
