@@ -85,7 +85,7 @@ def test_what_is_refused(tokens, model, tmp_path):
     out = ("--out", tmp_path / "x.safetensors")
     assert "choose one of" in fails(2, "images", "embed", "imagenet", "--out", tmp_path)
     assert "choose one of" in fails(2, "images", "embed", "synthetic", "--out", tmp_path, "--backbone", "resnet")
-    assert "NAME=NUMBER" in fails(2, "images", "embed", "synthetic", "--out", tmp_path, "--backbone", "sift?size=3")
+    assert "NAME=VALUE" in fails(2, "images", "embed", "synthetic", "--out", tmp_path, "--backbone", "sift?size=3")
     assert "holds no manifest.json" in fails(1, "images", "train", tmp_path, *out)
     assert "no split" in fails(2, "images", "train", tokens, "--split", "novel", *out)
     assert "three images" in fails(2, "images", "show", model, tokens, "--what", "match", "--image",

@@ -89,9 +89,11 @@ def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_j
             wanted[key] = max(wanted.get(key, 0), 0 if part == "train" else _needed(unit))
     for (name, part, backbone, per_class), needed in sorted(wanted.items(), key=str):
         limit = None if per_class is None else max(per_class, needed)
+        network = load_backbone(backbone)
         embed(
-            _part(load_images(name, data_dir), part, limit), load_backbone(backbone),
+            _part(load_images(name, data_dir), part, limit), network,
             tokens_folder(folder, name, part, backbone, per_class), views=VIEWS if part == "train" else 0,
+            attention=network.has_attention and part == "novel",
             augmentation="drawing" if name == "omniglot" else "photo", n_jobs=n_jobs, progress=True,
         )  # fmt: skip
 

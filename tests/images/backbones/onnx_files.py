@@ -12,7 +12,10 @@ DIM, PATCH = 6, 8
 def write_model(
     path: Path, *, batch: int | str = "batch", size: int | str = "size", channels: int = 3, prefix: int = 1
 ) -> Path:
-    """(B, 3, H, W) → "map" (B, 6, h, w) → "tokens" (B, prefix + h·w, 6) → "score" (B, prefix + h·w, 1)."""
+    """(B, 3, H, W) → "map" (B, 6, h, w) → "tokens" (B, prefix + h·w, 6) → "score" (B, prefix + h·w, 1).
+
+    "attention" (B, 1, T, T) is the softmax of the products of all tokens.
+    """
     rng = np.random.default_rng(0)
     weights = {
         "kernel": rng.standard_normal((DIM, channels, PATCH, PATCH)).astype(np.float32),
@@ -33,6 +36,9 @@ def write_model(
         helper.make_node("Concat", ["class", "patches"], ["columns"], axis=2),
         helper.make_node("Transpose", ["columns"], ["tokens"], perm=[0, 2, 1]),
         helper.make_node("MatMul", ["tokens", "head"], ["score"]),
+        helper.make_node("MatMul", ["tokens", "columns"], ["products"]),
+        helper.make_node("Softmax", ["products"], ["one_head"], axis=2),
+        helper.make_node("Unsqueeze", ["one_head", "ends"], ["attention"]),
     ]
     graph = helper.make_graph(
         nodes,
@@ -47,4 +53,12 @@ def write_model(
 
 
 def kernel(path: Path) -> np.ndarray:
-    return next(numpy_helper.to_array(one) for one in onnx.load(path).graph.initializer if one.name == "kernel")
+    return _weight(path, "kernel")
+
+
+def class_token(path: Path) -> np.ndarray:
+    return _weight(path, "class_token")
+
+
+def _weight(path: Path, name: str) -> np.ndarray:
+    return next(numpy_helper.to_array(one).copy() for one in onnx.load(path).graph.initializer if one.name == name)

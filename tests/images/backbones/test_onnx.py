@@ -12,7 +12,7 @@ pytest.importorskip("onnx")
 import onnx
 from onnx import TensorProto, helper
 
-from tests.images.backbones.onnx_files import DIM, kernel, write_model
+from tests.images.backbones.onnx_files import DIM, class_token, kernel, write_model
 from tests.images.backbones.pictures import noise
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.backbones import OnnxBackbone
@@ -54,6 +54,32 @@ def test_tokens_before_the_patches_are_left_out(path, given):
     out = backbone(pixels())
     assert out.grid == (4, 4)
     assert torch.allclose(out.tokens, expected_map(path, pixels()).flatten(2).transpose(1, 2), atol=1e-4)
+
+
+def test_the_class_tokens_attention_to_the_patches_is_the_mean_over_heads(path):
+    backbone = OnnxBackbone(path, "tokens", mean=0.5, std=0.25, attention="attention", image_size=32)
+    assert backbone.has_attention
+    assert backbone(pixels()).attention is None
+    out = pickle.loads(pickle.dumps(backbone))(pixels(), attention=True)
+    every = torch.from_numpy(class_token(path)).mT.expand(3, -1, -1)
+    every = torch.cat([every, out.tokens], 1)
+    expected = (every @ every.mT).softmax(2)[:, 0, 1:]
+    torch.testing.assert_close(out.attention, expected, rtol=1e-3, atol=1e-5)
+    assert backbone.identity["attention"] == "attention"
+    assert backbone.identity != OnnxBackbone(path, "tokens", mean=0.5, std=0.25, image_size=32).identity
+
+
+@pytest.mark.parametrize(
+    ("output", "attention", "error", "said"),
+    [
+        ("tokens", "attend", OptionError, "computes no 'attend'"),
+        ("tokens", "score", ShapeError, r"must be the attention \(B, heads, 17, 17\)"),
+        ("map", "attention", ShapeError, "is a feature map, without a class token"),
+    ],
+)
+def test_an_attention_that_is_none_is_named(path, output, attention, error, said):
+    with pytest.raises(error, match=said):
+        OnnxBackbone(path, output, attention=attention, image_size=32)(pixels(), attention=True)
 
 
 def test_without_a_name_the_only_output_is_taken(path):
@@ -116,7 +142,7 @@ def test_the_identity_says_file_result_and_preprocessing(path):
 
 
 def test_a_name_that_is_not_there_is_answered_with_some_that_are(path):
-    with pytest.raises(OptionError, match=r"computes no 'token'; some of the 8 there are: .*tokens"):
+    with pytest.raises(OptionError, match=r"computes no 'token'; some of the 11 there are: .*tokens"):
         OnnxBackbone(path, "token")
 
 
@@ -145,7 +171,7 @@ def test_results_of_other_shapes_are_refused(tmp_path):
         [value("flat", TensorProto.FLOAT, None)],
     )
     save(tmp_path / "flat.onnx", graph)
-    with pytest.raises(ShapeError, match=r"flat of .* must be tokens .* got float32 \(1, 3\). Choose another"):
+    with pytest.raises(ShapeError, match=r"flat of .* must be tokens .* got \(1, 3\). Choose another"):
         OnnxBackbone(tmp_path / "flat.onnx")
 
 

@@ -43,6 +43,7 @@ def test_onnx_models_by_file_and_result(tmp_path):
     assert by_hash(torch.zeros(1, 3, 32, 32)).grid == (2, 2)
     with pytest.raises(OptionError, match="given twice"):
         load_backbone(f"onnx:{path}#tokens", layer="map")
+    assert load_backbone(f"onnx:{path}#tokens?image_size=32&attention=attention").has_attention
     with pytest.raises(OptionError, match="run on the CPU; got device='cuda'"):
         load_backbone(f"onnx:{path}", device="cuda")
 
@@ -71,6 +72,8 @@ def test_unknown_names_are_answered_with_the_known_ones(spec):
 def test_what_a_backbone_does_not_have_is_refused():
     with pytest.raises(OptionError, match="has no layers"):
         load_backbone("patches", layer=3)
+    with pytest.raises(OptionError, match="Only the attention of an ONNX model has a name"):
+        load_backbone("patches?attention=last")
     with pytest.raises(DataError, match="There is no folder"):
         load_backbone("hf:./absent")
 
@@ -85,7 +88,7 @@ def test_settings_in_the_spec_are_those_of_the_arguments():
 
 @pytest.mark.parametrize("spec", ["patches?", "patches?size=3", "patches?pool=two", "patches?pool", "patches?pool=2&"])
 def test_settings_that_are_none_are_named(spec):
-    with pytest.raises(OptionError, match="NAME=NUMBER"):
+    with pytest.raises(OptionError, match="NAME=VALUE"):
         load_backbone(spec)
 
 

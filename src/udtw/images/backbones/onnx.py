@@ -46,6 +46,8 @@ class OnnxBackbone:
         The model takes (pixels − mean) / std.
     prefix_tokens : int, optional
         By default T minus the largest square, if that is at most 8.
+    attention : str, optional
+        Name of the result (B, heads, T, T) that holds the attention of a block, the class token first.
     crop_fraction, fit, resample
         See `square_framing` and `Framing`.
     threads : int, optional
@@ -70,8 +72,6 @@ class OnnxBackbone:
     torch.Size([2, 16, 3])
     """
 
-    has_attention = False
-
     def __init__(  # noqa: PLR0913 (keyword options that users type)
         self,
         path: str | os.PathLike,
@@ -81,6 +81,7 @@ class OnnxBackbone:
         mean: float | Sequence[float] = IMAGENET_MEAN,
         std: float | Sequence[float] = IMAGENET_STD,
         prefix_tokens: int | None = None,
+        attention: str | None = None,
         crop_fraction: float = 1.0,
         fit: str = "cover",
         resample: str = "bicubic",
@@ -95,7 +96,8 @@ class OnnxBackbone:
         self.prefix_tokens, self.threads = prefix_tokens, threads
         content = _read_file(self.path)
         self.checksum = hashlib.sha256(content).hexdigest()
-        self._wanted = output
+        self._wanted, self._attention = output, attention
+        self.has_attention = attention is not None
         self._start(content)
         fixed = [side for side in self._sizes[1:] if side is not None]
         size = image_size if image_size is not None else fixed[0] if fixed else DEFAULT_SIZE
@@ -115,7 +117,7 @@ class OnnxBackbone:
             "framing": self.framing.identity,
             "mean": list(self.mean),
             "std": list(self.std),
-        }
+        } | ({"attention": self._attention} if self.has_attention else {})
 
     def prepare(self, image: "Image") -> Tensor:
         return self.framing(image)
@@ -124,31 +126,52 @@ class OnnxBackbone:
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
         check_pixels(pixels)
         inputs = normalise(pixels.cpu().float(), self.mean, self.std).numpy().astype(self._dtype, copy=False)
+        wanted = [self.output, *([self._attention] if attention and self._attention else [])]
         batch = self._sizes[0] or len(inputs)
-        results = [self._run(inputs[start : start + batch], batch) for start in range(0, len(inputs), batch)]
-        result = torch.from_numpy(np.concatenate(results).astype(np.float32, copy=False)).to(pixels.device)
+        parts = [self._run(wanted, inputs[start : start + batch], batch) for start in range(0, len(inputs), batch)]
+        result, *maps = (
+            torch.from_numpy(np.concatenate(one).astype(np.float32, copy=False)).to(pixels.device)
+            for one in zip(*parts, strict=True)
+        )
+        if result.ndim not in (3, 4):
+            raise ShapeError(
+                f"{self.output} of {self.path} must be tokens (B, T, D) or a feature map (B, C, h, w); got "
+                f"{tuple(result.shape)}. Choose another output."
+            )
+        if result.ndim == 4 and maps:
+            raise ShapeError(
+                f"{self.output} of {self.path} is a feature map, without a class token that attends to it."
+            )
         if result.ndim == 4:
             return TokenGrid.of_map(result)
         if pixels.shape[2] != pixels.shape[3]:
             raise ShapeError(f"Tokens of an ONNX model are taken for a square; got pixels {tuple(pixels.shape[2:])}.")
-        side, prefix = self._square(result.shape[1])
-        return TokenGrid(result[:, prefix:].contiguous(), (side, side))
+        count = result.shape[1]
+        side, prefix = self._square(count)
+        if maps and (prefix < 1 or maps[0].ndim != 4 or maps[0].shape[2:] != (count, count)):
+            raise ShapeError(
+                f"{self._attention} of {self.path} must be the attention (B, heads, {count}, {count}) of tokens with "
+                f"a class token before the patches; got {tuple(maps[0].shape)} and {prefix} tokens before them."
+            )
+        seen = maps[0][:, :, 0, prefix:].mean(1) if maps else None
+        return TokenGrid(result[:, prefix:].contiguous(), (side, side), seen)
 
-    def _run(self, inputs: np.ndarray, batch: int) -> np.ndarray:
+    def _run(self, wanted: list[str], inputs: np.ndarray, batch: int) -> list[np.ndarray]:
         missing = batch - len(inputs)
         if missing:
             inputs = np.concatenate([inputs, np.repeat(inputs[-1:], missing, axis=0)])
         try:
-            (result,) = self._session.run([self.output], {self._input: inputs})
+            results = self._session.run(wanted, {self._input: inputs})
         except Exception as error:
             # onnxruntime's errors have no other common class.
             raise ShapeError(f"{self.path} cannot compute images {inputs.shape[2:]}: {error}") from error
-        if result.ndim not in (3, 4) or len(result) != batch or result.dtype.kind != "f":
-            raise ShapeError(
-                f"{self.output} of {self.path} must be tokens (B, T, D) or a feature map (B, C, h, w) of {batch} "
-                f"images; got {result.dtype} {result.shape}. Choose another output."
-            )
-        return result[: batch - missing]
+        for name, result in zip(wanted, results, strict=True):
+            if result.ndim < 1 or len(result) != batch or result.dtype.kind != "f":
+                raise ShapeError(
+                    f"{name} of {self.path} must have numbers for each of {batch} images; got {result.dtype} "
+                    f"{result.shape}. Choose another output."
+                )
+        return [result[: batch - missing] for result in results]
 
     def _square(self, count: int) -> tuple[int, int]:
         """Side of the grid and number of tokens before it."""
@@ -164,7 +187,8 @@ class OnnxBackbone:
         return side, prefix
 
     def _start(self, content: bytes) -> None:
-        part, self.output = cut(content, self._wanted, self.path)
+        also = [] if self._attention is None else [self._attention]
+        part, self.output = cut(content, self._wanted, self.path, also)
         runtime = needed("onnxruntime", "ONNX models")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads or torch.get_num_threads()
@@ -203,8 +227,11 @@ def _read_file(path: Path) -> bytes:
         raise DataError(f"The ONNX model {path} cannot be read: {error.strerror or error}.") from error
 
 
-def cut(content: bytes, output: str | None, path: Path) -> tuple[bytes, str]:
-    """The part of a model that computes ``output`` (None: its only output), and that name. ``path`` is for messages."""
+def cut(content: bytes, output: str | None, path: Path, also: Sequence[str] = ()) -> tuple[bytes, str]:
+    """The part of a model that computes ``output`` (None: its only output) and results ``also``, and the output's name.
+
+    ``path`` is for messages.
+    """
     onnx = needed("onnx", "ONNX models")
     decode_error = needed("google.protobuf.message", "ONNX models").DecodeError
     try:
@@ -225,18 +252,18 @@ def cut(content: bytes, output: str | None, path: Path) -> tuple[bytes, str]:
             raise OptionError(f"{path} has {len(graph.output)} outputs; choose one of {_joined(graph.output)}.")
         output = graph.output[0].name
     names = [name for node in graph.node for name in node.output if name]
-    if output not in names:
-        raise OptionError(f"{path} computes no {output!r}; {choices(output, names)}.")
-    _keep_only_inputs_of(graph, output)
-    if output not in {value.name for value in graph.output}:
-        graph.output.append(onnx.ValueInfoProto(name=output))
-    for other in [value for value in graph.output if value.name != output]:
-        graph.output.remove(other)
+    wanted = dict.fromkeys([output, *also])
+    for one in wanted:
+        if one not in names:
+            raise OptionError(f"{path} computes no {one!r}; {choices(one, names)}.")
+    _keep_only_inputs_of(graph, wanted)
+    graph.ClearField("output")
+    graph.output.extend(onnx.ValueInfoProto(name=one) for one in wanted)
     return model.SerializeToString(), output
 
 
-def _keep_only_inputs_of(graph: Any, output: str) -> None:
-    needs, kept = {output}, []
+def _keep_only_inputs_of(graph: Any, outputs: Iterable[str]) -> None:
+    needs, kept = set(outputs), []
     # Nodes are stored in an order in which they can be computed.
     for node in reversed(graph.node):
         if needs.intersection(node.output):

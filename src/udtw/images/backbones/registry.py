@@ -23,7 +23,8 @@ BACKBONES = (
     "hf:ID-or-FOLDER",
     "onnx:FILE[#OUTPUT]",
 )
-SETTINGS = ("image_size", "pool", "layer", "threads")
+NUMBERS, NAMES = ("image_size", "pool", "threads"), ("layer", "attention")
+SETTINGS = (*NUMBERS, *NAMES)
 """Settings that may follow a question mark in a spec."""
 
 
@@ -33,6 +34,7 @@ def load_backbone(
     image_size: int | None = None,
     pool: int | tuple[int, int] | None = None,
     layer: int | str | None = None,
+    attention: str | None = None,
     device: str | torch.device | None = None,
     threads: int | None = None,
 ) -> Backbone:
@@ -50,6 +52,8 @@ def load_backbone(
     layer : int or str, optional
         A number for Hugging Face models (see `HuggingFaceBackbone.load`), the number or name of a block of
         efficientnet-lite0, the name of a result of an ONNX model.
+    attention : str, optional
+        The name of the result of an ONNX model that is its attention. Models of Hugging Face need no name.
     threads : int, optional
         Threads of onnxruntime; torch has its own setting.
 
@@ -60,9 +64,17 @@ def load_backbone(
     780
     """
     spec, in_spec = parse_spec(spec)
-    given = {"image_size": image_size, "pool": pool, "layer": layer, "threads": threads} | in_spec
-    backbone = _load(spec, given["image_size"], given["layer"], device, given["threads"])
-    return backbone if given["pool"] is None else Pooled(backbone, given["pool"])
+    given: dict[str, Any] = {
+        "image_size": image_size,
+        "pool": pool,
+        "layer": layer,
+        "attention": attention,
+        "threads": threads,
+    }
+    given |= in_spec
+    pool = given.pop("pool")
+    backbone = _load(spec, device=device, **given)
+    return backbone if pool is None else Pooled(backbone, pool)
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -73,12 +85,12 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     found: dict[str, Any] = {}
     for part in query.split("&"):
         key, _, value = part.partition("=")
-        if key not in SETTINGS or not value or (key != "layer" and not value.isdigit()):
+        if key not in SETTINGS or not value or (key in NUMBERS and not value.isdigit()):
             raise OptionError(
-                f"Settings of a backbone are NAME=NUMBER joined by &, of {', '.join(SETTINGS)}; got {query!r} in "
-                f"{spec!r}."
+                f"Settings of a backbone are NAME=VALUE joined by &, of {', '.join(NUMBERS)} (numbers) and "
+                f"{', '.join(NAMES)} (numbers or names); got {query!r} in {spec!r}."
             )
-        found[key] = value if key == "layer" else int(value)
+        found[key] = int(value) if key in NUMBERS else value
     return name, found
 
 
@@ -86,10 +98,13 @@ def _load(
     spec: str,
     image_size: int | None,
     layer: int | str | None,
+    attention: str | None,
     device: str | torch.device | None,
     threads: int | None,
 ) -> Backbone:
     kind, _, rest = spec.partition(":")
+    if attention is not None and kind != "onnx":
+        raise OptionError(f"Only the attention of an ONNX model has a name; got attention={attention!r} for {spec!r}.")
     if spec in ("patches", "patches-grey"):
         if layer is not None:
             raise OptionError(f"{spec} has no layers; got layer={layer!r}.")
@@ -105,7 +120,7 @@ def _load(
         where = DINOV3 if spec == "dinov3" else rest
         return HuggingFaceBackbone.load(where, layer=_number(layer), image_size=image_size, device=device)
     if kind == "onnx" and rest:
-        return _onnx(rest, image_size, layer, device, threads)
+        return _onnx(rest, image_size, layer, attention, device, threads)
     raise OptionError(f"There is no backbone {spec!r}; choose one of {', '.join(BACKBONES)}.")
 
 
@@ -117,7 +132,12 @@ def _patches(spec: str, image_size: int | None) -> PatchBackbone:
 
 
 def _onnx(
-    rest: str, image_size: int | None, layer: int | str | None, device: str | torch.device | None, threads: int | None
+    rest: str,
+    image_size: int | None,
+    layer: int | str | None,
+    attention: str | None,
+    device: str | torch.device | None,
+    threads: int | None,
 ) -> OnnxBackbone:
     path, _, output = (rest, "", "") if os.path.isfile(rest) else rest.partition("#")
     if output and layer is not None:
@@ -125,7 +145,7 @@ def _onnx(
     if device is not None and torch.device(device).type != "cpu":
         raise OptionError(f"ONNX models run on the CPU; got device={str(device)!r}.")
     wanted = output or (None if layer is None else str(layer))
-    return OnnxBackbone(path, wanted, image_size=image_size, threads=threads)
+    return OnnxBackbone(path, wanted, image_size=image_size, attention=attention, threads=threads)
 
 
 def _number(layer: int | str | None) -> int:
