@@ -58,7 +58,7 @@ def train(
     recipe = ImageRecipe.from_dict(
         {"metric": metric, "mode": str(mode), "objective": str(objective)}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | usual_settings(metric, str(mode), str(objective))
+        | usual_settings(metric, str(objective))
         | options.given(gamma=gamma, beta=beta)
         | dict(training.parse_setting(text) for text in setting or [])
     )

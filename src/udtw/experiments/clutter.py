@@ -66,7 +66,7 @@ def units(
     return [
         Unit(
             NAME, dataset, method, seed,
-            SETTINGS | usual_settings(method, "supervised") | (QUICK if quick else {}) | about
+            SETTINGS | usual_settings(method) | (QUICK if quick else {}) | about
             | {"train": train, "backbone": backbone},
         )
         for seed in seeds for dataset in chosen_datasets(datasets, ("cifar-fs", "cars"), ("synthetic",))

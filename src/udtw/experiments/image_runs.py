@@ -62,7 +62,7 @@ def make_units(
     return [
         Unit(
             experiment, dataset, method, seed,
-            usual_settings(method, mode) | settings | (QUICK if quick else {}) | about
+            usual_settings(method) | settings | (QUICK if quick else {}) | about
             | {"mode": mode, "backbone": backbone},
         )
         for backbone in backbones for mode, settings in of_mode.items() for method in METHODS for seed in seeds

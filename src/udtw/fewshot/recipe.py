@@ -21,7 +21,7 @@ class FewShotRecipe:
 
     The classes in brackets explain the settings below them. ``weighting=None`` is "likelihood" with labels, and the
     paper's "precision" without. γ, β and ω are ``learned`` with labels only. Matches are
-    ``evidence`` with labels, the cross-entropy and one variance per token.
+    ``evidence`` with the cross-entropy and one variance per token.
     """
 
     BEFORE: ClassVar[dict[str, Any]] = {
@@ -109,7 +109,7 @@ class FewShotRecipe:
         """The model around an encoder."""
         # Without labels nothing holds γ and ω: the free energy falls without end as they change.
         labels = self.mode == "supervised"
-        evidence = self.evidence and labels and self.objective == "cross_entropy" and not self.per_feature
+        evidence = self.evidence and self.objective == "cross_entropy" and not self.per_feature
         weighting = self.weighting or ("likelihood" if labels else "precision")
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,

@@ -8,14 +8,13 @@ from udtw.images.order import ORDERS
 from udtw.images.projection import STARTS
 
 
-def usual_settings(metric: str, mode: str, objective: str = "cross_entropy") -> dict[str, Any]:
+def usual_settings(metric: str, objective: str = "cross_entropy") -> dict[str, Any]:
     """Settings that are better than the defaults; chosen for uDTW on the validation classes of CIFAR-FS and Cars.
 
-    They are for training with labels and the cross-entropy only. Without labels, or with the similarity objective, a
-    SigmaNet with such a gain learns to be certain about what all images share.
+    They are not for the similarity objective, with which a SigmaNet with such a gain learns to be certain about what
+    all images share.
     """
-    uncertain = (metric, mode, objective) == ("udtw", "supervised", "cross_entropy")
-    if not uncertain:
+    if (metric, objective) != ("udtw", "cross_entropy"):
         return {}
     return {"sigma_gain": 16.0, "sigma_hidden": 64, "sigma_context": True, "sigma_low": 0.2, "sigma_high": 5.0}
 
@@ -36,7 +35,7 @@ class ImageRecipe(FewShotRecipe):
     """
 
     sigma_hidden: int | None = 0
-    weighting: str | None = None
+    weighting: str | None = "likelihood"
     learned: bool = True
     evidence: bool = True
     matching: str = "prototype"
