@@ -19,7 +19,6 @@ from udtw.experiments.image_runs import METHODS, recipe_of, tokens_of
 from udtw.experiments.image_tables import PHOTOGRAPHS
 from udtw.experiments.registry import EXPERIMENTS, experiment, units_of, work_of
 from udtw.experiments.units import Unit
-from udtw.images.recipe import usual_settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0, 1], "quick": False, "data_dir": None, "backbones": None, "per_class": None}
@@ -36,10 +35,9 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
     assert len(usual) == len(kinds) * len(METHODS) * 2
     for dataset, mode in kinds:
         recipes = [recipe_of(u).as_dict() for u in usual if (u.dataset, u.options["mode"]) == (dataset, mode)]
-        own = ("metric", "seed", *usual_settings("udtw"))  # only uDTW reads these
+        own = ("metric", "seed")
         same = [{k: v for k, v in recipe.items() if k not in own} for recipe in recipes]
         assert all(recipe == same[0] for recipe in same)
-        assert {recipe["sigma_context"] for recipe in recipes if recipe["metric"] == "udtw"} == {True}
 
 
 def test_a_quick_run_from_pictures_to_report(tmp_path):

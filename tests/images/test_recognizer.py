@@ -38,7 +38,11 @@ def test_novel_classes_are_told_apart_better_than_by_chance(tokens, objective, m
 
 
 def test_the_model_is_the_papers(tokens):
-    model = ImageRecognizer(ImageRecipe(weighting="precision", learned=False), 384).model
+    paper = ImageRecipe(
+        weighting="precision", learned=False, sigma_low=0.5, sigma_high=2.0, sigma_hidden=0, sigma_gain=1.0,
+        sigma_context=False,
+    )  # fmt: skip
+    model = ImageRecognizer(paper, 384).model
     assert {name: tuple(p.shape) for name, p in model.named_parameters() if name != "objective.log_scale"} == {
         "encoder.map.weight": (256, 384),
         "sigma.net.0.weight": (256, 256),
@@ -46,6 +50,16 @@ def test_the_model_is_the_papers(tokens):
     }
     sigma = model.encode(torch.randn(2, 9, 384)).variance.sqrt()
     assert ((sigma > 0.5) & (sigma < 2)).all()
+
+
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+def test_matches_are_evidence_in_both_modes_but_not_with_the_papers_weighting(mode):
+    evidence, paper = (
+        ImageRecognizer(ImageRecipe(mode=mode, weighting=weighting), 8).model.comparator.evidence
+        for weighting in ("likelihood", "precision")
+    )
+    assert evidence
+    assert not paper
 
 
 @pytest.mark.parametrize("mode", ["supervised", "unsupervised"])

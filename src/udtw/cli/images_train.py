@@ -53,12 +53,10 @@ def train(
     - `udtw images train tokens/omniglot --mode unsupervised --metric soft_dtw --out omniglot.safetensors`
     """
     from udtw.images import ImageRecipe, ImageRecognizer, open_tokens
-    from udtw.images.recipe import usual_settings
 
     recipe = ImageRecipe.from_dict(
         {"metric": metric, "mode": str(mode), "objective": str(objective)}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | usual_settings(metric, str(objective))
         | options.given(gamma=gamma, beta=beta)
         | dict(training.parse_setting(text) for text in setting or [])
     )

@@ -32,7 +32,6 @@ from udtw.images import (
     open_tokens,
 )
 from udtw.images.datasets import Clutter, ImageSet, make_images
-from udtw.images.recipe import usual_settings
 from udtw.images.reverse_attention import foreground, measure_reverse_attention
 
 NAME = "clutter"
@@ -66,7 +65,7 @@ def units(
     return [
         Unit(
             NAME, dataset, method, seed,
-            SETTINGS | usual_settings(method) | (QUICK if quick else {}) | about
+            SETTINGS | (QUICK if quick else {}) | about
             | {"train": train, "backbone": backbone},
         )
         for seed in seeds for dataset in chosen_datasets(datasets, ("cifar-fs", "cars"), ("synthetic",))

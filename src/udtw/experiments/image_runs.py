@@ -21,7 +21,6 @@ from udtw.experiments import published
 from udtw.experiments.units import Unit
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.images.datasets import ImageSet, Setting, settings_of
-from udtw.images.recipe import usual_settings
 from udtw.images.reverse_attention import measure_reverse_attention
 from udtw.metrics import METRICS
 
@@ -62,7 +61,7 @@ def make_units(
     return [
         Unit(
             experiment, dataset, method, seed,
-            usual_settings(method) | settings | (QUICK if quick else {}) | about
+            settings | (QUICK if quick else {}) | about
             | {"mode": mode, "backbone": backbone},
         )
         for backbone in backbones for mode, settings in of_mode.items() for method in METHODS for seed in seeds

@@ -14,7 +14,6 @@ from udtw.fewshot.episodes import queries_for
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.images import ImageRecipe, ImageRecognizer, ImageSet, TokenSet, embed, load_backbone, open_tokens
 from udtw.images.datasets import make_images
-from udtw.images.recipe import usual_settings
 from udtw.metrics import METRICS
 from udtw.plots import plot_match
 from udtw.plots.image_views import show_uncertainty
@@ -97,7 +96,6 @@ def tell_apart(sizes: Sizes, tick: Tick) -> Part:
                 tick(f"tell apart: {label}")
                 recipe = ImageRecipe(
                     metric=metric, seed=seed, n_steps=sizes.image_steps, dim=32, n_query=2, learning_rate=3e-3,
-                    **usual_settings(metric),
                 )  # fmt: skip
                 recognizer = ImageRecognizer(recipe, tokens.dim).fit(tokens.of_split("train"))
                 novel = tokens.of_split("test")
