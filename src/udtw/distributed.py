@@ -57,12 +57,9 @@ class Processes:
         """Replace every gradient by its sum over the processes, in one all-reduce."""
         if self.world == 1:
             return
-        kept = [p for p in parameters if p.requires_grad]
-        for parameter in kept:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        flat = torch.cat([p.grad.flatten() for p in kept if p.grad is not None])
-        for parameter, part in zip(kept, self.sum(flat).split([p.numel() for p in kept]), strict=True):
+        kept = [(p, p.grad) for p in parameters if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for _, gradient in kept])
+        for (parameter, _), part in zip(kept, self.sum(flat).split([g.numel() for _, g in kept]), strict=True):
             parameter.grad = part.view_as(parameter)
 
 

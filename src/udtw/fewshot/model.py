@@ -1,7 +1,7 @@
 """The few-shot model: an encoder, a SigmaNet, a comparator and an objective, trained together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from udtw.errors import OptionError
 from udtw.fewshot.baselines import MatchingComparator, PrototypeComparator, TAPComparator
 from udtw.fewshot.comparators import AlignmentComparator, Comparator, Comparison, EuclideanComparator
+from udtw.fewshot.stages import scaled_gradients
 from udtw.fewshot.tokens import Tokens, as_tokens, prototypes
 from udtw.metrics import METRICS
 from udtw.nn import SigmaNet
@@ -183,20 +184,31 @@ class FewShotModel(nn.Module):
         """Tokens of a batch of samples, with variances if the metric reads them."""
         return self.with_variance(as_tokens(self.encoder(batch)))
 
-    def with_variance(self, tokens: Tokens) -> Tokens:
-        """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet."""
+    def with_variance(self, tokens: Tokens, stage: str = "both") -> Tokens:
+        """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet.
+
+        ``stage`` of training: see `udtw.fewshot.stages.stages_of`.
+        """
         if self.sigma is None:
             return tokens
+        if stage == "features":
+            return replace(tokens, variance=None)
+        if stage == "sigma":
+            tokens = replace(tokens, features=tokens.features.detach())
+        found = self._by_sigma(self.sigma, tokens)
+        return scaled_gradients(found) if stage == "scaled" else found
+
+    def _by_sigma(self, sigma: SigmaNet, tokens: Tokens) -> Tokens:
         seen = tokens.features * self.sigma_gain
         if self.sigma_context:
             seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
         if not self.reads_noise:
-            return replace(tokens, variance=self.sigma(seen, tokens.lengths))
+            return replace(tokens, variance=sigma(seen, tokens.lengths))
         noise = tokens.noise
         if noise is None:  # atoms of a dictionary
             noise = seen.new_zeros(seen.shape[:2])
         seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
-        variance = self.sigma(seen, tokens.lengths)
+        variance = sigma(seen, tokens.lengths)
         if variance.ndim == 3:
             variance = variance[..., :-1]
         if self.adds_noise:
@@ -213,12 +225,18 @@ class FewShotModel(nn.Module):
         compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
         return compared(queries, supports), support_labels
 
-    def forward(self, batch: Any, support_labels: Tensor, query_labels: Tensor) -> Tensor:
-        """The loss of an episode; ``batch`` holds the supports first, then the queries."""
-        tokens = self.encode(batch)
-        supports, queries = tokens[: len(support_labels)], tokens[len(support_labels) :]
-        comparison, columns = self.compare(queries, supports, support_labels)
-        return self.objective(comparison, query_labels, columns)
+    def forward(
+        self, batch: Any, support_labels: Tensor, query_labels: Tensor, stages: Sequence[str] = ("both",)
+    ) -> Tensor:
+        """The loss of an episode, summed over ``stages``; ``batch`` holds the supports first, then the queries."""
+        encoded = as_tokens(self.encoder(batch))
+        losses = []
+        for stage in stages:
+            tokens = self.with_variance(encoded, stage)
+            supports, queries = tokens[: len(support_labels)], tokens[len(support_labels) :]
+            comparison, columns = self.compare(queries, supports, support_labels)
+            losses.append(self.objective(comparison, query_labels, columns))
+        return torch.stack(losses).sum()
 
 
 def _features(encoder: nn.Module) -> int:

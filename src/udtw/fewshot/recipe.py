@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Self, get_type_hints
 
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 from udtw.errors import OptionError
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
+from udtw.fewshot.stages import SIGMA_TRAININGS, Stages, stages_of, together
 from udtw.fewshot.tasks import EpisodicTask, Source
 from udtw.likelihood import WEIGHTINGS
 
@@ -49,7 +51,8 @@ class FewShotRecipe:
     relax: int = 0
     learned: bool = False
     evidence: bool = False
-    # Training [EpisodicTask]
+    # Training [stages_of], [EpisodicTask]
+    sigma_training: str = "joint"
     n_steps: int = 300
     learning_rate: float = 1e-3
     weight_decay: float = 1e-6
@@ -65,6 +68,7 @@ class FewShotRecipe:
             ("objective", OBJECTIVES),
             ("matching", MATCHING),
             ("weighting", (*WEIGHTINGS, None)),
+            ("sigma_training", SIGMA_TRAININGS),
         ):
             self.check_choice(name, choices)
         if self.n_steps < 0:
@@ -119,10 +123,16 @@ class FewShotRecipe:
             evidence=evidence,
         )  # fmt: skip
 
+    def stages(self, model: FewShotModel) -> Stages:
+        """What learns in each step of a training of ``model``."""
+        if model.sigma is None:
+            return together
+        return partial(stages_of, self.sigma_training, n_steps=self.n_steps)
+
     def episodic_task(self, model: FewShotModel, source: Source, fabric: Any = None) -> EpisodicTask:
         """Training with labels on the samples of ``source``."""
         return EpisodicTask(
             model, source, EpisodeSampler(source.labels, self.n_way, self.n_shot, self.n_query, self.seed),
             learning_rate=self.learning_rate, weight_decay=self.weight_decay,
-            episodes_per_step=self.episodes_per_step, fabric=fabric,
+            episodes_per_step=self.episodes_per_step, stages=self.stages(model), fabric=fabric,
         )  # fmt: skip

@@ -13,7 +13,8 @@ from udtw.errors import OptionError
 from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import FewShotModel
-from udtw.fewshot.tokens import Tokens
+from udtw.fewshot.stages import Stages, together
+from udtw.fewshot.tokens import Tokens, as_tokens
 from udtw.training import Task, cosine, own_randomness
 
 
@@ -56,6 +57,8 @@ class EpisodicTask(Task):
     learning_rate, weight_decay : float
     episodes_per_step : int
         A multiple of the number of processes.
+    stages : callable
+        What learns in a step, see `Stages`.
     fabric : lightning-fabric object, optional
         Already launched.
 
@@ -86,9 +89,9 @@ class EpisodicTask(Task):
 
     def __init__(
         self, model: FewShotModel, source: Source, sampler: EpisodeSampler, *, learning_rate: float = 1e-3,
-        weight_decay: float = 1e-6, episodes_per_step: int = 1, fabric: Any = None,
+        weight_decay: float = 1e-6, episodes_per_step: int = 1, stages: Stages = together, fabric: Any = None,
     ) -> None:  # fmt: skip
-        self.source, self.sampler, self.fabric = source, sampler, fabric
+        self.source, self.sampler, self.fabric, self.stages = source, sampler, fabric, stages
         self.episodes_per_step = episodes_per_step
         self.optimizer: Any = _adamw(model, learning_rate, weight_decay)
         self.model: Any = model
@@ -110,11 +113,17 @@ class EpisodicTask(Task):
     def step(self, number: int) -> float:
         first = number * self.episodes_per_step
         mine = range(first + self.rank, first + self.episodes_per_step, self.world)
+        stages = self.stages(number)
+        if self.world > 1 and stages in (("features",), ("sigma",)):
+            raise OptionError(
+                "Steps in which features or variances learn alone are not possible in several processes; use one, or "
+                "sigma_training 'joint', 'faithful' or 'beta_nll'."
+            )
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros(())
         for which in mine:
             with self._sync(which == mine[-1]):
-                loss = self._loss(which) / len(mine)
+                loss = self._loss(which, stages) / len(mine)
                 if self.fabric is None:
                     loss.backward()
                 else:
@@ -125,13 +134,13 @@ class EpisodicTask(Task):
         self.optimizer.step()
         return float(total)
 
-    def _loss(self, which: int) -> Tensor:
+    def _loss(self, which: int, stages: tuple[str, ...]) -> Tensor:
         episode = self.sampler.episode(which)
         device = next(self.model.parameters()).device
         generator = np.random.default_rng((self.sampler.seed, which, 1))
         batch = self.source.batch(np.concatenate([episode.support.ravel(), episode.query.ravel()]), generator)
         with own_randomness(self.sampler.seed, which, device=device):
-            return self.model(moved(batch, device), *self._labels)
+            return self.model(moved(batch, device), *self._labels, stages)
 
     def _sync(self, last: bool) -> AbstractContextManager:
         """Exchange gradients between processes once per step, with its last episode."""
@@ -163,6 +172,8 @@ class DictionaryTask(Task):
         The samples; labels are only counted.
     batch_size, dict_iter, dictionary_rate, encoder_rate, beta, spread
         As above.
+    stages : callable
+        What learns in a step besides the atoms, see `Stages`.
     seed : int
     fabric : lightning-fabric object, optional
         Already launched.
@@ -192,7 +203,7 @@ class DictionaryTask(Task):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, model: FewShotModel, dictionary: Dictionary, source: Source, *, batch_size: int = 32, dict_iter: int = 10,
         dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, spread: float = 1.0,
-        seed: int = 0, fabric: Any = None,
+        stages: Stages = together, seed: int = 0, fabric: Any = None,
     ) -> None:  # fmt: skip
         self.processes = Processes(fabric)
         for module in (model, dictionary):
@@ -200,7 +211,7 @@ class DictionaryTask(Task):
                 fabric.to_device(module)
         self.model, self.dictionary, self.source = model, dictionary, source
         self.batch_size, self.dict_iter, self.beta, self.seed = batch_size, dict_iter, beta, seed
-        self.spread = spread
+        self.spread, self.stages = spread, stages
         self.modules = {"model": model, "dictionary": dictionary}
         keep_near(source, model)
         self.optimizers = {
@@ -218,20 +229,23 @@ class DictionaryTask(Task):
             with torch.no_grad():
                 fixed = self.model.encode(batch)
             for _ in range(self.dict_iter):
-                self._descend("dictionary", fixed, self._codes(fixed))
-            return self._descend("model", self.model.encode(batch), self._codes(fixed))
+                self._descend("dictionary", self._loss(fixed, self.dictionary.reconstruct(self._codes(fixed))))
+            encoded, target = as_tokens(self.model.encoder(batch)), self.dictionary.reconstruct(self._codes(fixed))
+            target = Tokens(target.features.detach(), target.lengths)
+            stages = self.stages(number)
+            losses = [self._loss(self.model.with_variance(encoded, stage), target, stage) for stage in stages]
+            if stages != ("sigma",):  # the features learn
+                losses.append(self.spread * narrowness(encoded))
+            return self._descend("model", torch.stack(losses).sum())
 
-    def _descend(self, name: str, tokens: Tokens, codes: Tensor) -> float:
+    def _loss(self, tokens: Tokens, target: Tokens, stage: str = "both") -> Tensor:
+        target = self.model.with_variance(target, stage)
+        energy = self.model.comparator.free_energy(tokens, target)
+        return (self.model.comparator.paired(tokens, target).loss(self.beta) if energy is None else energy).mean()
+
+    def _descend(self, name: str, loss: Tensor) -> float:
         """Make one step on the parameters of ``name`` only; return the objective before it."""
         optimizer = self.optimizers[name]
-        target = self.dictionary.reconstruct(codes)
-        if name == "model":
-            target = Tokens(target.features.detach(), target.lengths)
-        target = self.model.with_variance(target)
-        energy = self.model.comparator.free_energy(tokens, target)
-        loss = (self.model.comparator.paired(tokens, target).loss(self.beta) if energy is None else energy).mean()
-        if name == "model":
-            loss = loss + self.spread * narrowness(tokens)
         optimizer.zero_grad(set_to_none=True)
         loss.backward(inputs=[p for group in optimizer.param_groups for p in group["params"]])
         optimizer.step()
@@ -263,6 +277,8 @@ class ContrastiveTask(Task):
     temperature : float
         τ.
     learning_rate, weight_decay : float
+    stages : callable
+        What learns in a step, see `Stages`.
     seed : int
     fabric : lightning-fabric object, optional
         Already launched.
@@ -291,9 +307,10 @@ class ContrastiveTask(Task):
 
     schedule = staticmethod(cosine)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, model: FewShotModel, source: ViewSource, *, batch_size: int = 32, temperature: float = 0.1,
-        learning_rate: float = 1e-3, weight_decay: float = 1e-6, seed: int = 0, fabric: Any = None,
+        learning_rate: float = 1e-3, weight_decay: float = 1e-6, stages: Stages = together, seed: int = 0,
+        fabric: Any = None,
     ) -> None:  # fmt: skip
         if not temperature > 0:
             raise OptionError(f"temperature must be positive; got {temperature}.")
@@ -303,7 +320,7 @@ class ContrastiveTask(Task):
             )
         self.processes = Processes(fabric)
         self.model = model if fabric is None else fabric.to_device(model)
-        self.source, self.seed, self.temperature = source, seed, temperature
+        self.source, self.seed, self.temperature, self.stages = source, seed, temperature, stages
         self.batch_size = min(batch_size, len(source))
         self.optimizer = _adamw(model, learning_rate, weight_decay)
         self.modules = {"model": model}
@@ -315,20 +332,28 @@ class ContrastiveTask(Task):
         generator = np.random.default_rng((self.seed, number))
         chosen = generator.choice(len(self.source), self.batch_size, replace=False)
         views = self.source.two_views(chosen, generator)
+        self.optimizer.zero_grad(set_to_none=True)
         with own_randomness(self.seed, number, device=device):
-            first, second = (self.model.encode(moved(view, device)) for view in views)
-            rows = self.processes.rows(len(first), device)
-            comparison = self.model.comparator(first[rows], second)
+            encoded = [as_tokens(self.model.encoder(moved(view, device))) for view in views]
+            losses = [
+                self._backward(*(self.model.with_variance(one, stage) for one in encoded))
+                for stage in self.stages(number)
+            ]
+        self.processes.sum_gradients(self.model.parameters())
+        self.optimizer.step()
+        return sum(losses)
+
+    def _backward(self, first: Tokens, second: Tokens) -> float:
+        """Add the gradients of one stage; return its loss."""
+        rows = self.processes.rows(len(first), first.features.device)
+        comparison = self.model.comparator(first[rows], second)
         # (rows, B + 1): the scores, and Ω of the positive pair
         omega = comparison.regularizer.gather(1, rows[:, None])
         mine = torch.cat([self.model.objective.scores(comparison), omega], dim=1)
         every = self.processes.gather(mine, len(first)).requires_grad_()
         loss = info_nce(every[:, :-1], self.temperature) + self.model.objective.beta * every[:, -1].mean()
         [gradient] = torch.autograd.grad(loss, every)
-        self.optimizer.zero_grad(set_to_none=True)
         mine.backward(self.processes.own(gradient))
-        self.processes.sum_gradients(self.model.parameters())
-        self.optimizer.step()
         return float(loss.detach())
 
 

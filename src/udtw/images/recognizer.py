@@ -153,7 +153,7 @@ class ImageRecognizer(Recognizer):
             return r.episodic_task(self.model, source, fabric)
         return ContrastiveTask(
             self.model, source, batch_size=r.batch_size, temperature=r.temperature, learning_rate=r.learning_rate,
-            weight_decay=r.weight_decay, seed=r.seed, fabric=fabric,
+            weight_decay=r.weight_decay, stages=r.stages(self.model), seed=r.seed, fabric=fabric,
         )  # fmt: skip
 
     def _standardize(self, source: TokenSource) -> None:

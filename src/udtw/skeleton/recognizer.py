@@ -184,8 +184,8 @@ class ActionRecognizer(Recognizer):
         self._start_dictionary(samples)
         return DictionaryTask(
             self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
-            dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread, seed=r.seed,
-            fabric=fabric,
+            dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread,
+            stages=r.stages(self.model), seed=r.seed, fabric=fabric,
         )  # fmt: skip
 
     def _start_dictionary(self, skeletons: SkeletonSet) -> None:

@@ -69,7 +69,8 @@ njit(lambda array, index: get(array, index))(np.zeros((2, 3)), {index})
 
 
 def run(script: str, cache: Path) -> subprocess.CompletedProcess:
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    # Compiling takes most of the time, and without optimisation less than half.
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", script]
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
