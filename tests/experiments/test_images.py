@@ -62,6 +62,27 @@ def test_a_quick_run_from_pictures_to_report(tmp_path):
     assert "rank correlation" in text
 
 
+def test_novel_images_keep_the_attention_of_a_backbone_that_has_one(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    from tests.images.backbones.onnx_files import write_model
+
+    path = write_model(tmp_path / "tiny.onnx")
+    cub = experiment("cub")
+    options = EVERY | {"datasets": ["synthetic"], "seeds": [0], "quick": True, "per_class": 4}
+    with_attention, without = (
+        units_of(cub, **options | {"backbones": [f"onnx:{path}#tokens?image_size=32{rest}"]})[0]
+        for rest in ("&attention=attention", "")
+    )
+    cub.prepare([with_attention, without], None, str(tmp_path))
+    kept = {
+        (name, part): tokens_of(unit, part, tmp_path).has_attention
+        for name, unit in (("with", with_attention), ("without", without))
+        for part in ("train", "novel")
+    }
+    assert [which for which, has in kept.items() if has] == [("with", "novel")]
+
+
 def drawing(seed: int) -> bytes:
     pixels = np.random.default_rng(seed).integers(0, 2, (6, 6)).repeat(6, 0).repeat(6, 1).astype(np.uint8) * 255
     buffer = io.BytesIO()
