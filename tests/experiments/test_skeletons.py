@@ -108,6 +108,23 @@ def test_faults_from_start_to_report(tmp_path):
     assert "uDTW minus the best comparator without uncertainty" in text
 
 
+def test_faults_on_a_folder_of_few_classes(tmp_path):
+    generator = np.random.default_rng(0)
+    for label in range(6):  # three of them train, two are novel
+        for take in range(12):
+            clip = generator.standard_normal((20, 17, 3)).cumsum(0)
+            (tmp_path / f"class{label}").mkdir(exist_ok=True)
+            np.save(tmp_path / f"class{label}" / f"{take}.npy", clip.astype(np.float32))
+    (tmp_path / "graph.json").write_text('{"graph": "coco17"}')
+    faults = experiment("skeleton-faults")
+    unit = faults.units(datasets=["folder"], seeds=[0], quick=True, data_dir=None)[0]
+    found = work_of(faults, str(tmp_path), tmp_path)(unit)
+    assert found["n_way"] == 2
+    document = Document("test")
+    faults.report([(unit, found)], document)
+    assert "folder: 2-way 1-shot" in (document.write(tmp_path / "out").parent / "report.md").read_text()
+
+
 def test_the_one_shot_protocol_runs_on_files_as_the_kinect_writes_them(tmp_path):
     for action in range(1, 61):
         for take in range(4):

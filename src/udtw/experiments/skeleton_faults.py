@@ -14,10 +14,10 @@ import numpy as np
 from udtw.errors import OptionError
 from udtw.experiments.document import Document, over_seeds
 from udtw.experiments.experiment import Experiment, Results, chosen_datasets
-from udtw.experiments.skeleton_tables import COMMON, EPISODES, QUICK, load_once, novel_accuracy, recipe_by
+from udtw.experiments.skeleton_tables import COMMON, EPISODES, QUICK, episodes_of, load_once, novel_accuracy, recipe_by
 from udtw.experiments.units import Unit
-from udtw.skeleton import ActionRecognizer
-from udtw.skeleton.datasets import Faults, SkeletonSet, protocol
+from udtw.skeleton import ActionRecognizer, Recipe
+from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, protocol
 
 METHODS = {
     "soft_dtw": "sDTW",
@@ -58,7 +58,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
         Unit("skeleton-faults", dataset, method, seed, settings | {"train": train})
         for seed in seeds
         for method in METHODS
-        for dataset in chosen_datasets(datasets, ("utd-mhad", "nw-ucla"), ("synthetic",))
+        for dataset in chosen_datasets(datasets, ("utd-mhad", "nw-ucla"), [*DATASETS])
         for train in ("clean", "stated", "unstated")
         if not (method in CERTAIN and train == "stated")
     ]
@@ -71,15 +71,20 @@ def work(unit: Unit, data_dir: str | None = None) -> dict[str, Any]:
         raise OptionError(f"There is no method {unit.method!r}; there are {', '.join(METHODS)}.")
     skeletons = load_once(unit.dataset, data_dir)
     parts = protocol(skeletons)
+    train = skeletons.subset(parts.train)
+    own = {
+        "confidence": "ignore" if unit.method in CERTAIN else "estimate", "seed": unit.seed,
+        "n_way": min(Recipe.n_way, len(np.unique(train.labels))),
+    }  # fmt: skip
     settings = {name: value for name, value in unit.options.items() if name != "train"}
-    confidence = "ignore" if unit.method in CERTAIN else "estimate"
-    recipe = recipe_by(unit.method, settings | {"confidence": confidence, "seed": unit.seed})
+    recipe = recipe_by(unit.method, settings | own)
     trained_on = unit.options["train"]
     recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3])
     begin = time.perf_counter()
-    recognizer.fit(_with_faults(skeletons.subset(parts.train), trained_on, TRAIN_SEED))
+    recognizer.fit(_with_faults(train, trained_on, TRAIN_SEED))
     result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "loss": float(np.mean(recognizer.losses[-50:]))}
     novel = skeletons.subset(parts.novel)
+    result["n_way"] = episodes_of(novel.labels, parts.queries).n_way
     for trained, tested in TESTS:
         if trained == trained_on and not (unit.method in CERTAIN and tested == "stated"):
             accuracy = novel_accuracy(recognizer, _with_faults(novel, tested, TEST_SEED), parts.queries)
@@ -110,8 +115,9 @@ def report(results: Results, document: Document) -> None:
         own = [(unit, result) for unit, result in results if unit.dataset == name]
         found = {(m, *test): accuracies(own, m, *test) for m in METHODS for test in TESTS}
         widths = [part["half_width"] for _, result in own for part in result.values() if isinstance(part, dict)]
+        n_way = next(result.get("n_way", 5) for _, result in own)  # results that do not say so have 5
         document.table(
-            f"{name}: 5-way 1-shot accuracy on novel classes, in %",
+            f"{name}: {n_way}-way 1-shot accuracy on novel classes, in %",
             ["comparator", *TESTS.values()],
             [
                 [label, *(_over(found[m, *test]) for test in TESTS)]
