@@ -20,7 +20,7 @@ import torch
 
 from udtw.cli.training import parse_setting
 from udtw.experiments.image_tables import SUPERVISED, UNSUPERVISED
-from udtw.experiments.skeleton_tables import COMMON, novel_accuracy
+from udtw.experiments.skeleton_tables import COMMON, SKELETON_TABLES, novel_accuracy
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
 from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, class_split, load_skeletons
@@ -58,14 +58,16 @@ def on_skeletons(name: str, settings: Settings, options: argparse.Namespace) -> 
     skeletons = load_skeletons(name, options.data_dir)
     split = class_split(skeletons)
     known = sorted([*split.train, *split.validation])
+    of_mode = next((table.of_mode for table in SKELETON_TABLES if table.name == name), {}).get(options.mode, {})
+    ways = ("alignment", "codes") if options.mode == "unsupervised" else ("alignment",)
     for fold in range(min(options.seeds, FOLDS)):
         train, held = (
             part(skeletons, [c for c in known if (c in known[fold::FOLDS]) is out], options.faults, random_state)
             for out, random_state in ((False, 1), (True, 2))
         )
-        recipe = Recipe(mode=options.mode, seed=fold, **COMMON | usual_settings(options.mode) | settings)
+        recipe = Recipe(mode=options.mode, seed=fold, **COMMON | usual_settings(options.mode) | of_mode | settings)
         recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3]).fit(train)
-        yield {"1-shot": 100 * novel_accuracy(recognizer, held).mean}
+        yield {f"1-shot by {way}": 100 * novel_accuracy(recognizer, held, way=way).mean for way in ways}
 
 
 def part(skeletons: SkeletonSet, classes: list[int], faults: bool, random_state: int) -> SkeletonSet:
