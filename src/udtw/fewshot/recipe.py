@@ -21,8 +21,7 @@ MODES = ("supervised", "unsupervised")
 class FewShotRecipe:
     """What is trained and how: the settings that every few-shot recogniser has.
 
-    The classes in brackets explain the settings below them. ``weighting=None`` is "likelihood" with labels, and the
-    paper's "precision" without. γ, β and ω are ``learned`` with labels only. Matches are
+    The classes in brackets explain the settings below them. γ, β and ω are ``learned`` with labels only. Matches are
     ``evidence`` with the cross-entropy and one variance per token.
     """
 
@@ -46,7 +45,7 @@ class FewShotRecipe:
     per_feature: bool = False
     matching: str = "support"
     # The energy of a path [AlignmentComparator]
-    weighting: str | None = "precision"
+    weighting: str = "likelihood"
     warp_penalty: float = 0.0
     relax: int = 0
     learned: bool = False
@@ -67,14 +66,14 @@ class FewShotRecipe:
             ("mode", MODES),
             ("objective", OBJECTIVES),
             ("matching", MATCHING),
-            ("weighting", (*WEIGHTINGS, None)),
+            ("weighting", WEIGHTINGS),
             ("sigma_training", SIGMA_TRAININGS),
         ):
             self.check_choice(name, choices)
         if self.n_steps < 0:
             raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
 
-    def check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
+    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
         """Raise unless setting ``name`` is one of ``choices``."""
         if getattr(self, name) not in choices:
             raise OptionError(f"{name} must be one of {choices}; got {getattr(self, name)!r}.")
@@ -114,12 +113,11 @@ class FewShotRecipe:
         # Without labels nothing holds γ and ω: the free energy falls without end as they change.
         labels = self.mode == "supervised"
         evidence = self.evidence and self.objective == "cross_entropy" and not self.per_feature
-        weighting = self.weighting or ("likelihood" if labels else "precision")
         return FewShotModel(
             encoder, self.metric, self.objective, gamma=self.gamma, beta=self.beta, normalize=self.normalize,
             sigma_range=(self.sigma_low, self.sigma_high), sigma_hidden=self.sigma_hidden, sigma_gain=self.sigma_gain,
-            sigma_context=self.sigma_context, per_feature=self.per_feature, matching=self.matching, weighting=weighting,
-            warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
+            sigma_context=self.sigma_context, per_feature=self.per_feature, matching=self.matching,
+            weighting=self.weighting, warp_penalty=self.warp_penalty, relax=self.relax, learned=self.learned and labels,
             evidence=evidence,
         )  # fmt: skip
 

@@ -27,7 +27,6 @@ class ImageRecipe(FewShotRecipe):
     sigma_hidden: int | None = 64
     sigma_gain: float = 16.0
     sigma_context: bool = True
-    weighting: str | None = "likelihood"
     learned: bool = True
     evidence: bool = True
     matching: str = "prototype"

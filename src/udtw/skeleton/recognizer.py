@@ -45,7 +45,6 @@ class Recipe(FewShotRecipe):
     sigma_low: float = 0.9
     sigma_high: float = 1.1
     sigma_hidden: int | None = 64
-    weighting: str | None = None
     learned: bool = True
     # Blocks [SkeletonSource] and their augmentation [Augmentation]
     block_size: int = 8
