@@ -6,7 +6,15 @@ import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw.errors import OptionError
-from udtw.fewshot import ContrastiveTask, Dictionary, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel
+from udtw.fewshot import (
+    ContrastiveTask,
+    Dictionary,
+    DictionaryTask,
+    EpisodeSampler,
+    EpisodicTask,
+    FewShotModel,
+    Tokens,
+)
 from udtw.fewshot.evaluation import encode_all
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.stages import KAPPA, SIGMA_TRAININGS, stages_of
@@ -56,6 +64,24 @@ def test_every_stage_reaches_its_parts():
     learning = {stage: [part for part, g in gradients(model, stage).items() if g is not None and g.any()]
                 for stage in ("both", "features", "sigma", "scaled")}  # fmt: skip
     assert learning == {"both": [*PARTS], "features": ["encoder"], "sigma": ["sigma"], "scaled": [*PARTS]}
+
+
+def test_variances_alone_leave_what_an_encoder_says_of_its_noise():
+    class Noisy(LinearEncoder):
+        """Tokens with noise and weights of features that it learns."""
+
+        states_noise = True
+
+        def forward(self, batch):
+            tokens = super().forward(batch)
+            noise = tokens.features.square().mean(-1)
+            return Tokens(tokens.features, tokens.lengths, noise=noise, weight=tokens.features.sigmoid())
+
+    torch.manual_seed(0)
+    model = FewShotModel(Noisy(dropout=0.0), "udtw", "cross_entropy", weighting="likelihood", beta=0.1)
+    found = gradients(model, "sigma")
+    assert found["encoder"] is None
+    assert found["sigma"].any()
 
 
 def test_features_alone_learn_by_the_loss_without_uncertainty():

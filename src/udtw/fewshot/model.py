@@ -193,9 +193,7 @@ class FewShotModel(nn.Module):
             return tokens
         if stage == "features":
             return replace(tokens, variance=None)
-        if stage == "sigma":
-            tokens = replace(tokens, features=tokens.features.detach())
-        found = self._by_sigma(self.sigma, tokens)
+        found = self._by_sigma(self.sigma, tokens.detach() if stage == "sigma" else tokens)
         return scaled_gradients(found) if stage == "scaled" else found
 
     def _by_sigma(self, sigma: SigmaNet, tokens: Tokens) -> Tokens:

@@ -81,6 +81,11 @@ class Tokens:
         known = (None if one is None else one[:, :longest] for one in (self.variance, self.noise, self.weight))
         return Tokens(self.features[:, :longest], self.lengths, *known)
 
+    def detach(self) -> "Tokens":
+        """The same tokens without gradients."""
+        known = (None if one is None else one.detach() for one in (self.variance, self.noise, self.weight))
+        return Tokens(self.features.detach(), self.lengths, *known)
+
     def mean(self) -> Tensor:
         """(B, d): the mean token of every sequence."""
         kept = torch.where(self.inside[..., None], self.features, 0.0)
