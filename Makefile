@@ -34,7 +34,7 @@ lint: $(VENV)/.installed           ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fuzz: $(VENV)/.installed           ## the slow tests: long randomised comparisons of all backends with enumeration, SIGKILLs
+fuzz: $(VENV)/.installed           ## the slow tests: long randomised comparisons of all backends with enumeration, bounds checks, SIGKILLs
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libraries, in one run

@@ -75,6 +75,7 @@ def run(script: str, cache: Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_no_index_leaves_its_array(tmp_path):
     done = run(EVERY_OPERATION, tmp_path)
     assert done.returncode == 0, done.stderr
