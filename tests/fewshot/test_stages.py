@@ -141,6 +141,14 @@ def test_every_task_learns_in_the_stages_of_its_training(kind, sigma_training):
         assert ("sigma" in moved) == bool(stages & {"both", "scaled", "sigma"})
 
 
+@pytest.mark.parametrize("sigma_training", ["warm_up", "after"])
+def test_parts_that_learn_alone_are_refused_in_several_processes(sigma_training):
+    task = tasks(make_model(), lambda number: stages_of(sigma_training, number, 4))["episodes"]
+    task.world = 2
+    with pytest.raises(OptionError, match="not possible in several processes"):
+        task.step(0)
+
+
 def test_a_model_without_variances_has_one_stage():
     recipe = FewShotRecipe(metric="soft_dtw", sigma_training="after", n_steps=10)
     assert recipe.stages(recipe.model(LinearEncoder()))(9) == ("both",)

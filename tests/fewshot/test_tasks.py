@@ -21,9 +21,10 @@ from udtw.fewshot import (
     Tokens,
     evaluation,
 )
+from udtw.fewshot.contrastive import info_nce
+from udtw.fewshot.dictionary import narrowness
 from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import comparator_names
-from udtw.fewshot.tasks import info_nce, narrowness
 from udtw.training import Training
 
 SOURCE = Waves()

@@ -38,5 +38,6 @@ class Experiment:
 def chosen_datasets(datasets: list[str] | None, known: Sequence[str], also: Sequence[str] = ()) -> list[str]:
     """The data sets to run on: those asked for, which must be known or in ``also``; by default all known."""
     if datasets is not None and not set(datasets) <= {*known, *also}:
-        raise OptionError(f"This experiment runs on {' or '.join((*known, *also))}; got {datasets}.")
+        names = dict.fromkeys((*known, *also))
+        raise OptionError(f"This experiment runs on {' or '.join(names)}; got {datasets}.")
     return datasets or list(known)

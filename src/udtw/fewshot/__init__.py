@@ -4,11 +4,12 @@ An encoder returns `Tokens`; a `FewShotModel` compares them by any metric; `udtw
 `EpisodicTask` with labels, by a `DictionaryTask` or `ContrastiveTask` without; `evaluation` measures it.
 """
 
-from udtw.fewshot.dictionary import Dictionary
+from udtw.fewshot.contrastive import ContrastiveTask
+from udtw.fewshot.dictionary import Dictionary, DictionaryTask
 from udtw.fewshot.episodes import Episode, EpisodeSampler
 from udtw.fewshot.evaluation import Accuracy, accuracy_of
 from udtw.fewshot.model import FewShotModel
-from udtw.fewshot.tasks import ContrastiveTask, DictionaryTask, EpisodicTask
+from udtw.fewshot.tasks import EpisodicTask
 from udtw.fewshot.tokens import Tokens
 
 __all__ = [

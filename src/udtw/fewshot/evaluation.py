@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from udtw.errors import ShapeError
-from udtw.fewshot.dictionary import Dictionary, histogram_intersection
+from udtw.fewshot.dictionary import Dictionary, codes_of, histogram_intersection
 from udtw.fewshot.episodes import Episode, EpisodeSampler
 from udtw.fewshot.model import FewShotModel, predict
-from udtw.fewshot.tasks import Source, codes_of, moved
+from udtw.fewshot.tasks import Source, moved
 from udtw.fewshot.tokens import Tokens, concatenate
 from udtw.memory import refuse_if_too_large
 
