@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fuzz bench docs harden gpu-versions release browser kernels clean help
+.PHONY: demo test lint fuzz bench docs harden reproduce gpu-versions release browser kernels clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -21,7 +21,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	@touch $@
 
 kernels:         # Numba recompiles a kernel when its own file changed, and does not know of the files that this one imports
-	@for file in src/udtw/kernels/cpu/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
+	@for file in src/udtw/_kernels/cpu/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
 
 demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo
@@ -49,6 +49,9 @@ harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, 
 	UDTW_KILLS=60 $(BIN)/python -m pytest -m slow -rP tests/robustness/test_kills.py
 	$(BIN)/python -m hardening.mutation --sample 500 --seed 0
 	$(BIN)/pip-audit -r constraints.txt --no-deps --disable-pip
+
+reproduce: $(VENV)/.installed      ## an experiment by name: make reproduce NAME=ucr ARGS="--data-dir ~/ucr --jobs 2"
+	$(BIN)/python -m experiments $(NAME) $(ARGS)
 
 gpu-versions: $(VENV)/.installed   ## compile the GPU kernels with the Triton versions of several releases of torch
 	$(BIN)/python -m hardening.gpu_versions

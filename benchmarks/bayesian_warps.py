@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import udtw
-from udtw.experiments.calibration import NOISE, STEPS, TRAINING_PAIRS, known_warps
+from experiments.calibration import TRAINING_PAIRS
+from udtw.data.generators import NOISE, STEPS, known_warps
 from udtw.nn import fit_noise
 
 LEVEL = 0.9

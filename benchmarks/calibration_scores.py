@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import udtw
-from udtw.experiments.calibration import known_warps
+from udtw.data.generators import known_warps
 
 SEEDS, PAIRS = 3, 100
 

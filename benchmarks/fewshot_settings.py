@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.image_tables import SUPERVISED, UNSUPERVISED
+from experiments.skeleton_tables import COMMON, SKELETON_TABLES, novel_accuracy
 from udtw.cli.training import parse_setting
-from udtw.experiments.image_tables import SUPERVISED, UNSUPERVISED
-from udtw.experiments.skeleton_tables import COMMON, SKELETON_TABLES, novel_accuracy
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
 from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, class_split, load_skeletons

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from benchmarks.rows import Faster, Row
-from udtw.data.atomic import write_atomically
+from udtw._io.atomic import write_atomically
 
 LABELS = {
     "sweep-length": ("length N = M (batch shrinks)", "seconds per million cells"),

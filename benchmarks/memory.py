@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import udtw
-from udtw import memory
+from udtw._io import memory
 from udtw.nn import PairSigmaNet
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
 

@@ -1,6 +1,6 @@
 """Objectives for learned variances, compared: on known warps, and for forecasting. ``python -m benchmarks.objectives``.
 
-Known warps (`udtw.experiments.calibration`): a SigmaNet learns from unlabelled pairs; the error of the expected match
+Known warps (`experiments.calibration`): a SigmaNet learns from unlabelled pairs; the error of the expected match
 in steps and the coverage of 90 % intervals are those of other pairs. The series are fixed there, so that "faithful" is
 the same as "expected energy".
 
@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 
 import udtw
+from udtw._io.training import cosine
 from udtw.data import load_ucr
-from udtw.experiments.calibration import known_warps
+from udtw.data.generators import known_warps
 from udtw.nn import SigmaNet
 from udtw.timeseries.forecaster_model import Forecaster, Scale
-from udtw.training import cosine
 
 DATASETS = ("ECG5000", "SyntheticControl", "PowerCons", "Plane")
 KAPPA, PRIOR_VARIANCE, NU = 0.5, 1.0, 5.0

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks import rows
 from benchmarks.rows import Row
-from udtw.data.atomic import write_atomically
+from udtw._io.atomic import write_atomically
 
 TITLES = {
     "sweep-length": "Training step by length (time of one call)",

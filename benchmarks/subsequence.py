@@ -42,7 +42,7 @@ def data(steps: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def ours(query: Any, stream: Any, posterior: bool) -> Search:
-    from udtw.kernels.cpu.stream import StreamSweep
+    from udtw._kernels.cpu.stream import StreamSweep
     from udtw.timeseries import SubsequenceSearch
     from udtw.timeseries.disjoint import Candidates, best_disjoint
 

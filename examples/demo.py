@@ -22,9 +22,9 @@ from rich.table import Table
 from torch import Tensor
 
 import udtw
-from udtw.data.atomic import write_atomically
+from udtw._io.atomic import write_atomically
+from udtw._io.progress import progress_bar
 from udtw.plots import plot_alignment
-from udtw.progress import progress_bar
 
 STEPS_X, STEPS_Y = 90, 100
 DISTURBED = slice(25, 36)

@@ -32,10 +32,10 @@ from typing import Any
 
 import atheris
 
-import udtw.kernels
+import udtw._kernels
 from hardening.parsers import Parser, Read, Seed, Wrong, parsers
+from udtw._io.progress import progress_bar
 from udtw.errors import UdtwError
-from udtw.progress import progress_bar
 
 RESULTS = Path("hardening/results")
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -220,7 +220,7 @@ def prepared(parser: Parser, limits: Limits) -> Iterator[Target]:
     Modules that this imports are instrumented, except the kernels, whose bytecode Numba compiles.
     """
     with workplace() as folder:
-        kernels = [module.name for module in pkgutil.walk_packages(udtw.kernels.__path__, "udtw.kernels.")]
+        kernels = [module.name for module in pkgutil.walk_packages(udtw._kernels.__path__, "udtw._kernels.")]
         instrumented = atheris.instrument_imports(include=["udtw"], exclude=kernels)
         with contextlib.redirect_stderr(io.StringIO()), instrumented:  # it names every module
             seeds, read = parser.prepare(folder)

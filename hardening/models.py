@@ -14,8 +14,8 @@ from hardening.parsers import Parser, Read, Seed, demand, put, reader, safetenso
 def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
     import torch
 
-    from udtw.checkpoint import Checkpoint
-    from udtw.training import Task, Training
+    from udtw._io.checkpoint import Checkpoint
+    from udtw._io.training import Task, Training
 
     class Fit(Task):
         def __init__(self) -> None:
@@ -49,7 +49,7 @@ def _checkpoint(folder: Path) -> tuple[list[Seed], Read]:
 
 def _recognizer(kind: str) -> Any:
     def prepare(folder: Path) -> tuple[list[Seed], Read]:
-        from udtw.checkpoint import History, module_tensors, write_checkpoint
+        from udtw._io.checkpoint import History, module_tensors, write_checkpoint
         from udtw.images import ImageRecipe, ImageRecognizer
         from udtw.skeleton import ActionRecognizer, Recipe
 
@@ -109,8 +109,8 @@ def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _results(folder: Path) -> tuple[list[Seed], Read]:
+    from experiments import Store, Unit
     from udtw.errors import UdtwError
-    from udtw.experiments import Store, Unit
 
     unit = Unit("ucr", "GunPoint", "udtw", 0, {"gamma": 0.1, "grid": [1, 2]})
     store = Store(folder / "units")
@@ -135,10 +135,10 @@ def _results(folder: Path) -> tuple[list[Seed], Read]:
 def _forecaster_training(folder: Path) -> tuple[list[Seed], Read]:
     import torch
 
-    from udtw.checkpoint import Checkpoint
-    from udtw.metrics import get_metric
+    from udtw._engine.metrics import get_metric
+    from udtw._io.checkpoint import Checkpoint
+    from udtw._io.training import Training
     from udtw.timeseries.forecaster_model import Forecaster, ForecastLoss, ForecastTask
-    from udtw.training import Training
 
     path, settings = folder / "training.safetensors", {"gamma": 0.1, "data": "00"}
     generator = torch.Generator().manual_seed(0)

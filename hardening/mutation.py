@@ -1,7 +1,7 @@
 """Mutation testing of the engine by cosmic-ray: ``python -m hardening.mutation --sample 500 --seed 0``.
 
 cosmic-ray 8.7 changes one place of a file and runs the tests that `TESTS` names for it. It works in a copy of the
-repository. Kernels run as plain Python there (`hardening.plain_kernels`); `udtw.kernels.cpu.simd` is compiled.
+repository. Kernels run as plain Python there (`hardening.plain_kernels`); `udtw._kernels.cpu.simd` is compiled.
 
 Not used: mutmut 3.8 leaves out decorated functions, which all kernels are (0 mutants of rows.py and of forward.py).
 """
@@ -25,7 +25,7 @@ from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
-from udtw.progress import progress_bar
+from udtw._io.progress import progress_bar
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "hardening/results/mutation"

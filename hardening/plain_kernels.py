@@ -1,6 +1,6 @@
 """Pytest plugin for mutants: kernels run as plain Python (``NUMBA_DISABLE_JIT=1``), and few hypothesis examples.
 
-The intrinsics of `udtw.kernels.cpu.simd` and `udtw.kernels.cpu.atomics` exist only as machine code. The functions below
+The intrinsics of `simd` and `atomics` exist only as machine code. The functions below
 replace them by NumPy arrays of one register's length, and check the bounds that compiled code does not.
 """
 
@@ -128,7 +128,7 @@ def pytest_configure(config):
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         np.seterr(all="ignore")  # compiled code does not warn either
         for name in ("simd", "atomics"):
-            module = types.ModuleType(f"udtw.kernels.cpu.{name}")
+            module = types.ModuleType(f"udtw._kernels.cpu.{name}")
             module.__dict__.update(globals(), __name__=module.__name__)
             sys.modules[module.__name__] = module
 

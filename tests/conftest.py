@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def _kernel_fingerprint() -> str:
-    sources = sorted((ROOT / "src/udtw/kernels/cpu").glob("*.py"))
+    sources = sorted((ROOT / "src/udtw/_kernels/cpu").glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 

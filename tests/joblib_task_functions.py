@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from udtw import joblib_tasks
+from udtw._io import joblib_tasks
 from udtw.errors import OptionError
 
 

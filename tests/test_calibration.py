@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import udtw
+from udtw._engine.warped_copies import SMOOTHING, random_warp, smoothed
+from udtw.data.generators import known_warps
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
-from udtw.experiments.calibration import known_warps
-from udtw.warped_copies import SMOOTHING, random_warp, smoothed
 
 RNG = np.random.default_rng(0)
 
@@ -92,7 +92,7 @@ def test_pairs_of_different_lengths_and_features_in_chunks(monkeypatch, one_thre
         warps.append(warp)
     options = {"warps": warps, "var_x": 0.1, "var_y": 0.1, "weighting": "precision", "band": 0.8}
     at_once = udtw.calibrate(pairs, **options)
-    monkeypatch.setattr("udtw.calibration.CELLS_PER_CHUNK", 400)
+    monkeypatch.setattr("udtw._engine.calibration.CELLS_PER_CHUNK", 400)
     in_chunks = udtw.calibrate(pairs, **options)
     assert in_chunks.gamma == pytest.approx(at_once.gamma, rel=1e-6)
     assert in_chunks.coverage == at_once.coverage

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from udtw.checkpoint import (
+from udtw._io.checkpoint import (
     Checkpoint,
     History,
     load_modules,
@@ -15,7 +15,7 @@ from udtw.checkpoint import (
     state_tensors,
     write_checkpoint,
 )
-from udtw.data.tensor_file import write_tensors
+from udtw._io.tensor_file import write_tensors
 from udtw.errors import FileFormatError, OptionError
 
 HISTORY = {"first": History([2.0, math.inf], [1.5, 1.0], 1), "second": History([0.1], [], -1)}
@@ -72,7 +72,7 @@ def test_trainings_of_forecasters_of_earlier_versions_are_refused_by_name(tmp_pa
 def test_a_damaged_description_is_named(settings, phases, tmp_path):
     tensors = {f"loss.training.{part}": torch.zeros(0, dtype=torch.float64) for part in ("train", "valid")}
     about = {"settings": settings, "phases": phases, "count": 2}
-    write_tensors(tmp_path / "c.safetensors", "udtw.training", 1, tensors, about)
+    write_tensors(tmp_path / "c.safetensors", "udtw._io.training", 1, tensors, about)
     with pytest.raises(FileFormatError, match=r"c\.safetensors has a"):
         read_checkpoint(tmp_path / "c.safetensors")
 

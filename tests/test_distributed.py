@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
-from udtw.checkpoint import Checkpoint, read_checkpoint
-from udtw.distributed import Processes, join_torchrun
+from udtw._io.checkpoint import Checkpoint, read_checkpoint
+from udtw._io.distributed import Processes, join_torchrun
+from udtw._io.training import Training
 from udtw.fewshot import ContrastiveTask, Dictionary, DictionaryTask, FewShotModel
 from udtw.timeseries import SequenceForecaster
-from udtw.training import Training
 
 STEPS = 6
 BATCH = 7  # not a multiple of two

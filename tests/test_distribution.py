@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 
 import udtw
+from udtw._kernels.reference import enumeration
 from udtw.errors import BackendError, GammaError, LengthError, NonFiniteError, PathError, RangeError, ShapeError
-from udtw.kernels.reference import enumeration
 
 RNG = np.random.default_rng(0)
 

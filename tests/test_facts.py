@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import udtw
-from udtw.kernels.reference import enumeration
-from udtw.prior import starts_and_ends
+from udtw._engine.prior import starts_and_ends
+from udtw._kernels.reference import enumeration
 
 BACKENDS = pytest.mark.parametrize("backend", ["numba", "portable"])
 

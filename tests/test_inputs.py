@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from udtw.series_set import SeriesSet, load_series
+from udtw._engine.series_set import SeriesSet, load_series
 
 SERIES = [np.arange(3.0), np.arange(5.0) + 10, np.arange(1.0) + 20]
 NOISE = [np.full(3, 2.0), np.full(5, 3.0), np.full(1, 4.0)]

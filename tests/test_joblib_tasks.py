@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from experiments import Store, Unit, run
 from tests import joblib_task_functions as tasks
-from udtw import joblib_tasks, pairwise
+from udtw import pairwise
+from udtw._io import joblib_tasks
 from udtw.errors import OptionError, ShapeError, WorkerError
-from udtw.experiments import Store, Unit, run
 from udtw.images import embed, load_backbone, load_images, open_tokens
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import udtw
-from udtw import memory
+from udtw._io import memory
 from udtw.errors import OptionError, SizeError
 from udtw.fewshot.comparators import AlignmentComparator
 from udtw.fewshot.tokens import Tokens

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 import udtw
-from udtw import metrics
+from udtw._engine import metrics
+from udtw._engine.metrics import METRICS, Metric, get_metric, metric_names
+from udtw._engine.pair_block import Batch
 from udtw.errors import LengthError, OptionError
 from udtw.fewshot.comparators import AlignmentComparator
 from udtw.fewshot.tokens import Tokens
 from udtw.interop import distance_function
-from udtw.metrics import METRICS, Metric, get_metric, metric_names
-from udtw.pair_block import Batch
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier, barycenter
 
 RNG = np.random.default_rng(0)

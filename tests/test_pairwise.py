@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import udtw
+from udtw._engine.metrics import METRICS
 from udtw.errors import (
     BackendError,
     GammaError,
@@ -18,7 +19,6 @@ from udtw.errors import (
     SizeError,
     VarianceError,
 )
-from udtw.metrics import METRICS
 
 RNG = np.random.default_rng(0)
 RAGGED_X = [RNG.standard_normal((n, 2)) for n in (5, 9, 1, 7, 7)]
@@ -102,7 +102,7 @@ def test_small_blocks_give_the_same_bits(metric, monkeypatch):
 def test_matrix_slices_give_the_same_result(monkeypatch):
     X = RNG.standard_normal((5, 8, 30))
     expected = udtw.pairwise(X, metric="udtw")
-    monkeypatch.setattr("udtw.problem.MATRIX_BYTES", 1000)
+    monkeypatch.setattr("udtw._engine.problem.MATRIX_BYTES", 1000)
     assert np.allclose(udtw.pairwise(X, metric="udtw"), expected, rtol=1e-12)
 
 
@@ -150,7 +150,7 @@ def test_progress_bar_counts_every_pair(capsys):
 
 
 def test_a_table_that_does_not_fit_is_refused_with_an_estimate(monkeypatch):
-    monkeypatch.setattr("udtw.memory.free_bytes", lambda: 2**30)
+    monkeypatch.setattr("udtw._io.memory.free_bytes", lambda: 2**30)
     series = np.zeros((20_000, 1))
     with pytest.raises(SizeError, match=r"20,000 × 20,000 distances \(dtw\) would take about 4\.2 GiB.*in parts"):
         udtw.pairwise(series, metric="dtw")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import udtw
-from udtw import joblib_tasks
-from udtw.kernels.base import Backend
-from udtw.metrics import get_metric
-from udtw.pairwise import PAIR_BYTES, Table
-from udtw.series_set import load_series
+from udtw._engine.metrics import get_metric
+from udtw._engine.pairwise import PAIR_BYTES, Table
+from udtw._engine.series_set import load_series
+from udtw._io import joblib_tasks
+from udtw._kernels.base import Backend
 
 pairwise = sys.modules["udtw.pairwise"]  # the module, which `udtw.pairwise`, the function, hides
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import torch
 
-from udtw.checkpoint import read_checkpoint
+from experiments import Store, Unit
+from udtw._io.checkpoint import read_checkpoint
 from udtw.cli.files import read_series
 from udtw.data import load_ucr
 from udtw.errors import DataError, UdtwError
-from udtw.experiments import Store, Unit
 from udtw.images import ImageRecognizer, open_tokens
 from udtw.images.backbones.checkpoint import read_processing
 from udtw.images.backbones.onnx import OnnxBackbone

@@ -8,13 +8,13 @@ import torch
 
 import udtw
 from tests.problems import make_case
+from udtw._engine.metrics import get_metric
+from udtw._engine.pair_block import PairBlock
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import load_series
+from udtw._kernels.reference.enumeration import paths as all_paths
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
-from udtw.kernels.reference.enumeration import paths as all_paths
-from udtw.metrics import get_metric
 from udtw.nn import SigmaNet, UDTWLoss
-from udtw.pair_block import PairBlock
-from udtw.pairwise import distances
-from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.search import nearest
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import udtw
+from udtw._engine.prior import Band, admissible, parse
 from udtw.errors import BandError
-from udtw.prior import Band, admissible, parse
 
 CPU = torch.device("cpu")
 

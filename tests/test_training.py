@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from udtw.checkpoint import Checkpoint
+from udtw._io.checkpoint import Checkpoint
+from udtw._io.training import CELLS_FOR_THREADS, Task, Training, cosine, own_randomness, threads_for
 from udtw.errors import FileFormatError
-from udtw.training import CELLS_FOR_THREADS, Task, Training, cosine, own_randomness, threads_for
 
 
 class Descent(Task):

@@ -1,4 +1,4 @@
-"""Griffe extension: what `udtw.lazy.lazy` decorates is a property, and is shown as one."""
+"""Griffe extension: what `udtw._engine.lazy.lazy` decorates is a property, and is shown as one."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Replaces ``<!-- metrics -->`` in a page by the table of metrics, so that no page lists them by hand."""
 
-from udtw.metrics import METRICS
+from udtw._engine.metrics import METRICS
 
 MARKER = "<!-- metrics -->"
 

@@ -1,13 +1,13 @@
 """uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
 
-from udtw.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
-from udtw.alignment import Alignment
-from udtw.calibration import Calibration, calibrate
-from udtw.distribution import PathDistribution
+from udtw._engine.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
+from udtw._engine.alignment import Alignment
+from udtw._engine.calibration import Calibration, calibrate
+from udtw._engine.distribution import PathDistribution
+from udtw._engine.metrics import Metric, register_metric
+from udtw._engine.pairwise import pairwise
+from udtw._kernels.backends import available_backends
 from udtw.errors import UdtwError
-from udtw.kernels.backends import available_backends
-from udtw.metrics import Metric, register_metric
-from udtw.pairwise import pairwise
 
 __version__ = "0.2.0"
 

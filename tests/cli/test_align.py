@@ -11,8 +11,8 @@ pytest.importorskip("matplotlib")
 
 import udtw
 from tests.cli.helpers import fails, run_json, run_ok
-from udtw.kernels.cpu.backend import NumbaBackend
-from udtw.problem import Problem
+from udtw._engine.problem import Problem
+from udtw._kernels.cpu.backend import NumbaBackend
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_long_series_with_a_band_need_no_matrix(tmp_path, monkeypatch, of):
     for name in ("coupling", "transitions", "expectations"):
         monkeypatch.setattr(NumbaBackend, name, refuse)
     monkeypatch.setattr(Problem, "energy", refuse)
-    monkeypatch.setattr("udtw.prior.admissible", refuse)
+    monkeypatch.setattr("udtw._engine.prior.admissible", refuse)
     monkeypatch.setattr(NumbaBackend, "least_cost", refuse)
     words = ("align", tmp_path / "a.npy", tmp_path / "b.npy", "--band", 50, "--sigma", "estimate", "--of", of)
     said = run_json(*words, "--out", tmp_path / "m.csv", "--plot", tmp_path / "m.png")

@@ -11,8 +11,8 @@ pytest.importorskip("typer")
 
 import udtw
 from tests.cli.helpers import fails, run_json
+from udtw._engine.metrics import METRICS
 from udtw.data.series_files import ReadOptions, read_series
-from udtw.metrics import METRICS
 
 CLEAN = "1200.5\n3\n-2.25\n7\n"
 

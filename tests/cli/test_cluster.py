@@ -8,7 +8,7 @@ pytest.importorskip("distributed")
 from distributed import LocalCluster
 
 from tests.cli.helpers import fails, run_json
-from udtw import joblib_tasks
+from udtw._io import joblib_tasks
 from udtw.cli import cluster
 
 COMMAND = ("classify", "cbf", "--metric", "dtw")

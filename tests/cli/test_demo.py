@@ -6,9 +6,9 @@ pytest.importorskip("typer")
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
+from experiments import published
 from tests.cli.helpers import run_ok
-from udtw.experiments import published
-from udtw.metrics import METRICS
+from udtw._engine.metrics import METRICS
 
 
 def test_demo_prints_tables_and_leaves_a_report(tmp_path):

@@ -10,8 +10,8 @@ pytest.importorskip("sklearn")
 
 import udtw
 from tests.cli.helpers import fails, run_json, run_ok
+from udtw._engine.metrics import METRICS
 from udtw.cli import options
-from udtw.metrics import METRICS
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("joblib")
 
+from experiments import Store, Unit, registry
+from experiments.experiment import Experiment
 from tests.cli.helpers import fails, run, run_ok
 from udtw.cli.options import parse_seeds
 from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, save_npz
 from udtw.errors import OptionError
-from udtw.experiments import Store, Unit, registry
-from udtw.experiments.experiment import Experiment
 
 
 @pytest.fixture

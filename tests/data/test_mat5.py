@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("scipy")
 from scipy.io import savemat
 
-from udtw.data.mat5 import read_array, read_value
+from udtw._io.mat5 import read_array, read_value
 
 LIMIT = 2**20
 ROWS = np.zeros((1, 2), dtype=[("number", object), ("name", object)])

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from udtw.data.npy import read_npy
+from udtw._io.npy import read_npy
 
 
 def npy(array, **options):

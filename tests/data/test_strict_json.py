@@ -2,7 +2,7 @@
 
 import pytest
 
-from udtw.data.strict_json import loads
+from udtw._io.strict_json import loads
 
 
 def test_json_is_read():

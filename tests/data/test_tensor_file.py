@@ -5,7 +5,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from udtw.data.tensor_file import read_tensors, refuse_other_settings, write_tensors
+from udtw._io.tensor_file import read_tensors, refuse_other_settings, write_tensors
 from udtw.errors import FileFormatError, OptionError
 
 TENSORS = {

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from udtw.data.versioned_json import read_versioned
+from udtw._io.versioned_json import read_versioned
 from udtw.errors import FileFormatError
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.skeleton.datasets.clips import zip_bytes
-from udtw.data.zip_members import ArchiveError, open_zip, read_member
+from udtw._io.zip_members import ArchiveError, open_zip, read_member
 
 WHOLE = zip_bytes({"one": b"1" * 500, "folder/two": b"2"})
 

@@ -7,8 +7,8 @@ import numpy as np
 from typer.testing import CliRunner
 
 import udtw
+from udtw._engine.metrics import METRICS
 from udtw.cli import app
-from udtw.metrics import METRICS
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
 
 RECIPES = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()

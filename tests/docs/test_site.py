@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 MODULES = [
     "udtw",
     "udtw.data",
-    "udtw.experiments",
+    "experiments",
     "udtw.fewshot",
     "udtw.images",
     "udtw.interop",

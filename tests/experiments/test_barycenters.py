@@ -2,8 +2,8 @@
 
 import pytest
 
+from experiments import Document, barycenters
 from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, save_npz
-from udtw.experiments import Document, barycenters
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from udtw.experiments import Document, calibration
+from experiments import Document, calibration
 
 
 def test_the_true_match_is_monotone_and_leads_from_end_to_end():

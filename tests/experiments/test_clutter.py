@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("kornia")
 
-from udtw.experiments import Document, Store, run
-from udtw.experiments.clutter import METHODS
-from udtw.experiments.registry import experiment, units_of, work_of
+from experiments import Document, Store, run
+from experiments.clutter import METHODS
+from experiments.registry import experiment, units_of, work_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0, 1], "quick": False, "data_dir": None, "backbones": None, "per_class": None}

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from experiments import Document, escape_markdown
 from udtw.errors import ShapeError
-from udtw.experiments import Document, escape_markdown
 
 VOID = {"meta", "img", "br", "hr"}
 EVIL = '<script>alert("1")</script> & | `x` *y* _z_'

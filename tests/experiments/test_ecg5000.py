@@ -11,9 +11,9 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 
 import udtw
-from udtw.experiments import Document, ecg5000
-from udtw.experiments.ecg5000 import report, significance
-from udtw.experiments.units import Unit
+from experiments import Document, ecg5000
+from experiments.ecg5000 import report, significance
+from experiments.units import Unit
 from udtw.timeseries import SequenceForecaster
 
 SMALL = {"hidden": 8, "max_epochs": 2}

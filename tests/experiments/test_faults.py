@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments import Document, Unit, faults
 from udtw.data import LabelledSeries, UCRData, save_npz, synthetic_control
-from udtw.experiments import Document, Unit, faults
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ pytest.importorskip("kornia")
 
 from PIL import Image
 
+from experiments import Document, Store, run
+from experiments.image_report import report_accuracies, short
+from experiments.image_runs import METHODS, recipe_of, tokens_of
+from experiments.image_tables import PHOTOGRAPHS
+from experiments.registry import EXPERIMENTS, experiment, units_of, work_of
+from experiments.units import Unit
 from tests.cli.helpers import fails, run_ok
 from udtw.errors import OptionError
-from udtw.experiments import Document, Store, run
-from udtw.experiments.image_report import report_accuracies, short
-from udtw.experiments.image_runs import METHODS, recipe_of, tokens_of
-from udtw.experiments.image_tables import PHOTOGRAPHS
-from udtw.experiments.registry import EXPERIMENTS, experiment, units_of, work_of
-from udtw.experiments.units import Unit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0, 1], "quick": False, "data_dir": None, "backbones": None, "per_class": None}

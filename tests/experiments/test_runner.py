@@ -11,9 +11,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from experiments import Store, Unit, run
+from experiments.store import exclusive
 from udtw.errors import OptionError, StoreBusyError, WorkerError
-from udtw.experiments import Store, Unit, run
-from udtw.experiments.store import exclusive
 
 UNITS = [Unit("toy", "A", "square", seed) for seed in range(6)]
 BOTH = pytest.mark.parametrize("n_jobs", [1, 2])
@@ -118,7 +118,7 @@ def test_a_senseless_number_of_jobs(store, n_jobs):
 
 INTERRUPTED = """
 import signal, sys, time
-from udtw.experiments import Store, Unit, run
+from experiments import Store, Unit, run
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 

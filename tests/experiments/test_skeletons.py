@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from experiments import Document, Store, run
+from experiments.registry import experiment, work_of
+from experiments.skeleton_faults import accuracies
+from experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
+from experiments.units import Unit
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
 from tests.skeleton.datasets.test_numbered_files import nw_ucla_files
+from udtw.demo.document import over_seeds
 from udtw.errors import OptionError
-from udtw.experiments import Document, Store, run
-from udtw.experiments.document import over_seeds
-from udtw.experiments.registry import experiment, work_of
-from udtw.experiments.skeleton_faults import accuracies
-from udtw.experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
-from udtw.experiments.units import Unit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY = {"datasets": None, "seeds": [0], "quick": False, "data_dir": None}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import Store, Unit
+from experiments.store import exclusive
 from udtw.errors import StoreBusyError, StoreError
-from udtw.experiments import Store, Unit
-from udtw.experiments.store import exclusive
 
 UNIT = Unit("toy", "A", "dtw", 0, {"gamma": 0.5})
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from experiments import Document, Unit, ucr_default
+from experiments.registry import name_of, protocol_name
 from udtw.data import LabelledSeries, UCRData, save_npz, synthetic_control
 from udtw.errors import DataError, OptionError
-from udtw.experiments import Document, Unit, ucr_default
-from udtw.experiments.registry import name_of, protocol_name
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from experiments import Unit
 from udtw.errors import OptionError, StoreError
-from udtw.experiments import Unit
 
 UNIT = Unit("ucr", "GunPoint", "udtw", 3, {"gamma": 0.1, "beta": [1, {"a": None}], "name": "ß"})
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests.simulated_device import MOVED, NAME, simulated_device
+from udtw._io.training import Training
 from udtw.errors import OptionError
 from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
 from udtw.images.datasets import make_images
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
-from udtw.training import Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ACTIONS = make_actions(3, 3, random_state=0)

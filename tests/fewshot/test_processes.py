@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
-from udtw.checkpoint import Checkpoint, read_checkpoint
+from udtw._io.checkpoint import Checkpoint, read_checkpoint
+from udtw._io.training import Training
 from udtw.errors import OptionError
 from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel
-from udtw.training import Training
 
 STEPS = 4
 

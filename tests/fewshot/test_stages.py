@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.fewshot.helpers import LinearEncoder, Waves
+from udtw._io.training import Training
 from udtw.errors import OptionError
 from udtw.fewshot import (
     ContrastiveTask,
@@ -18,7 +19,6 @@ from udtw.fewshot import (
 from udtw.fewshot.evaluation import encode_all
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.stages import KAPPA, SIGMA_TRAININGS, stages_of
-from udtw.training import Training
 
 SOURCE = Waves()
 LABELS = torch.tensor([0, 1]), torch.tensor([0, 0, 1, 1])

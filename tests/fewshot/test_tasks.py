@@ -9,7 +9,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from tests.fewshot.helpers import LinearEncoder, Waves
-from udtw.checkpoint import Checkpoint
+from udtw._io.checkpoint import Checkpoint
+from udtw._io.training import Training
 from udtw.errors import FileFormatError, OptionError
 from udtw.fewshot import (
     ContrastiveTask,
@@ -25,7 +26,6 @@ from udtw.fewshot.contrastive import info_nce
 from udtw.fewshot.dictionary import narrowness
 from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import comparator_names
-from udtw.training import Training
 
 SOURCE = Waves()
 

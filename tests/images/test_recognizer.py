@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from udtw.checkpoint import module_tensors, write_checkpoint
+from udtw._io.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
 from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
 from udtw.images.datasets import make_images

@@ -13,12 +13,12 @@ import torch
 import udtw
 from tests.kernels.cpu.test_memory import GuardedScratch
 from tests.problems import Case, make_case
-from udtw.align import _paths
-from udtw.kernels import backends
-from udtw.kernels.base import Backend
-from udtw.kernels.cpu import launch, work_queue
-from udtw.kernels.cpu.backend import can_fuse
-from udtw.problem import DEVIATION, LOG_VARIANCE, ONE, Problem
+from udtw._engine.align import _paths
+from udtw._engine.problem import DEVIATION, LOG_VARIANCE, ONE, Problem
+from udtw._kernels import backends
+from udtw._kernels.base import Backend
+from udtw._kernels.cpu import launch, work_queue
+from udtw._kernels.cpu.backend import can_fuse
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,

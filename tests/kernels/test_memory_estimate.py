@@ -6,13 +6,13 @@ import torch
 from torch.func import vmap
 
 import udtw
-from udtw import memory
-from udtw.kernels import backends, memory_estimate
-from udtw.kernels.cpu import launch
-from udtw.kernels.cpu.backend import GRIDS, scratch_bytes
-from udtw.kernels.reference.torch_backends import GRIDS_PER_FIELD
-from udtw.prior import Prior
-from udtw.problem import Problem
+from udtw._engine.prior import Prior
+from udtw._engine.problem import Problem
+from udtw._io import memory
+from udtw._kernels import backends, memory_estimate
+from udtw._kernels.cpu import launch
+from udtw._kernels.cpu.backend import GRIDS, scratch_bytes
+from udtw._kernels.reference.torch_backends import GRIDS_PER_FIELD
 
 QUESTIONS = tuple(GRIDS)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from udtw._io.training import Descent
+from udtw.data.generators import known_warps
 from udtw.errors import OptionError
-from udtw.experiments.calibration import known_warps
 from udtw.nn import SigmaNet, fit_noise
-from udtw.training import Descent
 
 
 def test_bursts_of_noise_are_found_without_labels(one_thread):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from udtw.calibration import Calibration
+from udtw._engine.calibration import Calibration
 from udtw.errors import OptionError, ShapeError
 from udtw.plots import plot_calibration
 

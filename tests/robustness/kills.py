@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.robustness import scenes
-from udtw.data.atomic import TEMPORARY
+from udtw._io.atomic import TEMPORARY
 
 ORPHAN_SECONDS = 20.0
 

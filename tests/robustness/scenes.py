@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.experiments import Store, Unit
+from experiments import Store, Unit
 
 
 def bits(tensor: Any) -> tuple[str, tuple[int, ...], bytes]:
@@ -53,7 +53,7 @@ class _Experiment(Scene):
     def run(self, folder: Path) -> None:
         from rich.console import Console
 
-        from udtw.experiments import run
+        from experiments import run
 
         units, work = self.units(folder)
         summary = run(units, work, Store(folder / "units"), n_jobs=self.n_jobs, console=Console(file=io.StringIO()))
@@ -108,7 +108,7 @@ class Barycenters(_Experiment):
                 (data / f"{name}_{split}.tsv").write_text("\n".join("\t".join(map(str, row)) for row in rows))
 
     def units(self, folder: Path) -> tuple[list[Unit], Any]:
-        from udtw.experiments.registry import experiment, units_of, work_of
+        from experiments.registry import experiment, units_of, work_of
 
         module = experiment("barycenters")
         options = {"datasets": ["Aa", "Bb"], "seeds": [0, 1, 2], "quick": True, "data_dir": str(self.data)}
@@ -129,14 +129,14 @@ class _Training(Scene):
         self.fit(folder / "model.safetensors")
 
     def finished(self, folder: Path) -> dict[str, Any]:
-        from udtw.checkpoint import read_checkpoint
+        from udtw._io.checkpoint import read_checkpoint
 
         path = folder / "model.safetensors"
         losses = read_checkpoint(path).history["training"].train if path.exists() else []
         return {f"step {step}": loss for step, loss in enumerate(losses)}
 
     def result(self, folder: Path) -> Any:
-        from udtw.checkpoint import read_checkpoint
+        from udtw._io.checkpoint import read_checkpoint
 
         saved = read_checkpoint(folder / "model.safetensors")
         return {name: bits(tensor) for name, tensor in saved.tensors.items()}, saved.history, saved.settings
@@ -183,7 +183,7 @@ class _Shards(Scene):
     """A folder of shards and its manifest, which is written last."""
 
     def finished(self, folder: Path) -> dict[str, Any]:
-        from udtw.data.shard_store import check_file
+        from udtw._io.shard_store import check_file
 
         found = {path.name: path.read_bytes() for path in folder.glob("shard-*")}
         for name in found:

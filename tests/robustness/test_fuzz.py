@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("atheris", reason="Atheris has wheels for Linux and macOS only")
 
 from hardening.fuzz import mutated
-
 from tests.robustness.toy import COUNT
 
 ROOT = Path(__file__).parents[2]

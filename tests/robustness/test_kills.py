@@ -11,7 +11,7 @@ import pytest
 
 from tests.robustness.kills import Killer
 from tests.robustness.scenes import Scene
-from udtw.data.atomic import write_atomically
+from udtw._io.atomic import write_atomically
 
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("UDTW_KILLS", "20"))

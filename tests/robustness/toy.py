@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+
 from hardening.fuzz import Limits, fuzz
 from hardening.parsers import Parser, Read, Seed, demand
-
 from udtw.errors import DataError
 
 COUNT = 600

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from udtw.checkpoint import module_tensors, write_checkpoint
+from udtw._io.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
 from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import evaluate_scores

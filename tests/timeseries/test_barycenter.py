@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import udtw
+from udtw._engine.metrics import get_metric
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
-from udtw.metrics import get_metric
 from udtw.nn import SigmaNet
 from udtw.timeseries import barycenter
 from udtw.timeseries.resample import resample

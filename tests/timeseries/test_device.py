@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from tests.simulated_device import MOVED, nothing_moved, simulated_device
-from udtw.device import checked_device
+from udtw._engine.device import checked_device
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import load_series
+from udtw._io.training import Training
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
-from udtw.pair_block import Batch
-from udtw.series_set import load_series
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,
@@ -20,7 +21,6 @@ from udtw.timeseries import (
     load_model,
     save_model,
 )
-from udtw.training import Training
 
 
 def data(count: int = 12):

@@ -6,8 +6,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from udtw.checkpoint import Checkpoint, History, read_checkpoint, write_checkpoint
-from udtw.data.tensor_file import write_tensors
+from udtw._io.checkpoint import Checkpoint, History, read_checkpoint, write_checkpoint
+from udtw._io.tensor_file import write_tensors
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries import SequenceForecaster
 from udtw.timeseries.forecaster_model import ForecastTask

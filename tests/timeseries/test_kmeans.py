@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 import udtw
+from udtw._engine.metrics import get_metric
+from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
-from udtw.metrics import get_metric
-from udtw.series_set import load_series
 from udtw.timeseries import TimeSeriesKMeans, TimeSeriesKMedoids
 from udtw.timeseries.kmedoids import swapped
 from udtw.timeseries.matched_means import Means, least_variance, match, prior_energy, update

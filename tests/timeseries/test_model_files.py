@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from udtw._engine.metrics import get_metric
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import load_series
 from udtw.errors import FileFormatError, OptionError
-from udtw.metrics import get_metric
 from udtw.nn import SigmaNet
-from udtw.pair_block import Batch
-from udtw.series_set import load_series
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import udtw
+from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.nn import SigmaNet
-from udtw.series_set import load_series
 from udtw.timeseries import KNeighborsTimeSeriesClassifier as KNN
 from udtw.timeseries import NearestCentroidTimeSeriesClassifier
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udtw.metrics import get_metric
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet, load_series
+from udtw._engine.metrics import get_metric
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet, load_series
 from udtw.timeseries.search import nearest
 
 METRICS = [

@@ -8,7 +8,7 @@ import torch
 
 from tests.kernels.cpu.test_stream import plain
 from udtw import errors
-from udtw.kernels.cpu.stream import StreamSweep
+from udtw._kernels.cpu.stream import StreamSweep
 from udtw.timeseries import SubsequenceSearch, disjoint, subsequence
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import load_series
 from udtw.data import add_faults, znormalize
-from udtw.pair_block import Batch
-from udtw.series_set import load_series
 from udtw.timeseries.corruption import SHARE, Corruption
 from udtw.timeseries.views import USUAL_RANGE, SlopeView, slopes
 

@@ -120,12 +120,12 @@ def align(
 
     - `udtw align a.npy b.npy --metric dtw --warp-penalty 0.1 --band 0.1 --json | jq .distance`
     """
+    from udtw._engine.matches import tail_of
+    from udtw._engine.metrics import get_metric
     from udtw.cli import align_pair
     from udtw.cli.files import check_table_name, read_options
     from udtw.cli.match_report import make_report
     from udtw.errors import OptionError
-    from udtw.matches import tail_of
-    from udtw.metrics import get_metric
 
     given = options.given(weighting=weighting, warp_penalty=warp_penalty, relax=options.parse_relax(relax))
     options.check_known(metric, given)

@@ -9,9 +9,9 @@ import numpy as np
 from udtw.cli.output import note
 
 if TYPE_CHECKING:
-    from udtw.alignment import Alignment
+    from udtw._engine.alignment import Alignment
+    from udtw._engine.metrics import Metric
     from udtw.data.series_files import ReadOptions, Series
-    from udtw.metrics import Metric
 
 SIGMA_FACTOR = 4.0
 """A learned σ lies between the estimate divided by this and the estimate times this."""
@@ -73,7 +73,7 @@ def znormalized(x: "Series", y: "Series", variances: tuple[Any, Any]) -> tuple["
 
 def auto_gamma() -> float:
     """γ of ``--gamma auto``."""
-    from udtw.align import AUTO_GAMMA
+    from udtw._engine.align import AUTO_GAMMA
 
     return AUTO_GAMMA
 
@@ -99,8 +99,8 @@ def estimated(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     """
     import torch
 
-    from udtw.align import LEAST_ROUGHNESS
-    from udtw.likelihood import roughness
+    from udtw._engine.align import LEAST_ROUGHNESS
+    from udtw._engine.likelihood import roughness
 
     found = []
     for name, series in (("x", x), ("y", y)):
@@ -185,7 +185,7 @@ def measured(
     """What is printed, and the alignment with the paths of the metric; None for metrics without paths."""
     import torch
 
-    from udtw.pair_block import Batch
+    from udtw._engine.pair_block import Batch
 
     result: dict[str, Any] = {"metric": metric.name, "steps": [len(x), len(y)], "features": x.shape[1]}
     distance = omega = 0.0

@@ -67,8 +67,8 @@ def barycenter(
 
     - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
     """
+    from udtw._engine.metrics import get_metric
     from udtw.cli.files import check_table_name, read_options
-    from udtw.metrics import get_metric
     from udtw.timeseries import barycenter as mean_of
 
     if out is not None:

@@ -22,7 +22,7 @@ def demo(
 
     - `udtw demo --out look --quick`
     """
-    from udtw.experiments.demo import FULL, QUICK, run_demo
+    from udtw.demo import FULL, QUICK, run_demo
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
     for part in parts:

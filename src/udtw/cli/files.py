@@ -79,7 +79,7 @@ def check_table_name(path: Path) -> None:
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write rows with the same names atomically, as CSV, TSV or JSON by the ending; None is an empty cell or null."""
-    from udtw.data.atomic import write_atomically
+    from udtw._io.atomic import write_atomically
 
     check_table_name(path)
     kind = path.suffix.lower()

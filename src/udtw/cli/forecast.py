@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from udtw._engine.metrics import metric_names
 from udtw.cli import options, training
 from udtw.cli.output import check_figure_name, messages, note, save_figure, show
-from udtw.metrics import metric_names
 
 SHOWN = 6
 
@@ -89,12 +89,12 @@ def forecast(
     """
     import numpy as np
 
-    from udtw.align import dtw
+    from udtw._engine.align import dtw
+    from udtw._engine.matches import tail_of
+    from udtw._engine.metrics import get_metric
     from udtw.cli.files import load_dataset, read_options
     from udtw.data.table_files import is_file_name
     from udtw.errors import OptionError
-    from udtw.matches import tail_of
-    from udtw.metrics import get_metric
     from udtw.timeseries import SequenceForecaster
     from udtw.timeseries.forecaster_options import loss_options
 

@@ -32,7 +32,7 @@ class FileForecaster:
 
     def save(self, folder: Path) -> None:
         """Write the forecaster into ``folder``, for `load_forecaster`."""
-        from udtw.data.atomic import write_atomically
+        from udtw._io.atomic import write_atomically
 
         self.forecaster.save(folder)
         about = {
@@ -102,8 +102,8 @@ class FileForecaster:
 
 def load_forecaster(folder: Path) -> FileForecaster:
     """The forecaster that `FileForecaster.save` wrote."""
+    from udtw._io.versioned_json import read_versioned
     from udtw.cli.files import saved_reading
-    from udtw.data.versioned_json import read_versioned
     from udtw.errors import FileFormatError
     from udtw.timeseries import SequenceForecaster
 

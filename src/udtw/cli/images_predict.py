@@ -31,10 +31,10 @@ def predict(
 
     - `udtw images predict model.safetensors new/*.jpg --support examples --out predictions.csv`
     """
+    from udtw._io.progress import progress_bar
     from udtw.cli.files import check_table_name, write_table
     from udtw.errors import OptionError
     from udtw.images import ImageRecognizer, load_backbone, load_support, predict_images
-    from udtw.progress import progress_bar
 
     if out is not None:
         check_table_name(out)

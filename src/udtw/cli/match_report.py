@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udtw.matches import Stretch, tail_of
+from udtw._engine.matches import Stretch, tail_of
 
 if TYPE_CHECKING:
-    from udtw.alignment import Alignment
+    from udtw._engine.alignment import Alignment
     from udtw.data.series_files import Series
 
 SHOWN = 5

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from udtw._engine.metrics import METRICS, get_metric, metric_names
 from udtw.errors import OptionError, UdtwError
 from udtw.images.datasets import NAMES
-from udtw.metrics import METRICS, get_metric, metric_names
 
 
 def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:

@@ -87,7 +87,7 @@ def save_figure(figure: Any, path: Path, flag: str = "--plot") -> None:
     """Write a matplotlib figure atomically, in the format of the file's ending."""
     import io
 
-    from udtw.data.atomic import write_atomically
+    from udtw._io.atomic import write_atomically
 
     check_figure_name(path, flag)
     kind = path.suffix[1:].lower()

@@ -1,5 +1,7 @@
 """``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that can be stopped at any time."""
 
+import importlib.util
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +10,23 @@ import typer
 from udtw.cli import options
 from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import messages, note
+from udtw.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from udtw.experiments import Unit
+    from experiments import Unit
+
+
+def find_experiments() -> None:
+    """Make the package ``experiments`` importable; raise `DataError` where there is no clone of the repository."""
+    if importlib.util.find_spec("experiments") is not None:
+        return
+    root = Path(__file__).parents[3]
+    if not (root / "experiments" / "registry.py").is_file():
+        raise DataError(
+            "The experiments are part of the repository, not of the installed package. Clone the repository and run "
+            "`udtw reproduce` or `python -m experiments` there."
+        )
+    sys.path.append(str(root))
 
 
 def reproduce(
@@ -71,9 +87,10 @@ def reproduce(
 
     - `udtw reproduce ucr --data-dir /shared/ucr --out /shared/runs --dask tcp://10.0.0.1:8786`
     """
-    from udtw.experiments import Store, run
-    from udtw.experiments.registry import experiment, protocol_name, units_of, work_of, write_report
-    from udtw.experiments.store import exclusive
+    find_experiments()
+    from experiments import Store, run
+    from experiments.registry import experiment, protocol_name, units_of, work_of, write_report
+    from experiments.store import exclusive
 
     if protocol is not None:
         name = protocol_name(name, protocol)
@@ -108,8 +125,6 @@ def reproduce(
 
 def _of_methods(units: "list[Unit]", wanted: list[str]) -> "list[Unit]":
     """The units of these methods only."""
-    from udtw.errors import OptionError
-
     known = list(dict.fromkeys(unit.method for unit in units))
     unknown = [one for one in wanted if one not in known]
     if unknown or not wanted:
@@ -128,9 +143,9 @@ def report(
 
     - `udtw report runs`
     """
-    from udtw.errors import DataError
-    from udtw.experiments import Store
-    from udtw.experiments.registry import name_of, write_report
+    find_experiments()
+    from experiments import Store
+    from experiments.registry import name_of, write_report
 
     folders = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "units").is_dir()]
     if not folders:

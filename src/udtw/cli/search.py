@@ -47,9 +47,9 @@ def search(
 
     - `udtw search heartbeat.csv ecg.parquet --columns mV --znormalize --warp-penalty 0.1`
     """
+    from udtw._engine.matches import tail_of
     from udtw.cli import align_pair
     from udtw.cli.files import check_table_name, read_options, write_table
-    from udtw.matches import tail_of
     from udtw.timeseries import SubsequenceSearch
 
     if out is not None:

@@ -10,7 +10,7 @@ import typer
 from udtw.cli.output import note
 
 if TYPE_CHECKING:
-    from udtw.data.skipping import Skipped
+    from udtw._io.skipping import Skipped
     from udtw.skeleton.datasets import SkeletonSet
 
 LISTED = 5

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from udtw._io.progress import progress_bar
 from udtw.cli.output import messages, note, show
-from udtw.progress import progress_bar
 
 
 class Mode(StrEnum):
@@ -78,7 +78,7 @@ def launch(accelerator: str, devices: int, strategy: str) -> Any:
 
     Under ``torchrun`` the processes are already running, and their number is torchrun's.
     """
-    from udtw.distributed import join_torchrun
+    from udtw._io.distributed import join_torchrun
 
     found = join_torchrun(accelerator)
     if found is None and (accelerator, devices, strategy) == ("cpu", 1, "auto"):

@@ -8,6 +8,9 @@ from udtw.data.labelled import LabelledSeries
 from udtw.errors import OptionError
 
 Shape = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+STEPS = 64
+NOISE, BURST_NOISE, BURST = 0.05, 4.0, 12
+"""Steps of `known_warps`, the variance of its noise, and the variance and number of steps of its bursts."""
 
 
 def cylinder_bell_funnel(
@@ -89,3 +92,35 @@ def _draw(
     y = np.repeat(np.arange(1, len(classes) + 1), n_per_class)
     order = rng.permutation(len(y))
     return LabelledSeries(X[order], y[order])
+
+
+def known_warps(count: int, seed: int) -> dict[str, np.ndarray]:
+    """Generate pairs of noisy series with known warps; every value is an array (count, `STEPS`).
+
+    Series ``x`` and ``y``, their variances ``var_x`` and ``var_y``, and ``match``, the true position in y of every step
+    of x. The noise has variance `NOISE`, except in a burst of `BURST` steps with variance `BURST_NOISE`.
+
+    >>> sorted(known_warps(2, seed=0))
+    ['match', 'var_x', 'var_y', 'x', 'y']
+    """
+    rng = np.random.default_rng(seed)
+    kernel = np.exp(-0.5 * (np.arange(-8, 9) / 3.0) ** 2)
+    kernel /= np.sqrt((kernel**2).sum())
+
+    def smooth() -> np.ndarray:
+        return np.convolve(rng.standard_normal(STEPS + 40), kernel, "same")[20 : 20 + STEPS]
+
+    rows: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "var_x", "var_y", "match")}
+    for _ in range(count):
+        y, speed = smooth(), np.exp(0.6 * smooth())
+        match = np.cumsum(speed) - speed[0]
+        match *= (STEPS - 1) / match[-1]
+        clean = {"x": np.interp(match, np.arange(STEPS), y), "y": y}
+        for side in ("x", "y"):
+            variance = np.full(STEPS, NOISE)
+            start = rng.integers(0, STEPS - BURST)
+            variance[start : start + BURST] = BURST_NOISE
+            rows[side].append(clean[side] + np.sqrt(variance) * rng.standard_normal(STEPS))
+            rows[f"var_{side}"].append(variance)
+        rows["match"].append(match)
+    return {name: np.stack(values) for name, values in rows.items()}

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from udtw._io.npy import read_npy
+from udtw._io.zip_members import ArchiveError, open_zip, read_member
 from udtw.data import strict_json
-from udtw.data.npy import read_npy
 from udtw.data.table import Table, finished
 from udtw.data.table_text import parse_text
-from udtw.data.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".json", ".jsonl", ".npy", ".npz")

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.align import align
-from udtw.alignment import Alignment
+from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
 from udtw.errors import DataError, OptionError
 from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, number, whole
 from udtw.explorer.uploads import MAX_IMAGE_BYTES, UPLOAD, UploadCache, decode_contents, file_name, read_image

@@ -33,7 +33,7 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
     s = settings
     sides = {"x": x, "y": y}
     plot = "plot_matches" if s.view == "lines" else "plot_alignment"
-    made = ["from udtw.experiments.calibration import known_warps"] if {x.pair, y.pair} != {None} else []
+    made = ["from udtw.data.generators import known_warps"] if {x.pair, y.pair} != {None} else []
     code = [
         '"""Made by `udtw explore`. Sets of the UCR archive are found by the environment variable UDTW_DATA."""',
         "",
@@ -201,7 +201,7 @@ def _roughness() -> list[str]:
         '    """Variance of white noise on a smooth series, from its second differences."""',
         "    import torch",
         "",
-        "    return udtw.likelihood.roughness(torch.from_numpy(series)).numpy()",
+        "    return udtw._engine.likelihood.roughness(torch.from_numpy(series)).numpy()",
     ]
 
 

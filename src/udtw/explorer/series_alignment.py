@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from udtw import likelihood
-from udtw.align import align, dtw, euclidean
-from udtw.alignment import Alignment
+from udtw._engine import likelihood
+from udtw._engine.align import align, dtw, euclidean
+from udtw._engine.alignment import Alignment
+from udtw._engine.matches import Matches
 from udtw.data import znormalize
 from udtw.errors import DataError, OptionError, ShapeError
 from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, interval, number, whole
 from udtw.explorer.series_choices import ChosenSeries, true_match
-from udtw.matches import Matches
 
 LOG_GAMMA = (-3.0, 2.0)
 MAX_NOISE, MAX_PATHS, MAX_SEED = 3.0, 50, 999
@@ -149,7 +149,7 @@ def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -
 
 
 def roughness(series: np.ndarray) -> np.ndarray:
-    """(T,): `udtw.likelihood.roughness` of an array (T, d)."""
+    """(T,): `udtw._engine.likelihood.roughness` of an array (T, d)."""
     return likelihood.roughness(torch.from_numpy(series)).numpy()
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from udtw.data import LabelledSeries, available_ucr, cylinder_bell_funnel, load_ucr, synthetic_control
+from udtw.data.generators import known_warps
 from udtw.errors import DataError, OptionError
-from udtw.experiments.calibration import known_warps
 from udtw.explorer.control_values import choice, whole
 from udtw.explorer.uploads import (
     MAX_SERIES_BYTES,

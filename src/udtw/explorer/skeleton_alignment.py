@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from udtw.align import align
-from udtw.alignment import Alignment
+from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
 from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, number, whole
 from udtw.explorer.series_alignment import roughness
 from udtw.skeleton import normalize

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dash import Dash, html
 from matplotlib.figure import Figure
 
-from udtw.alignment import Alignment
+from udtw._engine.alignment import Alignment
 from udtw.explorer import callbacks, controls, scripts
 from udtw.explorer.control_values import MAX_BETA, THEMES, ControlValues, choice
 from udtw.explorer.controls import dropdown, section, shown_number, slider

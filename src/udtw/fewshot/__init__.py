@@ -1,6 +1,6 @@
 """Few-shot learning over token sequences, such as skeleton blocks and image patches.
 
-An encoder returns `Tokens`; a `FewShotModel` compares them by any metric; `udtw.training.Training` trains it by an
+An encoder returns `Tokens`; a `FewShotModel` compares them by any metric; `udtw._io.training.Training` trains it by an
 `EpisodicTask` with labels, by a `DictionaryTask` or `ContrastiveTask` without; `evaluation` measures it.
 """
 

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw.distribution import PathDistribution
+from udtw._engine.distribution import PathDistribution
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.pair_block import Batch
+from udtw._io.memory import refuse_if_too_large
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
-from udtw.memory import refuse_if_too_large
-from udtw.metrics import Metric, get_metric
-from udtw.pair_block import Batch
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class AlignmentComparator(Comparator):
     Parameters
     ----------
     metric : str or Metric
-        An elastic metric of `udtw.metrics.METRICS`. uDTW reads the tokens' variances, Σ = 1 where there are none; the
+        An elastic metric. uDTW reads the tokens' variances, Σ = 1 where there are none; the
         others ignore them. With variances of every feature, ``D/Σ`` is the sum of ``D_l/Σ_l``, and log Σ the mean of
         ``log Σ_l``, so that β has the same meaning. A `Metric` brings its own parameters, and those below are not used.
 

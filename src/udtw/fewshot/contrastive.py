@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from udtw.distributed import Processes
+from udtw._io.distributed import Processes
+from udtw._io.training import Task, cosine, own_randomness
 from udtw.errors import OptionError
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.stages import Stages, together
 from udtw.fewshot.tasks import adamw, keep_near, moved
 from udtw.fewshot.tokens import Tokens, as_tokens
-from udtw.training import Task, cosine, own_randomness
 
 
 class ViewSource(Protocol):
@@ -56,7 +56,7 @@ class ContrastiveTask(Task):
     --------
     >>> import torch
     >>> from udtw.fewshot import ContrastiveTask, FewShotModel, Tokens
-    >>> from udtw.training import Training
+    >>> from udtw._io.training import Training
     >>> class NoisyWalks:
     ...     def __len__(self):
     ...         return 20

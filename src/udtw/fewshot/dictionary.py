@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw.distributed import Processes
+from udtw._io.distributed import Processes
+from udtw._io.training import Task, own_randomness
 from udtw.errors import OptionError
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.stages import Stages, together
 from udtw.fewshot.tasks import Source, keep_near, moved
 from udtw.fewshot.tokens import Tokens, as_tokens
-from udtw.training import Task, own_randomness
 
 
 class Dictionary(nn.Module):
@@ -117,7 +117,7 @@ class DictionaryTask(Task):
     --------
     >>> import numpy as np, torch
     >>> from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
-    >>> from udtw.training import Training
+    >>> from udtw._io.training import Training
     >>> class Walks:
     ...     labels = np.zeros(20, dtype=int)
     ...     def batch(self, indices, generator=None):

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw._io.memory import refuse_if_too_large
 from udtw.errors import ShapeError
 from udtw.fewshot.dictionary import Dictionary, codes_of, histogram_intersection
 from udtw.fewshot.episodes import Episode, EpisodeSampler
 from udtw.fewshot.model import FewShotModel, predict
 from udtw.fewshot.tasks import Source, moved
 from udtw.fewshot.tokens import Tokens, concatenate
-from udtw.memory import refuse_if_too_large
 
 BATCH = 64
 """Samples that are encoded, and codes that are compared, at once."""

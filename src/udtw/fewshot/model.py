@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from udtw._engine.metrics import METRICS
 from udtw.errors import OptionError
 from udtw.fewshot.baselines import MatchingComparator, PrototypeComparator, TAPComparator
 from udtw.fewshot.comparators import AlignmentComparator, Comparator, Comparison, EuclideanComparator
 from udtw.fewshot.stages import scaled_gradients
 from udtw.fewshot.tokens import Tokens, as_tokens, prototypes
-from udtw.metrics import METRICS
 from udtw.nn import SigmaNet
 
 BASELINES: dict[str, Callable[[], Comparator]] = {
@@ -23,7 +23,7 @@ BASELINES: dict[str, Callable[[], Comparator]] = {
     "matchnet": MatchingComparator,
     "tap": TAPComparator,
 }
-"""Comparators that align nothing. Every other name is an elastic metric of `udtw.metrics`."""
+"""Comparators that align nothing. Every other name is an elastic metric of `udtw._engine.metrics`."""
 NOISE_UNIT = 0.01
 """Noise that adds 1 to the variance of a token, before any training."""
 MATCHING = ("support", "prototype")

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 from torch import nn
 
+from udtw._engine.likelihood import WEIGHTINGS
 from udtw.errors import OptionError
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
 from udtw.fewshot.stages import SIGMA_TRAININGS, Stages, stages_of, together
 from udtw.fewshot.tasks import EpisodicTask, Source
-from udtw.likelihood import WEIGHTINGS
 
 MODES = ("supervised", "unsupervised")
 

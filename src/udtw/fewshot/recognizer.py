@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
-from udtw.checkpoint import (
+from udtw._engine.device import Device, checked_device
+from udtw._io.checkpoint import (
     Checkpoint,
     History,
     Saved,
@@ -17,12 +18,11 @@ from udtw.checkpoint import (
     module_tensors,
     write_checkpoint,
 )
-from udtw.device import Device, checked_device
+from udtw._io.hub import HubModel
+from udtw._io.training import Task, Training
 from udtw.errors import FileFormatError, OptionError
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
-from udtw.hub import HubModel
-from udtw.training import Task, Training
 
 
 class Recognizer(HubModel, ABC):
@@ -47,7 +47,7 @@ class Recognizer(HubModel, ABC):
         With ``checkpoint_path``, the state is written there every ``checkpoint_every`` steps, and an interrupted
         training goes on from there with the same result, bit for bit on one CPU. ``fabric``: a launched
         lightning-fabric object, for several processes or a GPU. ``tick(number, loss)`` is called after every step.
-        ``device``: where the model is trained and stays (`udtw.device`); None leaves it where it is.
+        ``device``: where the model is trained and stays (`udtw._engine.device`); None leaves it where it is.
         """
         if device is not None:
             if fabric is not None:

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from udtw._io.training import Task, cosine, own_randomness
 from udtw.errors import OptionError
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.stages import Stages, together
-from udtw.training import Task, cosine, own_randomness
 
 
 class Source(Protocol):
@@ -53,7 +53,7 @@ class EpisodicTask(Task):
     --------
     >>> import numpy as np, torch
     >>> from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel, Tokens
-    >>> from udtw.training import Training
+    >>> from udtw._io.training import Training
     >>> class Waves:  # two classes: slow and fast waves
     ...     labels = np.repeat([0, 1], 10)
     ...     def batch(self, indices, generator=None):

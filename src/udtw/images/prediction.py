@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.choosing import some
-from udtw.data.skipping import Skipped
+from udtw._io.choosing import some
+from udtw._io.skipping import Skipped
 from udtw.errors import DataError
 from udtw.fewshot.tokens import Tokens, concatenate
 from udtw.images.backbones.base import Backbone

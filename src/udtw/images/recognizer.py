@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.checkpoint import read_checkpoint
+from udtw._io.checkpoint import read_checkpoint
+from udtw._io.training import Task
 from udtw.errors import DataError
 from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import evaluate_episodes
@@ -18,7 +19,6 @@ from udtw.images.order import token_order
 from udtw.images.projection import TokenProjection
 from udtw.images.recipe import ImageRecipe
 from udtw.images.tokens import TokenSet
-from udtw.training import Task
 
 STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
 """Mean and scale of the tokens are computed from this many training images, or as many as fit into these bytes."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from udtw._engine.metrics import IGNORABLE, Metric, get_metric
+from udtw._engine.pairwise import pairwise
 from udtw.errors import NonFiniteError, OptionError, ShapeError
-from udtw.metrics import IGNORABLE, Metric, get_metric
-from udtw.pairwise import pairwise
 
 LAYOUTS = ("time_first", "channels_first")
 OPTIONS = ("nan_policy", "backend")
@@ -72,7 +72,7 @@ def distance_function(
     Parameters
     ----------
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
+        A metric name, or a `Metric` with its parameters set.
     layout : "time_first" or "channels_first"
         How a 2-D series comes: (T, d) as in tslearn and here, or (d, T) as in aeon.
     sigma : callable, optional

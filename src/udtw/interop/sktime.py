@@ -22,11 +22,11 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError("udtw.interop.sktime needs sktime; install it with: pip install 'udtw[sktime]'") from error
 
-from udtw.align import align
+from udtw._engine.align import align
+from udtw._engine.metrics import Metric
+from udtw._engine.pairwise import pairwise
 from udtw.errors import LengthError
 from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer, small_classifiers, small_clusterers
-from udtw.metrics import Metric
-from udtw.pairwise import pairwise
 from udtw.timeseries import SequenceForecaster
 
 # ruff: noqa: RUF012 (sktime declares tags as dictionaries of a class)
@@ -52,7 +52,7 @@ class UDTWDistance(BasePairwiseTransformerPanel):
     Parameters
     ----------
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
+        A metric name, or a `Metric` with its parameters set.
     params : dict, optional
         Parameters of the metric, such as ``{"gamma": 0.1, "band": 0.1}``.
     n_jobs : int, optional

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw import inputs, ragged
-from udtw.align import align
-from udtw.alignment import Alignment
+from udtw._engine import inputs, ragged
+from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
+from udtw._engine.likelihood import mean_variance, squared_distances
 from udtw.errors import GammaError, OptionError, ShapeError
-from udtw.likelihood import mean_variance, squared_distances
 from udtw.nn.sigma import PairSigmaNet, SigmaNet
 
 REDUCTIONS = ("mean", "sum", "none")

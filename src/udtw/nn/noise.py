@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import load_series
+from udtw._io.training import Descent, minimise
 from udtw.errors import OptionError
 from udtw.nn.loss import UDTWLoss
 from udtw.nn.sigma import SigmaNet
-from udtw.pair_block import Batch
-from udtw.series_set import load_series
-from udtw.training import Descent, minimise
 
 
 def fit_noise(
@@ -38,7 +38,7 @@ def fit_noise(
         Trained in place. By default one that sees 9 steps, with σ from 0.1 to 3.1; scale the series to unit variance.
     gamma, beta, warp_penalty : as in `udtw.align`
         γ = 4 and β = 1 gave calibrated matches on known warps (``udtw reproduce calibration``).
-    descent : udtw.training.Descent, optional
+    descent : udtw._io.training.Descent, optional
         Steps, pairs per step, learning rate and seed; by default 200, 32, 0.02 and 0.
 
     Examples
@@ -46,7 +46,7 @@ def fit_noise(
     >>> import numpy as np
     >>> import torch
     >>> from udtw.nn import fit_noise
-    >>> from udtw.training import Descent
+    >>> from udtw._io.training import Descent
     >>> rng = np.random.default_rng(0)
     >>> wave = np.sin(np.arange(30) / 4)
     >>> pairs = [(wave + 0.1 * rng.standard_normal(30), wave + 0.1 * rng.standard_normal(30)) for _ in range(8)]

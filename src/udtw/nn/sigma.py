@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw import inputs, ragged
+from udtw._engine import inputs, ragged
+from udtw._io.hub import HubModel
+from udtw._io.memory import refuse_if_too_large
 from udtw.errors import OptionError, ShapeError
-from udtw.hub import HubModel
-from udtw.memory import refuse_if_too_large
 
 RENAMED = {"a": "sigma_span", "b": "sigma_min", "start": "sigma_init"}
 """Keywords of earlier versions."""

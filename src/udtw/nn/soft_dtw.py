@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw import ragged
-from udtw.align import soft_dtw
+from udtw._engine import ragged
+from udtw._engine.align import soft_dtw
 from udtw.errors import BandError, GammaError, OptionError, ShapeError
 
 

@@ -17,10 +17,10 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from udtw import inputs
-from udtw.alignment import Alignment
+from udtw._engine import inputs
+from udtw._engine.alignment import Alignment
+from udtw._engine.inputs import ArrayLike
 from udtw.errors import OptionError, ShapeError
-from udtw.inputs import ArrayLike
 from udtw.plots.style import (
     MODE_COLOR,
     MODE_WIDTH,

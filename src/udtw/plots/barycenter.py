@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.plots.style import SMALL_FONT, X_COLOR, Floats, new_figure
-from udtw.series_set import load_series
 
 if TYPE_CHECKING:  # so that drawing does not need scikit-learn
     from udtw.timeseries.barycenter import Barycenter

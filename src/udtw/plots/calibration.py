@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from udtw.calibration import Calibration
+from udtw._engine.calibration import Calibration
 from udtw.errors import OptionError, ShapeError
 from udtw.plots.style import FONT, SMALL_FONT, new_figure
 

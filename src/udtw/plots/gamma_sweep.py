@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from udtw import inputs
-from udtw.align import align
+from udtw._engine import inputs
+from udtw._engine.align import align
+from udtw._engine.inputs import ArrayLike
 from udtw.errors import LengthError, ShapeError
-from udtw.inputs import ArrayLike
 from udtw.plots.style import (
     FONT,
     SMALL_FONT,

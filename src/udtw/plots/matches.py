@@ -15,10 +15,10 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
-from udtw.alignment import Alignment
+from udtw._engine.alignment import Alignment
+from udtw._engine.inputs import ArrayLike
+from udtw._engine.matches import Matches, Stretch
 from udtw.errors import OptionError
-from udtw.inputs import ArrayLike
-from udtw.matches import Matches, Stretch
 from udtw.plots.alignment import band_alpha, pick_series, value_limits
 from udtw.plots.style import MODE_COLOR, SMALL_FONT, X_COLOR, Y_COLOR, Floats, as_array, new_figure, shade
 

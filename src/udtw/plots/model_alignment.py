@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from udtw.align import align
-from udtw.alignment import Alignment
+from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
 from udtw.errors import OptionError
 from udtw.fewshot.comparators import AlignmentComparator, Comparison
 from udtw.fewshot.recognizer import Recognizer

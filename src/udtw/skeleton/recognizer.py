@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from udtw.checkpoint import read_checkpoint
-from udtw.data.shard_store import checksum
+from udtw._io.checkpoint import read_checkpoint
+from udtw._io.shard_store import checksum
+from udtw._io.training import Task
 from udtw.errors import DataError, OptionError
 from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
@@ -19,7 +20,6 @@ from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
 from udtw.skeleton.datasets import SkeletonSet
 from udtw.skeleton.encoder import RenderedEncoder, SkeletonEncoder
 from udtw.skeleton.graphs import Graph, graph, graph_name
-from udtw.training import Task
 
 ENCODERS = ("joints", "pictures")
 INFERENCE = ("auto", "alignment", "codes")

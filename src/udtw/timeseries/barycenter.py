@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from udtw import joblib_tasks
-from udtw.align import AUTO_GAMMA
-from udtw.device import Device
+from udtw._engine.align import AUTO_GAMMA
+from udtw._engine.device import Device
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet, load_series
+from udtw._io import joblib_tasks
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
-from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet, load_series
 from udtw.timeseries.frechet_descent import descend
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, prior_energy, update
 from udtw.timeseries.resample import resample
@@ -80,7 +80,7 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set. "euclidean" is the closed form, "dtw"
+        A metric name, or a `Metric` with its parameters set. "euclidean" is the closed form, "dtw"
         is DTW barycenter averaging (DBA), "udtw" the free energy. Others are minimised by L-BFGS.
     gamma, beta, band, warp_penalty : as in `udtw.align`
         By default γ = 1 and ω = 0. Where the variances of "udtw" are learned, costs are in units of them, so that the
@@ -106,7 +106,7 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     weighting : "likelihood" or "precision"
         What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
     device : str, torch.device or None
-        Where it is computed; None is the CPU (`udtw.device`).
+        Where it is computed; None is the CPU (`udtw._engine.device`).
 
     Returns
     -------

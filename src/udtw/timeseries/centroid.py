@@ -9,9 +9,10 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw.device import Device
+from udtw._engine.device import Device
+from udtw._engine.metrics import Metric
+from udtw._io.training import Descent
 from udtw.errors import OptionError
-from udtw.metrics import Metric
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.prototypes import (
     all_distances,
@@ -21,7 +22,6 @@ from udtw.timeseries.prototypes import (
     train_prototypes,
 )
 from udtw.timeseries.uncertainty import LearnedPrices, seeded_view
-from udtw.training import Descent
 
 OBJECTIVES = ("frechet", "discriminative")
 LEAST_LOCAL = 9
@@ -34,7 +34,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
     Parameters
     ----------
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
+        A metric name, or a `Metric` with its parameters set.
         "udtw" is the divergence of the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ``.
     objective : "discriminative" or "frechet"
         "frechet" (the paper's): each prototype is the Fréchet mean of its class, with its own uncertainty.
@@ -58,7 +58,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and training are computed; None is the CPU (`udtw.device`).
+        Where distances and training are computed; None is the CPU (`udtw._engine.device`).
 
     Attributes
     ----------

@@ -15,10 +15,10 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
-from udtw import ragged
+from udtw._engine import ragged
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.series_set import SeriesSet, load_series
 from udtw.errors import LengthError, ShapeError
-from udtw.metrics import Metric, get_metric
-from udtw.series_set import SeriesSet, load_series
 
 
 class MetricClassifier(ClassifierMixin, BaseEstimator):

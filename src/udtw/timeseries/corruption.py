@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.pair_block import Batch
-from udtw.series_set import SeriesSet
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import SeriesSet
 from udtw.timeseries.views import is_standardised
 
 SHARE = 0.5
@@ -24,7 +24,7 @@ class Corruption:
     Everything is computed on the device of the series, where the generator of the random numbers must be too.
 
     >>> import numpy as np, torch
-    >>> from udtw.series_set import load_series
+    >>> from udtw._engine.series_set import load_series
     >>> series = load_series("X", np.zeros((4, 30)) + np.sin(np.arange(30)))
     >>> whole = Batch.of(series)
     >>> broken, hit = Corruption(series).of_some(whole, torch.Generator().manual_seed(0))

@@ -11,8 +11,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw.device import Device, checked_device
-from udtw.distributed import Processes
+from udtw._engine.device import Device, checked_device
+from udtw._io.distributed import Processes
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries import forecaster_files
 from udtw.timeseries.forecaster_base import ForecasterBase
@@ -30,7 +30,7 @@ class SequenceForecaster(ForecasterBase):
     Parameters
     ----------
     loss : str
-        Distance between forecast and true future, a metric of `udtw.metrics.METRICS`. "udtw" aligns them by the
+        Distance between forecast and true future, a metric of `udtw._engine.metrics.METRICS`. "udtw" aligns them by the
         posterior over paths, with a variance for every step of the future that is learned with the forecaster.
     weighting : "likelihood" or "precision"
         Of "udtw". "likelihood": paths pay for uncertainty, and forecast and variances learn by the "faithful"
@@ -73,7 +73,7 @@ class SequenceForecaster(ForecasterBase):
         Seed of split, weights and order of the batches. An int makes ``fit`` reproducible; no global random state is
         read or changed.
     device : str, torch.device or None
-        Where the training is computed; None is the CPU (`udtw.device`). A fitted forecaster predicts on the CPU, in
+        Where the training is computed; None is the CPU. A fitted forecaster predicts on the CPU, in
         float64.
     verbose : bool
         Show a progress bar (needs rich).

@@ -9,12 +9,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from udtw.checkpoint import Checkpoint, History
-from udtw.device import generator_on
-from udtw.distributed import Processes
+from udtw._engine.device import generator_on
+from udtw._io.checkpoint import Checkpoint, History
+from udtw._io.distributed import Processes
+from udtw._io.progress import progress_bar
+from udtw._io.training import Training
 from udtw.errors import OptionError, ShapeError
 from udtw.nn import SigmaNet
-from udtw.progress import progress_bar
 from udtw.timeseries import forecaster_files
 from udtw.timeseries.forecaster_bands import Bands
 from udtw.timeseries.forecaster_model import (
@@ -30,7 +31,6 @@ from udtw.timeseries.forecaster_model import (
 )
 from udtw.timeseries.forecaster_options import hidden_widths, loss_options
 from udtw.timeseries.forecaster_windows import cut_windows, last_windows, long_series, window_for
-from udtw.training import Training
 
 Arrays = tuple[Floats, Floats]
 """Pasts (n, T_in, d) and futures (n, T_out, d), as NumPy arrays in the units of the user."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
-from udtw.checkpoint import History
-from udtw.data.atomic import write_atomically
-from udtw.data.versioned_json import read_versioned
+from udtw._io.atomic import write_atomically
+from udtw._io.checkpoint import History
+from udtw._io.versioned_json import read_versioned
 from udtw.errors import FileFormatError, OptionError
 from udtw.timeseries.forecaster_bands import RESOLUTION, Bands
 from udtw.timeseries.forecaster_model import Scale

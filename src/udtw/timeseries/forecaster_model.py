@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from udtw.distributed import Processes
-from udtw.likelihood import squared_distances
-from udtw.metrics import Metric, get_metric
+from udtw._engine.likelihood import squared_distances
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.pair_block import Batch
+from udtw._io.distributed import Processes
+from udtw._io.training import Task
 from udtw.nn import SigmaNet, UDTWLoss
 from udtw.nn.sigma_range import SigmaRange
-from udtw.pair_block import Batch
 from udtw.timeseries.uncertainty import make_sigma
-from udtw.training import Task
 
 Floats = NDArray[np.floating]
 Pair = tuple[Tensor, Tensor]

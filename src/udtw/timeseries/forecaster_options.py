@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from udtw._engine.likelihood import check_weighting
+from udtw._engine.metrics import METRICS, metric_names
 from udtw.errors import OptionError
-from udtw.likelihood import check_weighting
-from udtw.metrics import METRICS, metric_names
 
 if TYPE_CHECKING:
     from udtw.timeseries.forecaster import SequenceForecaster

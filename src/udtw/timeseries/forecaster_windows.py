@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from udtw._engine.series_set import one_series
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.series_set import one_series
 
 Floats = NDArray[np.floating]
 Pair = tuple[Floats, Floats]

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from udtw._engine.metrics import Metric
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import SeriesSet
 from udtw.errors import OptionError
-from udtw.metrics import Metric
 from udtw.nn import SigmaNet
-from udtw.pair_block import Batch
-from udtw.series_set import SeriesSet
 from udtw.timeseries.resample import resample
 
 LOG_VARIANCE_BOUNDS = (-9.0, 9.0)

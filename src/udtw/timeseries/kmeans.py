@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw import joblib_tasks
-from udtw.device import Device
+from udtw._engine.device import Device
+from udtw._engine.metrics import Metric
+from udtw._engine.series_set import SeriesSet
+from udtw._io import joblib_tasks
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.metrics import Metric
-from udtw.series_set import SeriesSet
 from udtw.timeseries.barycenter import barycenters_of, mean_metric
 from udtw.timeseries.classifier import fit_series, new_series
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, table, update
@@ -26,7 +26,7 @@ MOST_OFFSET = 1e3
 
 
 class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
-    """k-means of time series: clusters about their barycenters, under any metric of `udtw.metrics`.
+    """k-means of time series: clusters about their barycenters, under any metric of `udtw._engine.metrics`.
 
     Series may have different lengths. The means of all clusters are updated together; with "dtw", "soft_dtw" and "udtw"
     each update is the weighted average of what is matched with every step, which never raises the inertia. With "udtw"
@@ -36,7 +36,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set. "udtw" is the free energy.
+        A metric name, or a `Metric` with its parameters set. "udtw" is the free energy.
     gamma, beta, band, warp_penalty : as in `udtw.timeseries.barycenter`
         None is the default of the metric there.
     sigma : "free" or None
@@ -59,7 +59,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         Threads; None is 1, -1 all cores.
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and means are computed; None is the CPU (`udtw.device`).
+        Where distances and means are computed; None is the CPU (`udtw._engine.device`).
 
     Attributes
     ----------

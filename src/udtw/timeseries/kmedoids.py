@@ -7,11 +7,11 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from udtw.device import Device
+from udtw._engine.device import Device
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet
 from udtw.errors import LengthError, ShapeError
-from udtw.metrics import Metric, get_metric
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet
 from udtw.timeseries.classifier import fit_series, new_series
 from udtw.timeseries.kmeans import check_counts
 
@@ -28,7 +28,7 @@ class TimeSeriesKMedoids(TransformerMixin, ClusterMixin, BaseEstimator):
     ----------
     n_clusters : int
     metric : str, Metric or "precomputed"
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set; or ``X`` is a table of distances:
+        A metric name, or a `Metric` with its parameters set; or ``X`` is a table of distances:
         (n, n) in ``fit``, (n, fitted series) in ``predict``. "udtw" is the divergence of the free energy with Σ = 1;
         for series with variances pass the table of ``udtw.pairwise(X, var_x=…)``.
     gamma, band, warp_penalty : as in `udtw.align`

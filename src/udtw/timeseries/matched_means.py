@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.align import _paths, align
-from udtw.metrics import Metric
-from udtw.pair_block import Batch
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet
+from udtw._engine.align import _paths, align
+from udtw._engine.metrics import Metric
+from udtw._engine.pair_block import Batch
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet
 
 CHUNK_CELLS = 2**23
 """Cells of the couplings that are held at once."""
@@ -64,7 +64,7 @@ def table(series: SeriesSet, means: Means, metric: Metric, n_jobs: int | None = 
 def _split(variance: np.ndarray, metric: Metric) -> tuple[float, np.ndarray, float]:
     """Σ_n as ½[σ²_x + σ²_μ(n)] of the engine, and the warp penalty for which log Σ counts relative to its mean.
 
-    The level of `udtw.likelihood.log_level` depends on how Σ is split, the penalty makes up for it.
+    The level of `udtw._engine.likelihood.log_level` depends on how Σ is split, the penalty makes up for it.
     """
     of_series = float(variance.min())
     of_mean = 2 * variance - of_series

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.tensor_file import read_tensors, write_tensors
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.series_set import SeriesSet
+from udtw._io.tensor_file import read_tensors, write_tensors
 from udtw.errors import FileFormatError, OptionError
-from udtw.metrics import Metric, get_metric
 from udtw.nn import SigmaNet
 from udtw.nn.local_sigma import LocalSigmaNet
 from udtw.nn.sigma_range import SigmaRange
-from udtw.series_set import SeriesSet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.kmeans import TimeSeriesKMeans
 from udtw.timeseries.kmedoids import TimeSeriesKMedoids

@@ -6,18 +6,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw.device import Device
+from udtw._engine.device import Device
+from udtw._engine.metrics import Metric
+from udtw._engine.series_set import SeriesSet
+from udtw._io.progress import progress_bar
+from udtw._io.training import Descent
 from udtw.errors import OptionError
-from udtw.metrics import Metric
 from udtw.nn import SigmaNet
-from udtw.progress import progress_bar
-from udtw.series_set import SeriesSet
 from udtw.timeseries.centroid import NearestCentroidTimeSeriesClassifier
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
 from udtw.timeseries.search import Neighbours, nearest
 from udtw.timeseries.uncertainty import seeded_view, train_for_neighbours
 from udtw.timeseries.views import ValueView, View
-from udtw.training import Descent
 
 VOTES = ("soft", "uniform")
 OBJECTIVES = ("neighbors", "centroid")
@@ -33,7 +33,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
     ----------
     n_neighbors : int
     metric : str or Metric
-        A name of `udtw.metrics.METRICS`, or a `Metric` with its parameters set.
+        A metric name, or a `Metric` with its parameters set.
         "udtw" is the divergence of the free energy, or with ``weighting="precision"`` the paper's ``d² + βΩ``.
     gamma, beta, band, warp_penalty, weighting, normalize : as in `udtw.align`
         The defaults suit series of unit variance. With the likelihood's weighting β and ω are starting values: ``fit``
@@ -63,7 +63,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         Show a progress bar while the network is trained (needs the package rich).
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and training are computed; None is the CPU (`udtw.device`).
+        Where distances and training are computed; None is the CPU (`udtw._engine.device`).
 
     Attributes
     ----------

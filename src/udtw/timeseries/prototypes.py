@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw.device import seeded_generator
-from udtw.metrics import Metric
+from udtw._engine.device import seeded_generator
+from udtw._engine.metrics import Metric
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import SeriesSet
+from udtw._io.training import Descent, minimise
 from udtw.nn.sigma_range import SigmaRange
-from udtw.pair_block import Batch
-from udtw.series_set import SeriesSet
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.resample import resample
 from udtw.timeseries.uncertainty import LearnedPrices
 from udtw.timeseries.views import View
-from udtw.training import Descent, minimise
 
 PAIR_CELLS = 2**24
 """Cells of the alignments in flight when distances to prototypes are computed without gradients."""

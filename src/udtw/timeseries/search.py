@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udtw import joblib_tasks
-from udtw.memory import refuse_if_too_large
-from udtw.metrics import BLOCK_CELLS, Metric
-from udtw.pair_block import PairBlock, matched
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet
+from udtw._engine.metrics import BLOCK_CELLS, Metric
+from udtw._engine.pair_block import PairBlock, matched
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet
+from udtw._io import joblib_tasks
+from udtw._io.memory import refuse_if_too_large
 
 FIRST_ROUND = 4
 """Candidates a query in the first round beyond the k it needs; every round doubles them."""

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw import inputs, likelihood
-from udtw.distribution import PathDistribution
+from udtw._engine import inputs, likelihood
+from udtw._engine.distribution import PathDistribution
+from udtw._engine.series_set import one_series
+from udtw._io.progress import progress_bar
+from udtw._kernels.backends import choose
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.kernels.backends import choose
-from udtw.progress import progress_bar
-from udtw.series_set import one_series
 from udtw.timeseries.disjoint import Candidates, best_disjoint
 
 TOLERANCE = 0.1
@@ -217,7 +217,7 @@ class _Stream:
 
     def __init__(self, search: SubsequenceSearch, dtype: np.dtype, noisy: bool) -> None:
         choose("numba", torch.empty(0))  # a named error where Numba does not work
-        from udtw.kernels.cpu.stream import StreamSweep
+        from udtw._kernels.cpu.stream import StreamSweep
 
         self.queries, self.beta = search.queries, search.beta
         self.noisy = noisy

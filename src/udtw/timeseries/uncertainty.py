@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw.device import seeded_generator
+from udtw._engine.device import seeded_generator
+from udtw._engine.metrics import Metric
+from udtw._engine.pair_block import Batch
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet
+from udtw._io.training import Descent, Task, Training, cosine
 from udtw.errors import OptionError
-from udtw.metrics import Metric
 from udtw.nn import SigmaNet
 from udtw.nn.sigma_range import SigmaRange
-from udtw.pair_block import Batch
-from udtw.pairwise import distances
-from udtw.series_set import SeriesSet
 from udtw.timeseries.corruption import Corruption
 from udtw.timeseries.views import SlopeView, ValueView, View
-from udtw.training import Descent, Task, Training, cosine
 
 KINDS = ("local", "context", "series", "step")
 LEAST_PRICE = 1e-3

@@ -7,16 +7,16 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from udtw._engine.pair_block import Batch
+from udtw._engine.series_set import SeriesSet
 from udtw.nn import LocalSigmaNet, SigmaNet
 from udtw.nn.local_sigma import windows
 from udtw.nn.sigma_range import SigmaRange
-from udtw.pair_block import Batch
-from udtw.series_set import SeriesSet
 
 SLOPE_REACH = 2
 """Steps on either side from which a slope is taken."""
 START_FILE = Path(__file__).with_name("slope_view.safetensors")
-"""The weights with which a `SlopeView` starts, made by `udtw.timeseries.pretraining`."""
+"""The weights with which a `SlopeView` starts, made by `experiments.pretraining`."""
 USUAL_RANGE = (0.25, 4.0)
 """The range of σ that these weights were trained for."""
 LEAST_SLOPE, LEAST_SPREAD = 1e-6, 0.2

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, expected, files, shards
 from tests.skeleton.datasets.clips import many, outcome, source
-from udtw.data.shard_store import MANIFEST
+from udtw._io.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, UdtwError
 from udtw.images.tokens import embed, open_tokens
 from udtw.images.tokens.shards import TokenShard

@@ -12,7 +12,7 @@ pytest.importorskip("PIL")
 pytest.importorskip("kornia")
 
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, Stop, expected, files, png, shards
-from udtw.data.shard_store import MANIFEST
+from udtw._io.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.tokens import check_against, embed, open_tokens
 from udtw.images.views import PRESETS

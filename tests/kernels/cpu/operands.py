@@ -2,7 +2,7 @@
 
 import torch
 
-from udtw.prior import NONE
+from udtw._engine.prior import NONE
 
 RNG = torch.Generator().manual_seed(0)
 

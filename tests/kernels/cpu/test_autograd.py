@@ -21,7 +21,7 @@ from tests.kernels.cpu.operands import (
     described,
     leaves,
 )
-from udtw.kernels.cpu import operators
+from udtw._kernels.cpu import operators
 
 FUNCTIONS = {
     "steps": (

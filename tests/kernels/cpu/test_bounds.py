@@ -49,7 +49,7 @@ for band in (None, 2, mask):
 for metric in ("dtw", "soft_dtw", "soft_dtw_divergence", "udtw"):
     udtw.pairwise(x, y, metric=metric)
 
-from udtw.kernels.cpu.stream import StreamSweep
+from udtw._kernels.cpu.stream import StreamSweep
 
 query, stream, variances = (noise(*shape).numpy() for shape in ((9, 2), (60, 2), (60,)))
 for sweep, given in ((StreamSweep(query), None), (StreamSweep(query, 0.1, variances[:9]), variances)):
@@ -62,7 +62,7 @@ StreamSweep(query[:, :1].copy()).update(stream[:, :1])
 BEYOND = """
 import numpy as np
 from numba import njit
-from udtw.kernels.cpu.simd import get
+from udtw._kernels.cpu.simd import get
 
 njit(lambda array, index: get(array, index))(np.zeros((2, 3)), {index})
 """

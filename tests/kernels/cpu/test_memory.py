@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 import udtw
 from tests.problems import cases
-from udtw.kernels.cpu import launch, pack, threads
+from udtw._kernels.cpu import launch, pack, threads
 
 CANARY = 64
 

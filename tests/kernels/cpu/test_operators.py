@@ -21,11 +21,11 @@ from tests.kernels.cpu.operands import (
     leaves,
     normal,
 )
-from udtw.errors import GammaError, LengthError
-from udtw.kernels.cpu import (
+from udtw._kernels.cpu import (
     autograd,  # noqa: F401 (derivatives of the operators)
     operators,
 )
+from udtw.errors import GammaError, LengthError
 
 LENGTHS = torch.tensor([[4, 3], [3, 2]])
 PRIORS = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from udtw.kernels.cpu import simd
-from udtw.kernels.cpu.simd import borrow, lanes, load, splat, store
+from udtw._kernels.cpu import simd
+from udtw._kernels.cpu.simd import borrow, lanes, load, splat, store
 
 DTYPES = [np.float32, np.float64]
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from udtw.kernels.cpu import stream
-from udtw.kernels.cpu.stream import StreamSweep
+from udtw._kernels.cpu import stream
+from udtw._kernels.cpu.stream import StreamSweep
 
 
 def plain(query, series, penalty=0.0, cost=None):

@@ -11,8 +11,8 @@ import torch
 from numba import njit
 
 import udtw
-from udtw.kernels.cpu import launch, threads, work_queue
-from udtw.kernels.cpu.threads import clear_scratch, scratch, share
+from udtw._kernels.cpu import launch, threads, work_queue
+from udtw._kernels.cpu.threads import clear_scratch, scratch, share
 
 BIG = {"count": 40, "length": 90}  # 324,000 cells: enough for more than one thread
 

@@ -20,7 +20,7 @@ from tests.kernels.cpu.operands import (
     described,
     leaves,
 )
-from udtw.kernels.cpu import (
+from udtw._kernels.cpu import (
     operators,
     vmap,  # noqa: F401 (the rules of the operators)
 )

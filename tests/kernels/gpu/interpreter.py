@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from triton.runtime import interpreter
 
-from udtw.kernels.gpu import launch, tiles
+from udtw._kernels.gpu import launch, tiles
 
 Builder: Any = interpreter.InterpreterBuilder
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import udtw
-from udtw.kernels import backends
-from udtw.kernels.gpu import availability
+from udtw._kernels import backends
+from udtw._kernels.gpu import availability
 
 needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 

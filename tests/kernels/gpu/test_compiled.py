@@ -8,9 +8,9 @@ pytest.importorskip("triton", reason="Triton is not installed")
 import triton
 
 from tests.kernels.gpu.compiling import TARGETS, compiled, used
-from udtw.kernels.gpu.backward import backward_tile
-from udtw.kernels.gpu.forward import forward_tile
-from udtw.kernels.gpu.hard import hard_tile
+from udtw._kernels.gpu.backward import backward_tile
+from udtw._kernels.gpu.forward import forward_tile
+from udtw._kernels.gpu.hard import hard_tile
 
 PINNED = f"triton=={triton.__version__}" in (Path(__file__).parents[3] / "constraints.txt").read_text().splitlines()
 MOST_REGISTERS = 128 if PINNED else 144

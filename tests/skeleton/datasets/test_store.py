@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 from safetensors.numpy import save
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
-from udtw.data.shard_store import MANIFEST
+from udtw._io.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets import Clip, Skipped, open_prepared, prepare
 from udtw.skeleton.datasets.store import ClipShard

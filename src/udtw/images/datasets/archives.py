@@ -24,11 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from udtw.data.atomic import TEMPORARY, leftovers
+from udtw._io.atomic import TEMPORARY, leftovers
+from udtw._io.progress import progress_bar
 from udtw.data.folder import CACHE_VARIABLE, cache_root
 from udtw.errors import DataError
 from udtw.images.datasets.safe_images import MAX_FILE, is_image
-from udtw.progress import progress_bar
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 # What zipfile and tarfile raise on damaged files, by experiment; their documentation promises a part of it.

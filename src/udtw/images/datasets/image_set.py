@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 import numpy as np
 
-from udtw.data.choosing import checked_indices
+from udtw._io.choosing import checked_indices
 from udtw.errors import OptionError, ShapeError
 from udtw.images.datasets.safe_images import decode
 

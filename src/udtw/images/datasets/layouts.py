@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from udtw.data.mat5 import read_value
+from udtw._io.mat5 import read_value
 from udtw.errors import DataError
 from udtw.images.datasets.class_splits import natural
 from udtw.images.datasets.folders import Files, Folder, Mounted

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from udtw.data.choosing import some
+from udtw._io.choosing import some
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.catalogue import DataSet, data_set
 from udtw.images.datasets.class_splits import Split, checked, expanded, read_split_file, shipped_split

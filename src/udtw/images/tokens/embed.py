@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from udtw import joblib_tasks
-from udtw.data.shard_store import Contents, checksum
-from udtw.data.skipping import Skipped, check_on_error
+from udtw._io import joblib_tasks
+from udtw._io.progress import progress_bar
+from udtw._io.shard_store import Contents, checksum
+from udtw._io.skipping import Skipped, check_on_error
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.backbones.base import Backbone
 from udtw.images.tokens.extract import Job, Part, unreadable
@@ -17,7 +18,6 @@ from udtw.images.tokens.shards import TYPES, TokenShard
 from udtw.images.tokens.store import Images, digest_of, refuse_to_lose, token_store, write_manifest
 from udtw.images.tokens.workers import make_shards
 from udtw.images.views import Augmentation, as_augmentation
-from udtw.progress import progress_bar
 
 IMAGES_PER_SHARD = 256
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.shard_store import Contents, ShardStore
-from udtw.data.skipping import Skipped
+from udtw._io.shard_store import Contents, ShardStore
+from udtw._io.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, ShapeError
 from udtw.images.backbones.base import Backbone, TokenGrid
 from udtw.images.tokens.shards import Layout, TokenShard

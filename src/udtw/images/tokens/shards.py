@@ -1,11 +1,11 @@
-"""Shards of tokens: what is stored of each image. The files are those of `udtw.data.shard_store`."""
+"""Shards of tokens: what is stored of each image. The files are those of `udtw._io.shard_store`."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from udtw.data.shard_store import ArraySpec, Shard
+from udtw._io.shard_store import ArraySpec, Shard
 
 TYPES = {"float16": "F16", "float32": "F32"}
 MOST = 2**20  # upper limit of every size in a layout; larger numbers are damage

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from udtw.data.choosing import some
-from udtw.data.shard_store import Contents, Shards, ShardStore
+from udtw._io.choosing import some
+from udtw._io.shard_store import Contents, Shards, ShardStore
 from udtw.errors import DataError, FileFormatError
 from udtw.images.tokens.shards import Layout, TokenShard
 from udtw.images.tokens.token_set import TokenSet, TokenSetInfo

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.data.choosing import checked_indices, class_numbers, some
+from udtw._io.choosing import checked_indices, class_numbers, some
+from udtw._io.shard_store import MANIFEST, Shards, checksum
+from udtw._io.skipping import Skipped
 from udtw.data.labelled import numbered_labels
-from udtw.data.shard_store import MANIFEST, Shards, checksum
-from udtw.data.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.tokens.arrays import ArrayShards
 from udtw.images.tokens.shards import Layout, TokenShard

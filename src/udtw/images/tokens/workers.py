@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from udtw import joblib_tasks
-from udtw.data.shard_store import Contents
+from udtw._io import joblib_tasks
+from udtw._io.shard_store import Contents
 from udtw.errors import UdtwError, WorkerError
 from udtw.images.tokens.extract import Job, Part, make_shard
 from udtw.images.views import torch_threads

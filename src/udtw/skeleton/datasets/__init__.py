@@ -1,6 +1,6 @@
 """Data sets of skeletons: their readers, a prepared form that is fast to load, and the published protocols."""
 
-from udtw.data.skipping import Skipped
+from udtw._io.skipping import Skipped
 from udtw.skeleton.datasets.class_splits import ClassSplit
 from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.faults import Faults

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from udtw.data.zip_members import ArchiveError, open_zip, read_member
+from udtw._io.zip_members import ArchiveError, open_zip, read_member
 from udtw.errors import DataError
 
 MAX_ARCHIVE = 512 * 2**20

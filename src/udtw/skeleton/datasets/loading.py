@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from udtw._io.skipping import check_on_error
 from udtw.data.folder import data_root
-from udtw.data.skipping import check_on_error
 from udtw.errors import DataError, OptionError, SizeError
 from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, own_folder, synthetic, utd_mhad
 from udtw.skeleton.datasets.class_splits import (

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from udtw.data.skipping import Skipped
+from udtw._io.skipping import Skipped
 from udtw.data.text_lines import read_lines
 from udtw.errors import DataError
 from udtw.skeleton.datasets.skeleton_set import Entry, Source

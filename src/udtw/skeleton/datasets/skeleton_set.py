@@ -7,11 +7,11 @@ from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 
-from udtw.data.choosing import checked_indices, class_numbers
+from udtw._io.choosing import checked_indices, class_numbers
+from udtw._io.progress import progress_bar
+from udtw._io.skipping import Skipped, check_on_error
 from udtw.data.labelled import numbered_labels
-from udtw.data.skipping import Skipped, check_on_error
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
-from udtw.progress import progress_bar
 from udtw.skeleton.datasets.clip import Clip, Reader, Recording
 from udtw.skeleton.graphs import Graph, from_edges, graph, graph_name
 

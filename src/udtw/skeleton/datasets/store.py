@@ -1,4 +1,4 @@
-"""The prepared form of a data set: a folder of shards of clips and ``manifest.json``, see `udtw.data.shard_store`.
+"""The prepared form of a data set: a folder of shards of clips and ``manifest.json``, see `udtw._io.shard_store`.
 
 Frames are read from mapped memory on demand, so that a set may be larger than the memory.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from udtw.data.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore, checksum
-from udtw.data.skipping import Skipped, check_on_error
+from udtw._io.progress import progress_bar
+from udtw._io.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore, checksum
+from udtw._io.skipping import Skipped, check_on_error
 from udtw.errors import OptionError, ShapeError
-from udtw.progress import progress_bar
 from udtw.skeleton.datasets.clip import Clip, Recording, check_frames
 from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source, read_clips, refuse_empty
 

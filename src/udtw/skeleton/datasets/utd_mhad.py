@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw.data.mat5 import read_array
+from udtw._io.mat5 import read_array
 from udtw.errors import DataError
 from udtw.skeleton.datasets.files import numbered_files
 from udtw.skeleton.datasets.skeleton_set import Entry, Source

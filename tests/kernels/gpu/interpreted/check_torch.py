@@ -6,8 +6,8 @@ from torch.func import grad, vmap
 
 import udtw
 from tests.kernels.gpu.interpreter import quicken, tiling
-from udtw.kernels import backends
-from udtw.kernels.gpu import launch, operators
+from udtw._kernels import backends
+from udtw._kernels.gpu import launch, operators
 
 quicken()
 NUMPY_WARNS = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what a GPU computes without a word

@@ -1,0 +1,43 @@
+"""What an experiment consists of. A table of the paper is one such entry; `experiments.registry` lists them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.units import Unit
+from udtw.demo.document import Document
+from udtw.errors import OptionError
+
+Results = list[tuple[Unit, dict[str, Any]]]
+"""Finished units with their results."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Functions that make the units of an experiment, compute one of them, and report the results."""
+
+    name: str
+    """Name of the command line; units have it too, alone or followed by "-" and a part."""
+    title: str
+    units: Callable[..., list[Unit]]
+    """``units(datasets=, seeds=, quick=, data_dir=)``; of images also ``backbones=`` and ``per_class=``."""
+    work: Callable[..., dict[str, Any]]
+    """``work(unit, data_dir=)`` returns the result of a unit; also takes ``folder=`` if ``keeps_files``."""
+    report: Callable[[Results, Document], None]
+    """``report(results, document)`` adds texts, tables and figures."""
+    seeds: Sequence[int] = (0, 1, 2)
+    """Seeds of a full run."""
+    keeps_files: bool = False
+    """Whether long units write checkpoints into the folder of results, to resume after an interruption."""
+    backbones: tuple[str, ...] = ()
+    """Of images: the backbones that extract the tokens by default."""
+    prepare: Callable[..., None] | None = None
+    """``prepare(units, data_dir, folder, n_jobs)`` is called once before the units and computes what they share."""
+
+
+def chosen_datasets(datasets: list[str] | None, known: Sequence[str], also: Sequence[str] = ()) -> list[str]:
+    """The data sets to run on: those asked for, which must be known or in ``also``; by default all known."""
+    if datasets is not None and not set(datasets) <= {*known, *also}:
+        names = dict.fromkeys((*known, *also))
+        raise OptionError(f"This experiment runs on {' or '.join(names)}; got {datasets}.")
+    return datasets or list(known)

@@ -1,0 +1,276 @@
+"""`PathDistribution`: the Gibbs distribution over monotone alignment paths of a cost matrix."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw._engine import inputs, prior
+from udtw._engine.inputs import ArrayLike, Form
+from udtw._engine.lazy import lazy
+from udtw._engine.path_sampling import walk_back, walk_choices
+from udtw._engine.problem import COST, LOG_VARIANCE, ONE, WARPS, Problem, make_problem
+from udtw._kernels import memory_estimate
+from udtw._kernels.backends import choose
+from udtw._kernels.base import Backend
+from udtw.errors import LengthError, PathError, ShapeError
+
+
+class PathDistribution:
+    """``π(Π) = exp(−E(Π)/γ) / Z`` over the paths Π from the first to the last cell of ``cost``.
+
+    The energy of a path is the cost of its cells, ``⟨Π, C⟩``, plus ω for each non-diagonal step.
+
+    A path moves by (1, 0), (0, 1) or (1, 1). Everything is exact and, except `mode` and `sample`, differentiable in
+    ``cost``, in the fields and in ``gamma`` (if it is a tensor).
+
+    Parameters
+    ----------
+    cost : (B, N, M) or (N, M)
+        Torch tensor or NumPy array; results come back in the same form, without the batch axis for one matrix.
+    gamma : float or tensor
+        Temperature, one number or one per pair.
+    lengths : None, tuple ``(lengths_x, lengths_y)`` of ints or (B,) arrays, or an array (B, 2)
+        True sizes of padded matrices; what lies outside is never read.
+    band : None, int, float, "itakura" or boolean mask
+        Which cells a path may use, see `udtw._engine.prior`.
+    backend : "auto", "numba", "portable" or "enumeration"
+    warp_penalty : float or tensor
+        ω, one number or one per pair; may be negative. A tensor gets its gradient, ``∂ soft_min/∂ω = E[warps]``.
+    relax : None, "x", "y", "both" or four counts
+        Steps that may stay unmatched at x begin, x end, y begin and y end: a path then starts anywhere in the first
+        rows of the first column or in the first columns of the first row, and ends likewise. "y" lets x lie anywhere
+        inside y.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw import PathDistribution
+    >>> paths = PathDistribution(torch.zeros(3, 3))  # all 13 paths are equally likely
+    >>> round(paths.entropy.exp().item(), 3), round(paths.coupling[1, 1].item(), 3)
+    (13.0, 0.692)
+    >>> paths.mode().tolist()
+    [[0, 0], [1, 1], [2, 2]]
+    """
+
+    def __init__(
+        self,
+        cost: ArrayLike,
+        gamma: float | Tensor = 1.0,
+        lengths: Any = None,
+        band: Any = None,
+        backend: str = "auto",
+        *,
+        warp_penalty: Any = 0.0,
+        relax: Any = None,
+    ):
+        tensor, single = inputs.matrix("cost", cost)
+        self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
+        self._backend = choose(backend, tensor)
+        both = _both_lengths(lengths, tensor.shape[0])
+        self._problem = make_problem({"cost": tensor}, gamma, both, band=band, warp_penalty=warp_penalty, relax=relax)
+
+    @classmethod
+    def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
+        """From parts that are already validated; a matrix of the cells is made only if a question needs it."""
+        self = cls.__new__(cls)
+        self._form, self._backend, self._problem = form, backend, problem
+        return self
+
+    def __repr__(self) -> str:
+        count, rows, columns = self._problem.shape
+        return f"PathDistribution({count} pair(s) of {rows} × {columns} steps, backend={self._backend.name!r})"
+
+    @lazy
+    def _for_kernels(self) -> Problem:
+        """The problem with D made once if there are many features."""
+        if self._problem.x is not None and not self._problem.few_features:
+            memory_estimate.refuse_cost_matrix(self._problem)
+        return self._problem.with_cost_of_many_features()
+
+    @lazy
+    def _energy(self) -> Tensor:
+        """(B, N, M): what each cell costs a path."""
+        memory_estimate.refuse_cost_matrix(self._problem)
+        return self._problem.energy()
+
+    def _mean(self, which: int) -> Tensor:
+        """(B,): the expectation of a built-in field of `udtw._engine.problem`."""
+        return self._backend.sums(self._for_kernels, [which])[:, 1]
+
+    @lazy
+    def soft_min(self) -> Any:
+        """``F = −γ log Z``, (B,): the free energy, the soft minimum of the energies of all paths."""
+        return self._form.restore(self._free_energy)
+
+    @lazy
+    def _free_energy(self) -> Tensor:
+        return self._backend.free_energy(self._for_kernels)
+
+    @lazy
+    def warps(self) -> Any:
+        """E[number of non-diagonal steps], (B,)."""
+        return self._form.restore(self._mean(WARPS))
+
+    @lazy
+    def length(self) -> Any:
+        """E[number of cells of the path], (B,)."""
+        return self._form.restore(self._mean(ONE))
+
+    @lazy
+    def coupling(self) -> Any:
+        """``π* = E[Π]``, (B, N, M): the probability that the path visits each cell."""
+        return self._form.restore(self._coupling)
+
+    @lazy
+    def _coupling(self) -> Tensor:
+        return self._backend.coupling(self._for_kernels)
+
+    @lazy
+    def starts(self) -> Any:
+        """(B, N, M): the probability that the path starts in each cell; one in the first unless ends are relaxed."""
+        came, _ = self._transitions
+        visited = self._coupling.detach()
+        return self._form.restore(torch.where(self._borders[0], came[prior.CORNER] * visited, 0))
+
+    @lazy
+    def ends(self) -> Any:
+        """(B, N, M): the probability that the path ends in each cell."""
+        return self._form.restore(self._transitions[1])
+
+    @lazy
+    def _transitions(self) -> tuple[Tensor, Tensor]:
+        return self._backend.transitions(self._for_kernels)
+
+    @lazy
+    def entropy(self) -> Any:
+        """``H = (E[energy] − soft_min)/γ`` in nats, (B,): 0 for one certain path.
+
+        The difference is taken in float64, where it does not cancel.
+        """
+        narrow, problem = self._problem.main.dtype, self._for_kernels.to(torch.float64)
+        priced = problem.beta is not None and problem.uncertain
+        fields = [COST, *([WARPS] if problem.prior.warp_penalty is not None else []), *([ONE, LOG_VARIANCE] * priced)]
+        soft_min, *means = self._backend.sums(problem, fields).unbind(1)
+        mean = dict(zip(fields, means, strict=True))
+        energy = mean[COST]
+        if problem.prior.warp_penalty is not None:
+            energy = energy + problem.prior.warp_penalty * mean[WARPS]
+        if problem.beta is not None and priced:
+            relative = mean[LOG_VARIANCE] - problem.log_level() * mean[ONE]
+            energy = energy + problem.beta * relative + problem.constant_energy()
+        return self._form.restore(((energy - soft_min) / problem.gamma).to(narrow))
+
+    def expect(self, *fields: ArrayLike) -> Any:
+        """``E[F] = Σ_mn π*_mn F_mn``, (B,), for each field F (B, N, M); a tuple if there are several.
+
+        One forward sweep computes all of them; the coupling is never formed.
+        """
+        if not fields:
+            raise ShapeError("expect() needs at least one field of the cost's shape.")
+        tensors = []
+        for number, field in enumerate(fields):
+            tensor, _ = inputs.matrix(f"field {number}", field)
+            shape = self._problem.shape
+            if tensor.shape[1:] != shape[1:] or tensor.shape[0] not in (1, shape[0]):
+                raise ShapeError(f"field {number} must have the cost's shape {shape}; got {tuple(tensor.shape)}.")
+            tensors.append(tensor.to(self._problem.main).expand(shape))
+        means = self._backend.expectations(self._for_kernels, tensors).unbind(1)
+        results = tuple(self._form.restore(mean) for mean in means)
+        return results[0] if len(results) == 1 else results
+
+    def mode(self) -> Any:
+        """The most probable (least-cost) path: an integer array (L, 2) for one pair, a list of B of them for a batch.
+
+        Ties go to the diagonal step, then to the step along x.
+        """
+        _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
+        found = [self._form_path(path) for path in walk_choices(choice, last)]
+        return found[0] if self._form.single else found
+
+    @property
+    def mode_coupling(self) -> Any:
+        """(B, N, M): one in the cells of the most probable path, zero elsewhere; the coupling for γ → 0."""
+        return self._form.restore(self._backend.least_path(self._for_kernels))
+
+    def sample(self, k: int = 1, generator: torch.Generator | int | None = None) -> list:
+        """``k`` independent paths per pair, exactly from π.
+
+        A list of k integer arrays (L, 2) for one pair, a list of B such lists for a batch. ``generator`` is a
+        `torch.Generator` or an int seed.
+        """
+        if k < 1:
+            raise LengthError(f"sample() draws at least one path; got k={k}.")
+        if isinstance(generator, int):
+            generator = torch.Generator().manual_seed(generator)
+        transitions, ends = self._transitions
+        drawn = [[self._form_path(path) for path in paths] for paths in walk_back(transitions, ends, k, generator)]
+        return drawn[0] if self._form.single else drawn
+
+    def log_prob(self, path: Any) -> Any:
+        """``log π(Π)``: of one path (L, 2), or of (nested) lists of paths as `mode` and `sample` return them.
+
+        A path that leaves the band has probability zero, so −inf.
+        """
+        if self._form.single:
+            return self._form.restore(self._log_prob(0, path)[None])
+        if len(path) != self._problem.shape[0]:
+            raise PathError(
+                f"log_prob() needs one path, or one list of paths, for each of {self._problem.shape[0]} pairs."
+            )
+        return self._form.restore(torch.stack([self._log_prob(b, item) for b, item in enumerate(path)]))
+
+    def _log_prob(self, b: int, path: Any) -> Tensor:
+        if isinstance(path, list | tuple) and len(path) and np.ndim(path[0]) == 2:
+            return torch.stack([self._log_prob(b, item) for item in path])
+        cells = self._checked_path(b, path)
+        i, j = cells.unbind(1)
+        energy = self._energy[b, i, j].sum() + self._problem.constant_energy()[b]
+        if self._problem.prior.warp_penalty is not None:
+            energy = energy + self._problem.prior.warp_penalty[b] * (cells.diff(dim=0).sum(1) == 1).sum()
+        value = (self._free_energy[b] - energy) / self._problem.gamma[b]
+        return torch.where(self._admissible[b, i, j].all(), value, -torch.inf)
+
+    @lazy
+    def _admissible(self) -> Tensor:
+        return prior.admissible(self._problem.prior.band, self._problem.lengths, *self._problem.shape[1:])
+
+    @lazy
+    def _borders(self) -> tuple[Tensor, Tensor]:
+        return prior.starts_and_ends(self._problem.prior.relax, self._problem.lengths, *self._problem.shape[1:])
+
+    def _checked_path(self, b: int, path: Any) -> Tensor:
+        cells = inputs.path("A path", path).cpu()
+        n, m = self._problem.lengths[:, b].tolist()
+        inside = bool(((cells >= 0) & (cells < torch.tensor([n, m]))).all())
+        starts, ends = self._borders
+        if not inside or not (starts[b, *cells[0].tolist()] and ends[b, *cells[-1].tolist()]):
+            relaxed = "" if self._problem.prior.relax is None else ", or from and to where relax allows it"
+            raise PathError(
+                f"A path of pair {b} goes from [0, 0] to [{n - 1}, {m - 1}]{relaxed}; got {cells[0].tolist()} to "
+                f"{cells[-1].tolist()}."
+            )
+        return cells.to(self._problem.main.device)
+
+    def _form_path(self, path: Tensor) -> Any:
+        return path.numpy() if self._form.numpy else path
+
+
+def _both_lengths(lengths: Any, count: int) -> tuple[Any, Any]:
+    """(lengths_x, lengths_y) from a tuple of two, or from an array (B, 2)."""
+    if lengths is None:
+        return None, None
+    if isinstance(lengths, tuple):
+        if len(lengths) != 2:
+            raise LengthError(f"lengths must be a tuple (lengths_x, lengths_y); got {len(lengths)} items.")
+        return lengths
+    table = lengths if isinstance(lengths, Tensor) else np.asarray(lengths)
+    if table.ndim == 1 and count == 1:
+        table = table[None]
+    if table.ndim != 2 or tuple(table.shape) != (count, 2):
+        raise LengthError(
+            f"lengths must be a tuple (lengths_x, lengths_y) or an array of shape ({count}, 2); got shape "
+            f"{tuple(table.shape)}."
+        )
+    return table[:, 0], table[:, 1]

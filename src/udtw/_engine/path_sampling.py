@@ -1,0 +1,75 @@
+"""Walking back from the last cell to the first, by given choices or probabilities of where each cell was reached from.
+
+On the CPU and without torch: a walk is a long chain of tiny steps, and the cost of its calls would be all of the time.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from udtw._engine.prior import CORNER, LEFT, UP
+
+
+def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
+    """One path for each of B pairs, an int64 tensor (L, 2): ``choice`` (B, N, M) holds CORNER, UP or LEFT.
+
+    It goes back from the cells ``last`` (2, B) to a cell of the first row or column that was reached from the corner.
+    """
+    columns = choice.shape[2]
+    found = []
+    for chosen, cell in zip(choice.detach().to("cpu", torch.uint8).numpy(), last.T.tolist(), strict=True):
+        steps = chosen.tobytes()
+        i, j = cell
+        cells = [(i, j)]
+        while (step := steps[i * columns + j]) != CORNER or (i and j):
+            i, j = i - (step != LEFT), j - (step != UP)
+            cells.append((i, j))
+        found.append(torch.tensor(cells[::-1], dtype=torch.int64))
+    return found
+
+
+def walk_back(
+    transitions: Tensor, ends: Tensor, k: int, generator: torch.Generator | None = None
+) -> list[list[Tensor]]:
+    """``k`` paths for each of B pairs, each an int64 tensor (L, 2) from its first to its last cell.
+
+    ``transitions`` (3, B, N, M) holds the probabilities of CORNER, UP and LEFT, ``ends`` (B, N, M) those of the last
+    cell; all walks move at once.
+    """
+    _, count, rows, columns = transitions.shape
+    shares = transitions.detach().cpu().numpy().reshape(3, -1)
+    device = generator.device if generator is not None else torch.device("cpu")
+    size = (rows + columns, count * k)
+    dice = torch.rand(size, generator=generator, dtype=torch.float64, device=device).cpu().numpy()
+
+    first = np.repeat(np.arange(count) * rows * columns, k)
+    at = first + _drawn(ends.detach().cpu().numpy().reshape(count, -1), dice[0].reshape(count, k)).ravel()
+    visited, alive = [at], [np.ones(len(at), bool)]
+    moving = np.ones(len(at), bool)
+    for thrown in dice[1:]:
+        corner, up, left = shares[:, at].astype(np.float64)  # of these cells alone: a grid of them is large
+        # Scaled by the sum, a share of exactly zero is never drawn, whatever rounding did to the others.
+        drawn = thrown * (corner + up + left)
+        higher = drawn < corner + up
+        diagonal = drawn < corner
+        lefter = diagonal | ~higher
+        i, j = np.divmod(at - first, columns)
+        moving = moving & ~(diagonal & ((i == 0) | (j == 0)))  # from a corner outside of the grid: the path starts here
+        if not moving.any():
+            break
+        at = at - moving * (columns * higher + lefter)
+        visited.append(at)
+        alive.append(moving)
+    i, j = np.divmod(np.stack(visited[::-1], 1) - first[:, None], columns)
+    kept = np.stack(alive[::-1], 1)
+    walks = [torch.from_numpy(np.stack([i[w, kept[w]], j[w, kept[w]]], 1)) for w in range(count * k)]
+    return [walks[b * k : (b + 1) * k] for b in range(count)]
+
+
+def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
+    """(B, k) positions drawn from each row of ``probabilities`` (B, cells) by ``dice`` in [0, 1)."""
+    found = []
+    for row, thrown in zip(probabilities, dice, strict=True):
+        reached = row.cumsum(dtype=np.float64)
+        found.append(np.searchsorted(reached, thrown * reached[-1], "right"))
+    return np.stack(found)

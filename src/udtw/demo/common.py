@@ -1,0 +1,113 @@
+"""What the parts of the demo share: their sizes, their data, and what they return."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from udtw._engine.metrics import METRICS
+from udtw.data import LabelledSeries, cylinder_bell_funnel
+from udtw.demo.document import Document
+
+Tick = Callable[[str], None]
+"""Says what is computed next; called once before each step of the progress bar."""
+
+CLASSES = {1: "cylinder", 2: "bell", 3: "funnel"}
+DISTURBED_SHARE = (0.4, 0.6)
+DISTURBANCE = 6.0
+"""Standard deviation of the noise while the sensor fails; 1 otherwise, and events are about 6 high."""
+
+COMPARED = tuple(METRICS)
+"""Metrics that are compared in the tables."""
+TRAINED = tuple(name for name in COMPARED if name != "dtw")
+"""Metrics that a network is trained with."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much the demo computes.
+
+    >>> from udtw.demo import FULL, QUICK
+    >>> FULL.seeds, QUICK.seeds
+    (3, 1)
+    """
+
+    seeds: int = 3
+    pairs: int = 100
+    """Pairs of series that are aligned."""
+    length: int = 64
+    """Steps of a Cylinder-Bell-Funnel series."""
+    train: int = 12
+    """Training series per class."""
+    test: int = 40
+    """Test series per class."""
+    averaged: int = 10
+    """Series of a barycenter."""
+    mean_iterations: int = 40
+    prototype_iterations: int = 100
+    sigma_iterations: int = 100
+    epochs: int = 60
+    forecast_train: int = 25
+    """Training series per class for forecasting; test series as many as ``test``."""
+    clips: int = 12
+    """Clips per action."""
+    action_steps: int = 60
+    images: int = 8
+    """Images per class."""
+    image_steps: int = 60
+
+
+FULL = Sizes()
+"""A few minutes, with figures worth looking at."""
+QUICK = Sizes(
+    seeds=1, pairs=5, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4,
+    sigma_iterations=4, epochs=3, forecast_train=4,
+    clips=5, action_steps=3, images=4, image_steps=3,
+)  # fmt: skip
+"""Only shows that everything runs."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The result of one part: a heading, what was done, one table and some figures.
+
+    >>> from udtw.demo import Part
+    >>> part = Part("Align", "Two series.", "Distances", ["metric", "distance"], [["DTW", "1.2"]], note="One seed.")
+    >>> part.columns
+    ['metric', 'distance']
+    """
+
+    heading: str
+    text: str
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str
+    figures: list[tuple[Any, str]] = field(default_factory=list)
+    """Pairs of a matplotlib figure and its caption."""
+
+    def add_to(self, document: Document) -> None:
+        """Append the part to a report."""
+        document.text(f"## {self.heading}\n\n{self.text}")
+        document.table(self.title, self.columns, self.rows, note=self.note)
+        for figure, caption in self.figures:
+            document.figure(figure, caption)
+
+
+def draw(sizes: Sizes, count: int, seed: int, part: int, disturbed: bool) -> LabelledSeries:
+    """``count`` series per class, not normalised; each ``part`` (training, test) has other random numbers."""
+    rng = np.random.default_rng([seed, part])
+    data = cylinder_bell_funnel(count, sizes.length, rng)
+    if not disturbed:
+        return data
+    X = np.array(data.X)
+    steps = disturbed_steps(sizes.length)
+    X[:, steps] += DISTURBANCE * rng.standard_normal((len(X), steps.stop - steps.start))
+    return LabelledSeries(X, data.y)
+
+
+def disturbed_steps(length: int) -> slice:
+    """The steps during which the sensor fails."""
+    first, last = (round(share * length) for share in DISTURBED_SHARE)
+    return slice(first, last)
