@@ -1,0 +1,8 @@
+"""Run an experiment: ``python -m experiments NAME``, the same command as ``udtw reproduce NAME``."""
+
+import typer
+
+from udtw.cli.reproduce import reproduce
+
+if __name__ == "__main__":
+    typer.run(reproduce)
