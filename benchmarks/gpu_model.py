@@ -89,7 +89,7 @@ def cycles_per_step(kernel: Any) -> tuple[int, int]:
 
 def predicted(device: Device, options: dict[str, Any], count: int, length: int) -> tuple[float, float, int]:
     """Seconds of a forward and a backward sweep, at least and simulated, and launches."""
-    from tests.kernels.gpu.compiling import compiled
+    from tests._kernels.gpu.compiling import compiled
     from udtw._kernels.gpu import tiles
     from udtw._kernels.gpu.backward import backward_tile
     from udtw._kernels.gpu.forward import forward_tile

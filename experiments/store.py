@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.units import Unit, plain, restored, to_json
+from udtw._io import strict_json
 from udtw._io.atomic import leftovers, write_atomically
-from udtw.data import strict_json
 from udtw.errors import StoreBusyError, StoreError, UdtwError
 
 LOCK = ".lock"

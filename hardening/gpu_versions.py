@@ -27,7 +27,7 @@ def compile_with(version: str) -> tuple[bool, list[str]]:
     path = os.pathsep.join([str(folder.resolve()), os.environ.get("PYTHONPATH", "")])
     checks = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-rfs", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*checks, "tests/kernels/gpu/test_compiled.py"],
+        [*checks, "tests/_kernels/gpu/test_compiled.py"],
         env=os.environ | {"PYTHONPATH": path}, check=False, capture_output=True, text=True,
     )  # fmt: skip
     told = [line for line in done.stdout.splitlines() if line.startswith(("E   ", "FAILED", "SKIPPED"))]

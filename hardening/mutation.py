@@ -56,10 +56,11 @@ PERFORMANCE = {
 }
 """Constants that are not mutated: they are hints about speed or memory."""
 
-ENUMERATION = "tests/kernels/test_against_enumeration.py"
-BACKENDS, MEMORY, DISTRIBUTION = "tests/kernels/test_backends.py", "tests/test_memory.py", "tests/test_distribution.py"
-ALIGN = ("tests/test_align.py", "tests/test_bad_input.py")
-OPERATORS = tuple(f"tests/kernels/cpu/test_{part}.py" for part in ("operators", "autograd", "vmap"))
+ENUMERATION = "tests/_kernels/test_against_enumeration.py"
+BACKENDS = "tests/_kernels/test_backends.py"
+MEMORY, DISTRIBUTION = "tests/_kernels/cpu/test_memory.py", "tests/_engine/test_distribution.py"
+ALIGN = ("tests/cli/test_align.py", "tests/_engine/test_bad_input.py")
+OPERATORS = tuple(f"tests/_kernels/cpu/test_{part}.py" for part in ("operators", "autograd", "vmap"))
 SLOW = "torch_compile or frequencies or mean_surprise or opcheck or small_blocks or portable-options"
 """Tests that take long as plain Python and notice no mutant that others do not notice sooner."""
 
@@ -84,43 +85,50 @@ _TORCH = Tests((BACKENDS, ENUMERATION, *ALIGN, DISTRIBUTION, MEMORY), f"{SLOW} o
 _FRONT = Tests((*ALIGN, DISTRIBUTION, BACKENDS, *OPERATORS), f"{SLOW} or extreme or gradcheck or derivatives")
 _OPERATORS = Tests((BACKENDS, ENUMERATION, *OPERATORS), f"{SLOW} or gradcheck or derivatives or portable")
 _PAIRS = Tests(
-    ("tests/test_inputs.py", "tests/test_pairwise_tables.py", "tests/test_pairwise.py", "tests/test_metrics.py")
+    (
+        "tests/_engine/test_inputs.py",
+        "tests/_engine/test_pairwise_tables.py",
+        "tests/_engine/test_pairwise.py",
+        "tests/_engine/test_metrics.py",
+    )
 )
 
 TESTS = {
-    "align.py": _FRONT,
-    "distribution.py": _FRONT,
-    "inputs.py": _FRONT,
-    "likelihood.py": _FRONT,
-    "problem.py": _FRONT,
-    "pairwise.py": _PAIRS,
-    "pair_block.py": _PAIRS,
-    "metrics.py": _PAIRS,
-    "lower_bounds.py": Tests(("tests/timeseries/test_search.py",)),
-    "prior.py": Tests(("tests/test_prior.py", ENUMERATION)),
-    "memory.py": Tests((MEMORY,), "huge"),
-    "kernels/backends.py": _TORCH,
-    "kernels/base.py": _TORCH,
-    "kernels/cpu/backend.py": _OPERATORS,
-    "kernels/memory_estimate.py": Tests(("tests/kernels/test_memory_estimate.py", MEMORY)),
-    "kernels/reference/enumeration.py": _TORCH,
-    "kernels/reference/torch_backends.py": _TORCH,
-    "kernels/reference/portable.py": Tests((ENUMERATION, "tests/test_facts.py", DISTRIBUTION), f"{SLOW} or numba"),
-    "kernels/cpu/launch.py": _OPERATORS,
-    "kernels/cpu/autograd.py": _OPERATORS,
-    "kernels/cpu/operators.py": _OPERATORS,
-    "kernels/cpu/vmap.py": Tests(OPERATORS, _OPERATORS.without),
-    "kernels/cpu/backward.py": _KERNEL,
-    "kernels/cpu/forward.py": _KERNEL,
-    "kernels/cpu/ends.py": _KERNEL,
-    "kernels/cpu/gradient_rows.py": _KERNEL,
-    "kernels/cpu/hard.py": _KERNEL,
-    "kernels/cpu/layout.py": _KERNEL,
-    "kernels/cpu/pack.py": _KERNEL,
-    "kernels/cpu/rows.py": _KERNEL,
-    "kernels/cpu/work_queue.py": _KERNEL,
-    "kernels/cpu/simd.py": Tests(("tests/kernels/cpu/test_simd.py",), compiled=True),
-    "kernels/cpu/threads.py": Tests(("tests/kernels/cpu/test_threads.py",), "bits or hang"),
+    "_engine/align.py": _FRONT,
+    "_engine/distribution.py": _FRONT,
+    "_engine/inputs.py": _FRONT,
+    "_engine/likelihood.py": _FRONT,
+    "_engine/problem.py": _FRONT,
+    "_engine/pairwise.py": _PAIRS,
+    "_engine/pair_block.py": _PAIRS,
+    "_engine/metrics.py": _PAIRS,
+    "_engine/lower_bounds.py": Tests(("tests/timeseries/test_search.py",)),
+    "_engine/prior.py": Tests(("tests/_engine/test_prior.py", ENUMERATION)),
+    "_io/memory.py": Tests((MEMORY,), "huge"),
+    "_kernels/backends.py": _TORCH,
+    "_kernels/base.py": _TORCH,
+    "_kernels/cpu/backend.py": _OPERATORS,
+    "_kernels/memory_estimate.py": Tests(("tests/_kernels/test_memory_estimate.py", MEMORY)),
+    "_kernels/reference/enumeration.py": _TORCH,
+    "_kernels/reference/torch_backends.py": _TORCH,
+    "_kernels/reference/portable.py": Tests(
+        (ENUMERATION, "tests/_engine/test_facts.py", DISTRIBUTION), f"{SLOW} or numba"
+    ),
+    "_kernels/cpu/launch.py": _OPERATORS,
+    "_kernels/cpu/autograd.py": _OPERATORS,
+    "_kernels/cpu/operators.py": _OPERATORS,
+    "_kernels/cpu/vmap.py": Tests(OPERATORS, _OPERATORS.without),
+    "_kernels/cpu/backward.py": _KERNEL,
+    "_kernels/cpu/forward.py": _KERNEL,
+    "_kernels/cpu/ends.py": _KERNEL,
+    "_kernels/cpu/gradient_rows.py": _KERNEL,
+    "_kernels/cpu/hard.py": _KERNEL,
+    "_kernels/cpu/layout.py": _KERNEL,
+    "_kernels/cpu/pack.py": _KERNEL,
+    "_kernels/cpu/rows.py": _KERNEL,
+    "_kernels/cpu/work_queue.py": _KERNEL,
+    "_kernels/cpu/simd.py": Tests(("tests/_kernels/cpu/test_simd.py",), compiled=True),
+    "_kernels/cpu/threads.py": Tests(("tests/_kernels/cpu/test_threads.py",), "bits or hang"),
 }
 """Files of ``src/udtw`` that are mutated, and the tests that have to notice."""
 

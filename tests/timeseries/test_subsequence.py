@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.kernels.cpu.test_stream import plain
+from tests._kernels.cpu.test_stream import plain
 from udtw import errors
 from udtw._kernels.cpu.stream import StreamSweep
 from udtw.timeseries import SubsequenceSearch, disjoint, subsequence

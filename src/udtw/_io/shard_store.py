@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from udtw._io import strict_json
 from udtw._io.atomic import leftovers, write_atomically
 from udtw._io.skipping import Skipped
 from udtw._io.versioned_json import read_versioned
-from udtw.data import strict_json
 from udtw.errors import DataError, FileFormatError, UdtwError
 
 FILE = re.compile(r"shard-(\d{5})-([0-9a-f]{64})\.safetensors")

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from udtw._io import strict_json
 from udtw._io.atomic import write_atomically
-from udtw.data import strict_json
 from udtw.errors import FileFormatError, OptionError
 
 DIGEST = "sha256"

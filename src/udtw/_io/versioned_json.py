@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from udtw.data import strict_json
+from udtw._io import strict_json
 from udtw.errors import FileFormatError
 
 

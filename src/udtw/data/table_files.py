@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from udtw._io import strict_json
 from udtw._io.npy import read_npy
 from udtw._io.zip_members import ArchiveError, open_zip, read_member
-from udtw.data import strict_json
 from udtw.data.table import Table, finished
 from udtw.data.table_text import parse_text
 from udtw.errors import DataError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from udtw.data import strict_json
+from udtw._io import strict_json
 from udtw.errors import DataError, FileFormatError
 from udtw.images.backbones.base import needed
 from udtw.images.backbones.pixels import RESAMPLE, Framing, check_mean_and_std, square_framing

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from udtw.data import strict_json
+from udtw._io import strict_json
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.image_set import SPLITS
 

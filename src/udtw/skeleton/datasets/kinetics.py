@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from udtw._io import strict_json
 from udtw._io.npy import read_header, read_values
 from udtw._io.skipping import Skipped
 from udtw._io.zip_members import open_zip, read_member
-from udtw.data import strict_json
 from udtw.errors import DataError
 from udtw.skeleton.datasets.clip import Recording
 from udtw.skeleton.datasets.skeleton_set import Entry, Source

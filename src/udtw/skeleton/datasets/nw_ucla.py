@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from udtw._io import strict_json
 from udtw._io.skipping import Skipped
-from udtw.data import strict_json
 from udtw.errors import DataError
 from udtw.skeleton.datasets.files import numbered_files
 from udtw.skeleton.datasets.skeleton_set import Entry, Source

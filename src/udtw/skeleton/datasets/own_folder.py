@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from udtw._io import strict_json
 from udtw._io.npy import read_npy
-from udtw.data import strict_json
 from udtw.errors import DataError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets.clip import Recording, checked_confidence
 from udtw.skeleton.datasets.files import read_file

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import udtw
-from tests.kernels.cpu.operands import (
+from tests._kernels.cpu.operands import (
     BETA,
     COST,
     FIELD,

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("triton", reason="Triton is not installed")
 import triton
 
-from tests.kernels.gpu.compiling import TARGETS, compiled, used
+from tests._kernels.gpu.compiling import TARGETS, compiled, used
 from udtw._kernels.gpu.backward import backward_tile
 from udtw._kernels.gpu.forward import forward_tile
 from udtw._kernels.gpu.hard import hard_tile

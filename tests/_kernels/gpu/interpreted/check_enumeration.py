@@ -1,12 +1,12 @@
-"""Every kind of problem of `tests.kernels.test_backends` in small tiles, against the list of all paths."""
+"""Every kind of problem of `tests._kernels.test_backends` in small tiles, against the list of all paths."""
 
 import pytest
 import torch
 
 import udtw
-from tests.kernels.gpu.interpreter import quicken, tiling, watched
-from tests.kernels.test_against_enumeration import FLOAT64, PRICES, QUANTITIES, assert_close, compare_quantities
-from tests.kernels.test_backends import PROBLEMS, USUAL
+from tests._kernels.gpu.interpreter import quicken, tiling, watched
+from tests._kernels.test_against_enumeration import FLOAT64, PRICES, QUANTITIES, assert_close, compare_quantities
+from tests._kernels.test_backends import PROBLEMS, USUAL
 from tests.problems import Case, make_case
 
 quicken()

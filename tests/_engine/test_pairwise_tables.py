@@ -12,7 +12,7 @@ from udtw._engine.series_set import load_series
 from udtw._io import joblib_tasks
 from udtw._kernels.base import Backend
 
-pairwise = sys.modules["udtw.pairwise"]  # the module, which `udtw.pairwise`, the function, hides
+pairwise = sys.modules["udtw._engine.pairwise"]  # the module, which `udtw.pairwise`, the function, hides
 
 RNG = np.random.default_rng(0)
 STEPS = 4

@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import udtw
-from tests.kernels.cpu.operands import (
+from tests._kernels.cpu.operands import (
     BETA,
     COST,
     FIELD,

@@ -5,7 +5,7 @@ import torch
 from torch.func import grad, vmap
 
 import udtw
-from tests.kernels.gpu.interpreter import quicken, tiling
+from tests._kernels.gpu.interpreter import quicken, tiling
 from udtw._kernels import backends
 from udtw._kernels.gpu import launch, operators
 

@@ -64,7 +64,7 @@ def here(function, *args, **params):
 @pytest.mark.parametrize("metric", ["dtw", "soft_dtw", "soft_dtw_divergence", "udtw"])
 @pytest.mark.usefixtures("elsewhere")
 def test_all_pairs_have_the_same_bits(metric, monkeypatch):
-    monkeypatch.setattr(sys.modules["udtw.pairwise"], "BLOCK_CELLS", 20_000)  # so that there are many tiles
+    monkeypatch.setattr(sys.modules["udtw._engine.pairwise"], "BLOCK_CELLS", 20_000)  # so that there are many tiles
     x, y = walks(31), walks(17, seed=1)
     assert np.array_equal(pairwise(x, y, metric), here(pairwise, x, y, metric, n_jobs=2))
     assert np.array_equal(pairwise(x, metric=metric), here(pairwise, x, metric=metric))
@@ -72,7 +72,7 @@ def test_all_pairs_have_the_same_bits(metric, monkeypatch):
 
 @pytest.mark.usefixtures("elsewhere")
 def test_parts_of_uncertain_pairs_have_the_same_bits(monkeypatch):
-    monkeypatch.setattr(sys.modules["udtw.pairwise"], "BLOCK_CELLS", 20_000)
+    monkeypatch.setattr(sys.modules["udtw._engine.pairwise"], "BLOCK_CELLS", 20_000)
     x = walks(23)
     params = {"var_x": [0.5 + np.abs(one) for one in x], "return_parts": True, "normalize": "path", "band": 0.3}
     for mine, theirs in zip(pairwise(x, **params), here(pairwise, x, **params), strict=True):

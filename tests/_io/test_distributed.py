@@ -80,7 +80,7 @@ def body(folder: Path) -> None:
 def trained(tmp_path_factory):
     """The folder in which two processes have trained everything, one of them killed on the way."""
     folder = tmp_path_factory.mktemp("trained")
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
     }  # fmt: skip

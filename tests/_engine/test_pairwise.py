@@ -95,7 +95,7 @@ def test_a_variance_on_one_side_is_one_on_the_other():
 def test_small_blocks_give_the_same_bits(metric, monkeypatch):
     X, Y = RNG.standard_normal((9, 14)), RNG.standard_normal((7, 12))
     expected = udtw.pairwise(X, Y, metric, n_jobs=2)
-    monkeypatch.setattr(sys.modules["udtw.pairwise"], "BLOCK_CELLS", 500)  # the module, not the function
+    monkeypatch.setattr(sys.modules["udtw._engine.pairwise"], "BLOCK_CELLS", 500)  # the module, not the function
     assert np.array_equal(udtw.pairwise(X, Y, metric), expected)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import udtw
-from tests.kernels.cpu.test_memory import GuardedScratch
+from tests._kernels.cpu.test_memory import GuardedScratch
 from tests.problems import Case, make_case
 from udtw._engine.align import _paths
 from udtw._engine.problem import DEVIATION, LOG_VARIANCE, ONE, Problem

@@ -5,10 +5,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from experiments import pretraining
 from experiments.random_tasks import random_curve, random_task
 from udtw._engine.series_set import load_series
 from udtw.data import add_faults
-from udtw.timeseries import pretraining
 from udtw.timeseries.views import START_FILE, USUAL_RANGE, SlopeView
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import udtw
-from tests.kernels.gpu.interpreter import noisy, quicken, tiling, watched
-from tests.kernels.test_float32 import FLOOR, walks
+from tests._kernels.gpu.interpreter import noisy, quicken, tiling, watched
+from tests._kernels.test_float32 import FLOOR, walks
 
 quicken()
 LENGTH = 32
