@@ -51,6 +51,7 @@ def test_a_missing_numba_is_reported_and_not_fatal():
 LAYERS = [
     "errors",
     "_io",
+    "_engine.deprecation",
     "_engine.lazy",
     "_engine.device",
     "_engine.ragged",
