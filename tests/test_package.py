@@ -53,7 +53,6 @@ LAYERS = [
     "_io",
     "_engine.deprecation",
     "_engine.lazy",
-    "_engine.device",
     "_engine.ragged",
     "_engine.inputs",
     "_engine.series_set",

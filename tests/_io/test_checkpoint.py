@@ -72,7 +72,7 @@ def test_trainings_of_forecasters_of_earlier_versions_are_refused_by_name(tmp_pa
 def test_a_damaged_description_is_named(settings, phases, tmp_path):
     tensors = {f"loss.training.{part}": torch.zeros(0, dtype=torch.float64) for part in ("train", "valid")}
     about = {"settings": settings, "phases": phases, "count": 2}
-    write_tensors(tmp_path / "c.safetensors", "udtw._io.training", 1, tensors, about)
+    write_tensors(tmp_path / "c.safetensors", "udtw.training", 1, tensors, about)
     with pytest.raises(FileFormatError, match=r"c\.safetensors has a"):
         read_checkpoint(tmp_path / "c.safetensors")
 

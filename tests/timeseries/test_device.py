@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from tests.simulated_device import MOVED, nothing_moved, simulated_device
-from udtw._engine.device import checked_device
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import load_series
+from udtw._io.device import checked_device
 from udtw._io.training import Training
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet

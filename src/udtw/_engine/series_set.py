@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from udtw._engine import ragged
-from udtw._engine.device import CPU, Device, checked_device
+from udtw._io.device import CPU, Device, checked_device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
 
 NAN_POLICIES = ("raise", "omit")
@@ -102,7 +102,7 @@ def load_series(
     """A `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
     A step with a missing value (NaN) in any feature is an error, or is left out if ``nan_policy`` is "omit". The given
-    arrays are not modified. ``device`` as in `udtw._engine.device`.
+    arrays are not modified. ``device`` as in `udtw._io.device`.
     """
     where = checked_device(device)
     if nan_policy not in NAN_POLICIES:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from udtw._engine.device import seeded_generator
 from udtw._io.checkpoint import (
     Checkpoint,
     History,
@@ -25,6 +24,7 @@ from udtw._io.checkpoint import (
     restore_state,
     state_tensors,
 )
+from udtw._io.device import seeded_generator
 from udtw.errors import FileFormatError
 
 CELLS_FOR_THREADS = 1_000_000

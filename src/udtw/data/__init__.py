@@ -1,6 +1,6 @@
 """Labelled time series: files of the UCR archive, generators, normalisation and splits."""
 
-from udtw._io.cache import save_npz
+from udtw.data.cache import save_npz
 from udtw.data.faults import add_faults
 from udtw.data.generators import cylinder_bell_funnel, synthetic_control
 from udtw.data.labelled import LabelledSeries, UCRData, split_by_seed, znormalize

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw._io.cache import read_npz
+from udtw.data.cache import read_npz
 from udtw.data.folder import data_root
 from udtw.data.labelled import LabelledSeries, UCRData, labels_as_array, stack_if_equal
 from udtw.data.ucr_files import read_table, read_ts

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
-from udtw._engine.device import Device, checked_device
 from udtw._io.checkpoint import (
     Checkpoint,
     History,
@@ -18,6 +17,7 @@ from udtw._io.checkpoint import (
     module_tensors,
     write_checkpoint,
 )
+from udtw._io.device import Device, checked_device
 from udtw._io.hub import HubModel
 from udtw._io.training import Task, Training
 from udtw.errors import FileFormatError, OptionError
@@ -47,7 +47,7 @@ class Recognizer(HubModel, ABC):
         With ``checkpoint_path``, the state is written there every ``checkpoint_every`` steps, and an interrupted
         training goes on from there with the same result, bit for bit on one CPU. ``fabric``: a launched
         lightning-fabric object, for several processes or a GPU. ``tick(number, loss)`` is called after every step.
-        ``device``: where the model is trained and stays (`udtw._engine.device`); None leaves it where it is.
+        ``device``: where the model is trained and stays (`udtw._io.device`); None leaves it where it is.
         """
         if device is not None:
             if fabric is not None:

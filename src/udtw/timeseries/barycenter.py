@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from udtw._engine.align import AUTO_GAMMA
-from udtw._engine.device import Device
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet, load_series
 from udtw._io import joblib_tasks
+from udtw._io.device import Device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.nn import SigmaNet
 from udtw.timeseries.frechet_descent import descend
@@ -106,7 +106,7 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     weighting : "likelihood" or "precision"
         What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
     device : str, torch.device or None
-        Where it is computed; None is the CPU (`udtw._engine.device`).
+        Where it is computed; None is the CPU (`udtw._io.device`).
 
     Returns
     -------

@@ -9,8 +9,8 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw._engine.device import Device
 from udtw._engine.metrics import Metric
+from udtw._io.device import Device
 from udtw._io.training import Descent
 from udtw.errors import OptionError
 from udtw.timeseries.classifier import MetricClassifier, checked_labels, fit_series, new_series
@@ -58,7 +58,7 @@ class NearestCentroidTimeSeriesClassifier(MetricClassifier):
         What to do about steps with NaN: a named error, or leave them out.
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and training are computed; None is the CPU (`udtw._engine.device`).
+        Where distances and training are computed; None is the CPU (`udtw._io.device`).
 
     Attributes
     ----------

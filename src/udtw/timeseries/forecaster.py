@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw._engine.device import Device, checked_device
+from udtw._io.device import Device, checked_device
 from udtw._io.distributed import Processes
 from udtw.errors import OptionError, ShapeError
 from udtw.timeseries import forecaster_files

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from udtw._engine.device import generator_on
 from udtw._io.checkpoint import Checkpoint, History
+from udtw._io.device import generator_on
 from udtw._io.distributed import Processes
 from udtw._io.progress import progress_bar
 from udtw._io.training import Training

@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw._engine.device import Device
 from udtw._engine.metrics import Metric
 from udtw._engine.series_set import SeriesSet
 from udtw._io import joblib_tasks
+from udtw._io.device import Device
 from udtw.errors import LengthError, OptionError, ShapeError
 from udtw.timeseries.barycenter import barycenters_of, mean_metric
 from udtw.timeseries.classifier import fit_series, new_series
@@ -59,7 +59,7 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, BaseEstimator):
         Threads; None is 1, -1 all cores.
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and means are computed; None is the CPU (`udtw._engine.device`).
+        Where distances and means are computed; None is the CPU (`udtw._io.device`).
 
     Attributes
     ----------

@@ -7,10 +7,10 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from udtw._engine.device import Device
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet
+from udtw._io.device import Device
 from udtw.errors import LengthError, ShapeError
 from udtw.timeseries.classifier import fit_series, new_series
 from udtw.timeseries.kmeans import check_counts

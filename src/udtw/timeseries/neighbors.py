@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from udtw._engine.device import Device
 from udtw._engine.metrics import Metric
 from udtw._engine.series_set import SeriesSet
+from udtw._io.device import Device
 from udtw._io.progress import progress_bar
 from udtw._io.training import Descent
 from udtw.errors import OptionError
@@ -63,7 +63,7 @@ class KNeighborsTimeSeriesClassifier(MetricClassifier):
         Show a progress bar while the network is trained (needs the package rich).
     random_state : int, RandomState or None
     device : str, torch.device or None
-        Where distances and training are computed; None is the CPU (`udtw._engine.device`).
+        Where distances and training are computed; None is the CPU (`udtw._io.device`).
 
     Attributes
     ----------

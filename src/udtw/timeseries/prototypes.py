@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw._engine.device import seeded_generator
 from udtw._engine.metrics import Metric
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import SeriesSet
+from udtw._io.device import seeded_generator
 from udtw._io.training import Descent, minimise
 from udtw.nn.sigma_range import SigmaRange
 from udtw.timeseries.barycenter import barycenters_of

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from udtw._engine.device import seeded_generator
 from udtw._engine.metrics import Metric
 from udtw._engine.pair_block import Batch
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet
+from udtw._io.device import seeded_generator
 from udtw._io.training import Descent, Task, Training, cosine
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet

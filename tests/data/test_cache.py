@@ -5,8 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from udtw._io import cache
-from udtw.data import LabelledSeries, UCRData, load_ucr, save_npz
+from udtw.data import LabelledSeries, UCRData, cache, load_ucr, save_npz
 from udtw.errors import DataError
 
 RNG = np.random.default_rng(0)
