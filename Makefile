@@ -56,12 +56,12 @@ reproduce: $(VENV)/.installed      ## an experiment by name: make reproduce NAME
 gpu-versions: $(VENV)/.installed   ## compile the GPU kernels with the Triton versions of several releases of torch
 	$(BIN)/python -m hardening.gpu_versions
 
-release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone in an empty environment, runs the demo
+release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone in an empty environment, runs the demo (DEMO_ARGS=--quick: tiny sizes)
 	rm -rf dist build/release
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv build/release
 	build/release/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[cli]"
-	cd build && release/bin/udtw --version && release/bin/udtw demo --out release/demo
+	cd build && release/bin/udtw --version && release/bin/udtw demo --out release/demo $(DEMO_ARGS)
 
 browser:         ## Chromium for the tests of the explorer, from Debian's packages (as root)
 	apt-get update -qq

@@ -268,7 +268,7 @@ class Problem:
             changes["prior"] = replace(self.prior, warp_penalty=self.prior.warp_penalty.to(dtype))
         return replace(self, **changes)
 
-    def replace(self, **changes) -> "Problem":
+    def replace(self, **changes: Any) -> "Problem":
         """A copy with some attributes changed."""
         return replace(self, **changes)
 
