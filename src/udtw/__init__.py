@@ -4,6 +4,7 @@ from udtw._engine.align import align, dtw, euclidean, soft_dtw, soft_dtw_diverge
 from udtw._engine.alignment import Alignment
 from udtw._engine.calibration import Calibration, calibrate
 from udtw._engine.distribution import PathDistribution
+from udtw._engine.matches import Matches
 from udtw._engine.metrics import Metric, register_metric
 from udtw._engine.pairwise import pairwise
 from udtw._kernels.backends import available_backends
@@ -14,6 +15,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Alignment",
     "Calibration",
+    "Matches",
     "Metric",
     "PathDistribution",
     "UdtwError",

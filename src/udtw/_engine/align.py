@@ -4,7 +4,8 @@ All are sums of **squared** Euclidean differences along the path (no root is tak
 and given), and are not divided by the length unless ``normalize`` says so.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -26,76 +27,92 @@ AUTO_GAMMA = 4.0
 """The difference of two steps has twice the variance Σ, and −log of a Gaussian is half a square: γ = 4 (β = 1)."""
 
 
-def align(  # noqa: PLR0913 (the options that users type)
+class Options(TypedDict, total=False):
+    """Further keywords of `align`: the prior over paths, what is reported, and how it is computed."""
+
+    band: Any
+    warp_penalty: Any
+    relax: Any
+    normalize: str | None
+    debias: bool
+    distance: str
+    lam: float
+    nan_policy: str
+    backend: str
+
+
+PRIOR = ("band", "warp_penalty", "relax")
+
+
+def align(  # noqa: PLR0913 (the first options are those that people use)
     x: ArrayLike,
     y: ArrayLike,
     var_x: ArrayLike | None = None,
     var_y: ArrayLike | None = None,
     *,
-    variance: ArrayLike | None = None,
-    cost: ArrayLike | None = None,
     gamma: Any = 1.0,
     beta: float = 1.0,
-    lam: float = 0.0,
+    weighting: str = "likelihood",
     lengths_x: Any = None,
     lengths_y: Any = None,
-    band: Any = None,
-    distance: str = "expected",
-    debias: bool = False,
-    normalize: str | None = None,
-    backend: str = "auto",
-    weighting: str = "likelihood",
-    warp_penalty: Any = 0.0,
-    relax: Any = None,
-    nan_policy: str = "raise",
+    variance: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    **options: Unpack[Options],
 ) -> Alignment:
-    """Align two sequences with uncertainty: a posterior over alignment paths, and what follows from it.
+    """Align two sequences with uncertainty.
+
+    Compute the posterior over alignment paths, ``π(Π) ∝ exp(−E(Π)/γ)``, and what follows from it.
 
     Parameters
     ----------
     x, y : (B, N, d), (N, d) or (N,)
         Torch tensors or NumPy arrays, time before features. A batch of one is repeated. ``None`` if ``cost`` is given.
     var_x, var_y : (B, N), (N,), (B, N, d), (N, d), a number or "estimate", optional
-        Variances σ² (not σ) of the steps; ``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``. If only one is given the other is 1.
-        With a last axis d every feature has its own: ``C = Σ_l D_l/Σ_l``, and log Σ is the sum of ``log Σ_l``.
-        "estimate" takes them from the local roughness of the series: good for white noise on smooth series.
+        Variances σ² (not σ) of the steps; ``Σ_mn = ½[σ²(x_m) + σ²(y_n)]``. If only one is given, the other is 1.
+        With a last axis d, every feature has its own: ``C = Σ_l D_l/Σ_l``, and log Σ is the sum of ``log Σ_l``.
+        "estimate" derives them from the local roughness of the series, which suits white noise on smooth series.
+    gamma : float, tensor or "auto"
+        Temperature γ > 0, in units of the cost: one number or one per pair. If a tensor, gradients are propagated to
+        it. "auto" is 4, for which probabilities are calibrated if the variances are those of the noise.
+    beta : float or tensor
+        Weight of log Σ, β ≥ 0 for "likelihood". If a tensor, gradients are propagated to it.
+    weighting : "likelihood" or "precision"
+        Energy of a path. "likelihood" is the sum of ``D/Σ + β log Σ`` over its cells, and the loss is the free energy
+        ``−γ log Z``. There log Σ is relative to the level of the pair, the mean log variance of its steps (or
+        matches): multiplying the series by c and the variances by c² adds a constant to the loss and changes no
+        alignment. "precision" is the paper's energy, the sum of ``D/Σ``, with the loss ``d² + βΩ + λΩ'``.
+    lengths_x, lengths_y : int or (B,), optional
+        True lengths of padded sequences. Padding is never read.
     variance : (B, N, M) or (N, M), optional
         Variances of the matches themselves, instead of ``var_x`` and ``var_y``.
     cost : (B, N, M) or (N, M), optional
-        A ready-made base cost D instead of squared Euclidean distances.
-    gamma : float, tensor or "auto"
-        Temperature γ > 0, in units of the cost: one number or one per pair. A tensor gets its gradient. "auto" is 4,
-        for which probabilities are calibrated if the variances are those of the noise.
-    beta : float or tensor
-        Price of claiming uncertainty, β ≥ 0 for "likelihood". A tensor gets its gradient.
-    lam : float
-        For "precision": ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
-    lengths_x, lengths_y : int or (B,), optional
-        True lengths of padded sequences. Padding is never read.
+        A precomputed base cost D instead of squared Euclidean distances.
+
+    Other Parameters
+    ----------------
     band : int, float, "itakura" or boolean mask, optional
-        Radius or fraction of a Sakoe-Chiba band on the slanted diagonal; see `udtw._engine.prior`.
-    distance : "expected" or "soft_min"
-        For "precision", what `Alignment.distance` is: ``E[C]`` (the paper; at least the DTW value, never negative for
-        D ≥ 0) or ``−γ log Z`` (soft-DTW; may be negative).
-    debias : bool
-        Subtract half the values of x with itself and of y with itself: from the loss and the distance of "likelihood"
-        (a log likelihood ratio, "same source" against "each its own"), from the distance of "precision", where the
-        regulariser is left as it is: debiased, uncertainty would cost nothing.
-    normalize : None, "length" or "path"
-        Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
-    backend : "auto", "numba", "portable" or "enumeration"
-    weighting : "likelihood" or "precision"
-        The energy of a path. "likelihood" charges the uncertainty that the path claims, ``Σ (D/Σ + β log Σ)`` over its
-        cells, and the loss is the free energy ``−γ log Z``. There log Σ counts relative to the level of the pair, the
-        mean log variance of its steps (or matches): multiplying the series by c and the variances by c² adds a constant
-        to the loss and changes no alignment. "precision" is the paper's: ``Σ D/Σ``, with the loss ``d² + βΩ + λΩ'``.
-    warp_penalty : float or tensor
-        ω, added to the energy of a path for each non-diagonal step; may be negative. A tensor gets its gradient.
+        Restrict paths to a band around the slanted diagonal: a radius in steps or a fraction of the shorter length
+        (Sakoe-Chiba), the Itakura parallelogram, or a mask of the admissible cells.
+    warp_penalty : float or tensor, default 0
+        ω, added to the energy of a path for each non-diagonal step; may be negative. If a tensor, gradients are
+        propagated to it.
     relax : None, "x", "y", "both" or four counts
         How many steps may stay unmatched at x begin, x end, y begin and y end. "y" lets x lie anywhere inside y.
+    normalize : None, "length" or "path"
+        Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
+    debias : bool, default False
+        Subtract half the values of x with itself and of y with itself: from loss and distance for "likelihood" (a log
+        likelihood ratio, "same source" against "two sources"), from the distance for "precision". The regulariser of
+        "precision" is not debiased: otherwise uncertainty would be free.
+    distance : "expected" or "soft_min"
+        For "precision", the meaning of `Alignment.distance`: ``E[C]`` (the paper; at least the DTW value, never
+        negative for D ≥ 0) or ``−γ log Z`` (soft-DTW; may be negative).
+    lam : float, default 0
+        For "precision": ``loss = d² + β·E[log Σ] + λ·E[(Σ − 1)²]``.
     nan_policy : "raise" or "omit"
-        What to do about steps with NaN: a named error, or leave them out. The result then counts only the steps that
-        stay.
+        Raise an error for steps with NaN, or leave them out. The result then counts only the remaining steps.
+    backend : "auto", "numba", "triton", "portable" or "enumeration"
+        "auto" takes the fastest backend that fits the dtype and device.
 
     Returns
     -------
@@ -112,63 +129,73 @@ def align(  # noqa: PLR0913 (the options that users type)
     >>> round(float(a.distance), 3), round(float(a.regularizer), 3)
     (0.001, 0.916)
     """
-    if distance not in DISTANCES:
-        raise OptionError(f"distance must be one of {DISTANCES}; got {distance!r}.")
-    if normalize not in NORMALIZE:
-        raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
-    if debias and (cost is not None or variance is not None):
-        raise OptionError(
-            "debias needs the distances of x and y to themselves, which a ready-made cost or a joint variance cannot "
-            "give. Pass sequences with var_x and var_y, or debias=False."
-        )
-    likelihood.check_weighting(weighting, lam, distance)
-    missing.check_policy(nan_policy, cost, variance)
-    if nan_policy == "omit":
-        x, var_x, lengths_x = missing.without_missing("x", x, var_x, lengths_x)
-        y, var_y, lengths_y = missing.without_missing("y", y, var_y, lengths_y)
-    gamma = _temperature(gamma, var_x, var_y, variance)
+    _check_names("align", options)
+    reported = Reported(
+        weighting,
+        beta,
+        options.get("lam", 0.0),
+        options.get("distance", "expected"),
+        options.get("debias", False),
+        options.get("normalize"),
+        options.get("relax"),
+    )
+    _check_reported(reported, ready_made=cost is not None or variance is not None)
+    given = {"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost}
     with without_autocast(x if cost is None else cost):
         paths = _paths(
-            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), backend=backend,
-            given={"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost},
-            band=band, beta=beta if weighting == "likelihood" else None, warp_penalty=warp_penalty, relax=relax,
-        )  # fmt: skip
-        found = Alignment(
-            paths,
-            Reported(weighting, beta, lam, distance, debias, normalize, relax),
-            (inputs.labels(x), inputs.labels(y)),
+            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), given=given, weighting=weighting, beta=beta, **options
         )
-        _ = found.loss  # errors are raised here, not where a result is first read
-    return found
+        alignment = Alignment(paths, reported, (inputs.labels(x), inputs.labels(y)))
+        _ = alignment.loss  # raise errors here, not where a result is first read
+    return alignment
 
 
-def _estimated(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
-    """(B, N) variances from the roughness of the series themselves; 1 in padding.
+def _check_names(function: str, options: Any, known: Sequence[str] = tuple(Options.__annotations__)) -> None:
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join(known)}.")
 
-    None is below a small share of the variance of the series, since a variance must not be zero.
+
+def _check_reported(reported: Reported, ready_made: bool) -> None:
+    if reported.distance not in DISTANCES:
+        raise OptionError(f"distance must be one of {DISTANCES}; got {reported.distance!r}.")
+    if reported.normalize not in NORMALIZE:
+        raise OptionError(f"normalize must be one of {NORMALIZE}; got {reported.normalize!r}.")
+    if reported.debias and ready_made:
+        raise OptionError(
+            "debias=True needs the distances of x and y to themselves, which a precomputed cost or a joint variance "
+            "cannot provide. Pass sequences with var_x and var_y, or debias=False."
+        )
+    likelihood.check_weighting(reported.weighting, reported.lam, reported.distance)
+
+
+def _estimate(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
+    """Estimate variances (B, N) from the roughness of the series; 1 in padding.
+
+    A variance must not be zero: each is at least a small share of the variance of the series.
     """
     if word != "estimate" or series is None:
         raise OptionError(f"{name} must be variances, or 'estimate' beside sequences; got {word!r}.")
     tensor, _ = inputs.sequence(name[-1], series)
-    found = tensor.new_ones(tensor.shape[:2])
+    variances = tensor.new_ones(tensor.shape[:2])
     count, padded = tensor.shape[:2]
     for b, length in enumerate(inputs.lengths(f"lengths_{name[-1]}", steps, count, padded, tensor.device).tolist()):
         own = tensor[b, :length].detach()
         if length < 3:
             raise LengthError(f"{name}='estimate' needs at least three steps; sequence {b} has {length}.")
         least = LEAST_ROUGHNESS * float(own.var(0, correction=0).mean()) + torch.finfo(own.dtype).tiny
-        found[b, :length] = likelihood.roughness(own).clamp_min(least)
-    return found
+        variances[b, :length] = likelihood.roughness(own).clamp_min(least)
+    return variances
 
 
-def _temperature(gamma: Any, *variances: Any) -> Any:
-    """γ, or for "auto" the one that was calibrated for variances of the noise."""
+def _resolve_gamma(gamma: Any, *variances: Any) -> Any:
+    """Return γ; for "auto" the value that is calibrated for variances of the noise."""
     if not isinstance(gamma, str):
         return gamma
     if gamma != "auto":
         raise OptionError(f"gamma must be a number or 'auto'; got {gamma!r}.")
     if all(one is None for one in variances):
-        raise OptionError("gamma='auto' needs variances: var_x and var_y, or variance. Without them choose a number.")
+        raise OptionError("gamma='auto' needs variances: var_x and var_y, or variance. Without them, pass a number.")
     return AUTO_GAMMA
 
 
@@ -178,38 +205,47 @@ def _paths(
     *,
     gamma: Any = 1.0,
     lengths: tuple[Any, Any] = (None, None),
-    backend: str = "auto",
-    given: dict[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
+    weighting: str = "precision",
+    beta: Any = 1.0,
     **options: Any,
 ) -> PathDistribution:
-    """The distribution over paths that the arguments of `align` describe.
+    """Build the distribution over paths that the arguments of `align` describe.
 
-    ``given`` as in `udtw._engine.inputs.pair`, ``options`` as in `udtw._engine.problem.make_problem`.
+    ``given`` holds variances and cost by name, as in `inputs.pair`; of ``options`` those that concern the paths are
+    read: the prior, ``nan_policy`` and ``backend``.
     """
-    given = dict(given or {})
+    given = {name: (given or {}).get(name) for name in ("var_x", "var_y", "variance", "cost")}
+    policy = options.get("nan_policy", "raise")
+    missing.check_policy(policy, given["cost"], given["variance"])
+    if policy == "omit":
+        x, given["var_x"], steps_x = missing.without_missing("x", x, given["var_x"], lengths[0])
+        y, given["var_y"], steps_y = missing.without_missing("y", y, given["var_y"], lengths[1])
+        lengths = steps_x, steps_y
+    gamma = _resolve_gamma(gamma, given["var_x"], given["var_y"], given["variance"])
     x, steps_x = ragged.padded("x", x, lengths[0])
     y, steps_y = ragged.padded("y", y, lengths[1])
     lengths = (steps_x, steps_y)
-    for name, steps in (("var_x", steps_x), ("var_y", steps_y)):
-        given[name] = ragged.padded_variances(name, given.get(name), steps)
-    for name, series, steps in (("var_x", x, lengths[0]), ("var_y", y, lengths[1])):
-        if isinstance(given.get(name), str):
-            given[name] = _estimated(name, given[name], series, steps)
+    for name, series, steps in (("var_x", x, steps_x), ("var_y", y, steps_y)):
+        given[name] = ragged.padded_variances(name, given[name], steps)
+        if isinstance(given[name], str):
+            given[name] = _estimate(name, given[name], series, steps)
     tensors, form = inputs.pair(x, y, **given)
-    problem = make_problem(tensors, gamma, lengths, **options)
-    chosen = choose(backend, problem.main)
+    prior = {name: options[name] for name in PRIOR if name in options}
+    problem = make_problem(tensors, gamma, lengths, beta=beta if weighting == "likelihood" else None, **prior)
+    backend = choose(options.get("backend", "auto"), problem.main)
     if any(one is not None for one in lengths):
         if problem.cost is not None or problem.variance is not None:
             memory_estimate.refuse_copies(problem)
         problem = problem.without_padding()
-    return PathDistribution._of(problem, form, chosen)
+    return PathDistribution._of(problem, form, backend)
 
 
 _SOFT_MIN: dict[str, Any] = {"weighting": "precision", "distance": "soft_min", "beta": 0.0}
 
 
 def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any) -> Any:
-    """Soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,).
+    """Compute soft-DTW, ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)`` of the squared distances, (B,).
 
     Can be negative, and is not zero for equal series; see `soft_dtw_divergence`.
     ``options`` are those of `align`: lengths, band, warp_penalty, relax, cost, backend, and variances if wanted.
@@ -224,7 +260,9 @@ def soft_dtw(x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | N
 def soft_dtw_divergence(
     x: ArrayLike, y: ArrayLike, gamma: Any = 1.0, *, normalize: str | None = None, **options: Any
 ) -> Any:
-    """``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,): non-negative, zero for equal series.
+    """Compute ``soft_dtw(x, y) − ½[soft_dtw(x, x) + soft_dtw(y, y)]``, (B,).
+
+    It is non-negative, and zero for equal series.
 
     >>> import udtw
     >>> float(udtw.soft_dtw_divergence([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]))
@@ -241,7 +279,7 @@ def dtw(
     normalize: str | None = None,
     **options: Any,
 ) -> Any:
-    """Classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
+    """Compute classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
 
     Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
     those of `align`: lengths, band, cost, variances, backend, ``warp_penalty``, which is added for each non-diagonal
@@ -259,17 +297,11 @@ def dtw(
     lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
     given = {name: options.pop(name, None) for name in ("var_x", "var_y", "variance", "cost")}
     weighting, beta = options.pop("weighting", "precision"), options.pop("beta", 1.0)
+    _check_names("dtw", options, (*PRIOR, "nan_policy", "backend"))
     likelihood.check_weighting(weighting)
-    policy = options.pop("nan_policy", "raise")
-    missing.check_policy(policy, given["cost"], given["variance"])
-    if policy == "omit":
-        x, given["var_x"], first = missing.without_missing("x", x, given["var_x"], lengths[0])
-        y, given["var_y"], second = missing.without_missing("y", y, given["var_y"], lengths[1])
-        lengths = first, second
     with without_autocast(x if given["cost"] is None else given["cost"]):
-        price = beta if weighting == "likelihood" else None
-        paths = _paths(x, y, lengths=lengths, given=given, beta=price, **options)
-        value = paths._backend.dtw(paths._for_kernels)
+        paths = _paths(x, y, lengths=lengths, given=given, weighting=weighting, beta=beta, **options)
+        value = paths._least_energy()
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
         return paths._form.restore(value if squared else value.clamp_min(0).sqrt())
@@ -284,7 +316,7 @@ def euclidean(
     lengths_y: Any = None,
     normalize: str | None = None,
 ) -> Any:
-    """``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``.
+    """Compute ``Σ_t ‖x_t − y_t‖²``, (B,), for sequences of equal length; its root if not ``squared``.
 
     ``normalize="length"`` divides by the number of steps. This is what "euclidean" means everywhere in udtw.
 

@@ -108,6 +108,10 @@ class PathDistribution:
     def _free_energy(self) -> Tensor:
         return self._backend.free_energy(self._for_kernels)
 
+    def _least_energy(self) -> Tensor:
+        """Return the least energy of a path, (B,): classical DTW if there are no variances."""
+        return self._backend.dtw(self._for_kernels)
+
     @lazy
     def warps(self) -> Any:
         """E[number of non-diagonal steps], (B,)."""
