@@ -127,7 +127,7 @@ def test_one_gamma_for_each_pair_may_be_a_list():
         (lambda: udtw.align([X[0], X[1][:, :1]], Y[:2]), ShapeError, "number of features"),
         (lambda: udtw.align([X[0], X[1][:0]], Y[:2]), LengthError, r"x\[1\] has no step"),
         (lambda: udtw.align(X, Y, lengths_x=STEPS_X), OptionError, "already"),
-        (lambda: udtw.align([[1.0, 2.0], [1.0]], [1.0, 2.0]), ShapeError, "no array of numbers"),
+        (lambda: udtw.align([[1.0, 2.0], [1.0]], [1.0, 2.0]), ShapeError, "not a numeric array"),
         (lambda: udtw.align(pack_sequence([torch.ones(3, 2, 2)]), Y), ShapeError, r"\(T,\) or \(T, d\)"),
         (lambda: udtw.PathDistribution(nested(X)), ShapeError, "a nested tensor"),
         (lambda: udtw.PathDistribution(FORMS["packed"](X)), ShapeError, "a PackedSequence"),

@@ -19,6 +19,8 @@ from udtw._kernels import backends
 from udtw._kernels.base import Backend
 from udtw._kernels.cpu import launch, work_queue
 from udtw._kernels.cpu.backend import can_fuse
+from udtw._kernels.reference import portable
+from udtw._kernels.reference.torch_backends import TorchBackend
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -311,3 +313,51 @@ def test_a_forked_child_gives_torch_one_thread():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+class Suspect(TorchBackend):
+    """A backend that has to be checked before `backend="auto"` uses it; ``factor`` spoils its values."""
+
+    needs_check, factor = True, 1.0
+
+    def __init__(self):
+        super().__init__("suspect", portable, all_pairs=False)
+
+    def free_energy(self, problem):
+        return super().free_energy(problem) * self.factor
+
+
+class Broken(Suspect):
+    def free_energy(self, problem):
+        raise RuntimeError("no such instruction")
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """Put a backend first in the table."""
+
+    def offer(backend):
+        monkeypatch.setattr(backends, "BACKENDS", {"suspect": "", **backends.BACKENDS})
+        monkeypatch.setitem(backends._loaded, "suspect", backend)
+        backends._checked.cache_clear()
+
+    yield offer
+    backends._checked.cache_clear()
+
+
+def test_a_checked_backend_that_agrees_is_used(offered):
+    offered(Suspect())
+    with torch.no_grad():
+        assert backends.choose("auto", torch.zeros(1)).name == "suspect"
+    assert backends.self_check("cpu", "suspect") is None
+
+
+@pytest.mark.parametrize(("backend", "told"), [(Suspect, "free energy differs by 0.05"), (Broken, "no such instruct")])
+def test_a_backend_that_fails_its_check_is_not_used(offered, backend, told):
+    spoilt = backend()
+    spoilt.factor = 1.05
+    offered(spoilt)
+    with pytest.warns(RuntimeWarning, match=told) as caught:
+        chosen = [backends.choose("auto", torch.zeros(1)).name for _ in range(2)]
+    assert "suspect" not in chosen
+    assert len(caught) == 1

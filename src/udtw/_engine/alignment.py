@@ -132,13 +132,13 @@ class Alignment:
 
     @lazy
     def _selves(self) -> list[PathDistribution]:
-        """The distributions of x with itself and of y with itself."""
+        """Return the distributions of x with itself and of y with itself."""
         problem, form, backend = self.paths._problem, self.paths._form, self.paths._backend
         selves = (problem.self_pair(side, self._options.relax) for side in ("x", "y"))
         return [PathDistribution._of(one, form, backend) for one in selves]
 
     def _reported(self, value: Callable[[PathDistribution], Tensor]) -> Tensor:
-        """A value of the pair, normalised, and less half those of x and of y with themselves if so asked."""
+        """Return a value of the pair, normalised, and less half those of x and of y with themselves."""
         found = self._normalized(value(self.paths), self.paths)
         if self._options.debias:
             found = found - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
@@ -164,7 +164,7 @@ class Alignment:
         weight = float(beta.detach() if isinstance(beta, Tensor) else beta)
 
         def terms(paths: PathDistribution) -> tuple[dict[int, Tensor], Tensor | None]:
-            """Expectations by field, and their sum where the kernel has made it already."""
+            """Return expectations by field, and their sum where the kernel has made it already."""
             usual = [COST, LOG_VARIANCE] if problem.uncertain else [COST]
             fused = paths._backend.loss_terms(paths._for_kernels, weight) if wanted == usual else None
             if fused is None:

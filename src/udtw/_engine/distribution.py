@@ -84,7 +84,7 @@ class PathDistribution:
 
     @lazy
     def _for_kernels(self) -> Problem:
-        """The problem with D made once if there are many features."""
+        """Return the problem with D made once if there are many features."""
         if self._problem.x is not None and not self._problem.few_features:
             memory_estimate.refuse_cost_matrix(self._problem)
         return self._problem.with_cost_of_many_features()
@@ -185,7 +185,9 @@ class PathDistribution:
         return results[0] if len(results) == 1 else results
 
     def mode(self) -> Any:
-        """The most probable (least-cost) path: an integer array (L, 2) for one pair, a list of B of them for a batch.
+        """Return the most probable (least-cost) path.
+
+        An integer array (L, 2) for one pair, a list of B of them for a batch.
 
         Ties go to the diagonal step, then to the step along x.
         """

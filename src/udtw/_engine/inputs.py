@@ -1,9 +1,7 @@
-"""The only gate for user input: shapes, types and values are checked here; kernels never check.
+"""Check and convert the user's arrays: shapes, types and values of a pair. Kernels never check.
 
-First pairs of sequences (arrays or tensors), then collections of series of different lengths (`load_series`).
-
-Checks of values must read the data. Inside torch.compile or torch.func.vmap that is impossible; there the compiled
-operators call the same functions when they run.
+Collections of series enter through `series_set`. Checks of values must read the data. Inside torch.compile or
+torch.func.vmap that is impossible; there the compiled operators call the same functions when they run.
 """
 
 from collections.abc import Sequence
@@ -39,7 +37,7 @@ class Form:
     single: bool
 
     def restore(self, result: Tensor) -> Any:
-        """The result without the batch axis for a single pair, as NumPy if the input was NumPy."""
+        """Return the result without the batch axis for a single pair, as NumPy if the input was NumPy."""
         if self.single:
             result = result.squeeze(0)
         return result.detach().numpy()[()] if self.numpy else result
@@ -54,7 +52,7 @@ def visible(*tensors: Tensor | None) -> bool:
 
 
 def as_tensor(name: str, value: ArrayLike) -> Tensor:
-    """A float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
+    """Return a float32 or float64 tensor; half precision becomes float32, integers the default dtype."""
     if isinstance(value, Tensor) and value.dtype in FLOATS and not value.is_nested and value.layout == torch.strided:
         return value
     if (found := ragged.container(value)) is not None:
@@ -64,7 +62,7 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
             array = np.asarray(value)
         except (ValueError, RuntimeError) as error:  # rows of different lengths; tensors with a gradient
             raise ShapeError(
-                f"{name} is no array of numbers: {error}. Pass one array or tensor; series of different lengths go in "
+                f"{name} is not a numeric array: {error}. Pass one array or tensor; series of different lengths go in "
                 "as a list of arrays or tensors (T, d), or padded with lengths."
             ) from None
         if array.dtype.kind not in "fiub":
@@ -89,13 +87,13 @@ def as_tensor(name: str, value: ArrayLike) -> Tensor:
 
 
 def labels(value: Any) -> Any:
-    """The index of a pandas Series or DataFrame; None for anything else."""
+    """Return the index of a pandas Series or DataFrame; None for anything else."""
     index = getattr(value, "index", None)
     return index if hasattr(value, "iloc") and hasattr(index, "get_indexer") else None
 
 
 def common(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """The same tensors in the widest of their dtypes; all must be on one device."""
+    """Return the same tensors in the widest of their dtypes; all must be on one device."""
     first, *others = [t for t in tensors.values() if t is not None]
     if all(t.dtype == first.dtype and t.device == first.device for t in others):
         return tensors
@@ -234,7 +232,7 @@ def lengths(name: str, value: ArrayLike | None, count: int, padded: int, device:
         return torch.full((count,), padded, dtype=torch.int64, device=device)
     tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     if tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex():
-        hint = " Of a mask (B, N) of steps that are there, pass mask.sum(1)." if tensor.dtype == torch.bool else ""
+        hint = " For a boolean mask of valid steps, pass mask.sum(1)." if tensor.dtype == torch.bool else ""
         raise LengthError(f"{name} must be whole numbers; got dtype {tensor.dtype}.{hint}")
     if tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] not in (1, count)):
         raise LengthError(f"{name} must be one int, or one for each of {count} pairs; got shape {tuple(tensor.shape)}.")
@@ -391,7 +389,7 @@ def check_values(
 
 
 def range_error(dtype: torch.dtype) -> RangeError:
-    """The error for costs whose path sums overflow ``dtype``."""
+    """Return the error for costs whose path sums overflow ``dtype``."""
     return RangeError(
         f"Costs divided by gamma or by the variance, summed along a path, do not fit {dtype}. Use float64, rescale the "
         "data (z-normalise), or choose a larger gamma."

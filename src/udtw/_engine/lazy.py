@@ -7,7 +7,7 @@ import torch
 
 
 def lazy(method: Callable[[Any], Any]) -> property:
-    """A property whose first result is kept in the instance, also in a frozen dataclass.
+    """Return a property whose first result is kept in the instance, also in a frozen dataclass.
 
     Results are cached separately with and without grad mode: one made under ``torch.no_grad()`` has no gradient.
     """

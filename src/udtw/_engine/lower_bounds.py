@@ -57,7 +57,7 @@ def udtw_bounds(
         rest = rest + 0.5 * beta * level * steps / _size(x, y, normalize) + entropy
 
     def hard(block: PairBlock) -> np.ndarray:
-        """The least energy of a path, at a fraction of the cost of the value."""
+        """Return the least energy of a path, at a fraction of the cost of the value."""
         least = block.least_costs(beta=beta if likely else None, **params)
         size = block.lengths.max(0) if normalize == "length" else 1
         return _lowered(least / size, (entropy if likely else rest)[block.i, block.j])

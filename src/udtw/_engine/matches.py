@@ -15,7 +15,7 @@ UNMATCHED = 1e-9
 
 
 def tail_of(level: float) -> float:
-    """The probability on either side of a credible interval."""
+    """Return the probability on either side of a credible interval."""
     if not 0 < level < 1:
         raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
     return 0.5 * (1 - level)
@@ -99,7 +99,7 @@ class Matches(_Labelled):
         return f"Matches({pairs}{shape[-1]} steps, {median})"
 
     def doubtful(self) -> list[Stretch]:
-        """The stretches of steps whose intervals are much wider than those of the others; of one pair only.
+        """Return the stretches of steps whose intervals are much wider than those of the others; of one pair only.
 
         Steps that are more likely unmatched than matched are left out.
 
@@ -125,7 +125,7 @@ class Matches(_Labelled):
         return found
 
     def to_frame(self) -> Any:
-        """A pandas data frame with one row per step; of one pair only.
+        """Return a pandas data frame with one row per step; of one pair only.
 
         If the series were pandas objects, the rows have the index of the one, and a column ``partner`` holds the label
         of the best match in the other (missing where there is none).

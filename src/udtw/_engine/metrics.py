@@ -80,7 +80,7 @@ class Metric:
         return f"Metric({self.name!r}{params})"
 
     def with_params(self, **params: Any) -> "Metric":
-        """The same metric with some parameters set.
+        """Return the same metric with some parameters set.
 
         >>> from udtw._engine.metrics import get_metric
         >>> get_metric("dtw").with_params(band=0.1).params["band"]
@@ -119,7 +119,7 @@ class Metric:
         return self.with_params(normalize=None) if "normalize" in self.params else self
 
     def compare(self, x: Batch, y: Batch) -> Any:
-        """What ``function`` returns for the pairs x[b], y[b]: distances (B,) or an `Alignment`."""
+        """Return what ``function`` returns for the pairs x[b], y[b]: distances (B,) or an `Alignment`."""
         options = dict(self.params)
         if self.elastic:
             options |= {"lengths_x": x.lengths, "lengths_y": y.lengths}
@@ -270,7 +270,7 @@ def _installed() -> dict[str, Any]:
 
 
 def metric_names() -> tuple[str, ...]:
-    """The names of all metrics: the table's, then those of installed packages.
+    """Return the names of all metrics: the table's, then those of installed packages.
 
     >>> from udtw._engine.metrics import metric_names
     >>> metric_names()[:2]
@@ -280,7 +280,7 @@ def metric_names() -> tuple[str, ...]:
 
 
 def get_metric(metric: "str | Metric", **params: Any) -> Metric:
-    """The metric of that name with parameters set; a `Metric` is returned as it is.
+    """Return the metric of that name with parameters set; a `Metric` is returned as it is.
 
     A `Metric` brings its own parameters, so ``params`` apply to names only. Those in `IGNORABLE` may be given to
     metrics that do not have them.

@@ -22,7 +22,7 @@ def check_policy(nan_policy: str, *ready_made: Any) -> None:
 
 
 def without_missing(side: str, series: Any, variances: Any, lengths: Any) -> tuple[Any, Any, Any]:
-    """A sequence, its variances and its lengths without the steps that hold NaN; ``side`` is "x" or "y".
+    """Return a sequence, its variances and its lengths without the steps that hold NaN; ``side`` is "x" or "y".
 
     What has no NaN is returned as it is. Gradients pass to the steps that stay.
     """

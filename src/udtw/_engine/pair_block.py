@@ -25,7 +25,7 @@ class Batch:
 
     @classmethod
     def of(cls, series: SeriesSet, dtype: torch.dtype = torch.float32) -> "Batch":
-        """The series of a `SeriesSet`, on its device."""
+        """Return the series of a `SeriesSet`, on its device."""
         full = bool((series.lengths == series.values.shape[1]).all())
         values, lengths, variances = series.tensors
         return cls(values.to(dtype), None if full else lengths, None if variances is None else variances.to(dtype))
@@ -38,7 +38,7 @@ class Batch:
         return Batch(*(None if t is None else t[index] for t in (self.values, self.lengths, self.variances)))  # type: ignore[arg-type]
 
     def with_variances(self, variances: Tensor | None) -> "Batch":
-        """The same series with other variances."""
+        """Return the same series with other variances."""
         return Batch(self.values, self.lengths, variances)
 
 
@@ -122,7 +122,7 @@ def matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:
 
 
 def parsed_band(band: Any) -> prior.Band:
-    """A band that applies to pairs of any size: a radius, a fraction or "itakura"."""
+    """Return a band that applies to pairs of any size: a radius, a fraction or "itakura"."""
     if band is not None and not isinstance(band, int | float | str | np.number):
         raise OptionError("pairwise takes a radius, a fraction or 'itakura' as band; a mask belongs to udtw.align.")
     return prior.parse(band, 1, 1, 1, torch.device("cpu"))

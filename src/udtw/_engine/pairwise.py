@@ -126,7 +126,7 @@ class Table:
     def of(
         cls, left: SeriesSet, right: SeriesSet | None, metric: Metric, n_threads: int = 1, backend: str = "auto"
     ) -> "Table":
-        """The table of two collections, or of ``left`` with itself; raises if a backend cannot compute it."""
+        """Return the table of two collections, or of ``left`` with itself; raises if a backend cannot compute it."""
         if not choose(backend, torch.zeros(1, device=left.device)).all_pairs:
             raise BackendError(f"pairwise does not run on backend={backend!r}, which is for single tiny pairs.")
         first, second = matched(left, left if right is None else right)

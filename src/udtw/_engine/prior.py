@@ -104,7 +104,7 @@ def starts_and_ends(relax: Tensor | None, lengths: Tensor, rows: int, columns: i
 
 
 def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) -> Band:
-    """A `Band` from what the user wrote."""
+    """Return a `Band` from what the user wrote."""
     if band is None:
         return Band()
     if isinstance(band, str):

@@ -164,7 +164,7 @@ class Problem:
         return self.x is not None and (self.by_feature or self.x.shape[2] <= likelihood.MAX_DIRECT_DIM)
 
     def with_cost_of_many_features(self) -> "Problem":
-        """The same problem, with D made once by a matrix product if there are many features."""
+        """Return the same problem, with D made once by a matrix product if there are many features."""
         if self.x is None or self.y is None or self.few_features:
             return self
         if inputs.visible(self.x, self.y):
@@ -175,7 +175,7 @@ class Problem:
         return self.replace(x=None, y=None, cost=self.base_cost())
 
     def self_pair(self, side: str, relax: Any = None) -> "Problem":
-        """The problem of matching x (or y) with itself; ``relax`` as the user gave it."""
+        """Return the problem of matching x (or y) with itself; ``relax`` as the user gave it."""
         row = 0 if side == "x" else 1
         sequence, variance = getattr(self, side), getattr(self, f"var_{side}")
         lengths = self.lengths[row].expand(2, -1)
@@ -185,7 +185,7 @@ class Problem:
         )  # fmt: skip
 
     def transposed(self) -> "Problem":
-        """The same pairs with x and y exchanged."""
+        """Return the same pairs with x and y exchanged."""
 
         def turned(matrix: Tensor | None) -> Tensor | None:
             return None if matrix is None else matrix.transpose(1, 2)
@@ -204,7 +204,7 @@ class Problem:
         )  # fmt: skip
 
     def slices(self) -> Iterator["Problem"]:
-        """The pairs of an indexed problem as batches with a cost matrix, each of about `MATRIX_BYTES`."""
+        """Return the pairs of an indexed problem as batches with a cost matrix, each of about `MATRIX_BYTES`."""
         assert self.x is not None, "an index belongs to sequences"
         assert self.y is not None, "an index belongs to sequences"
         assert self.index is not None, "the caller has an index"
@@ -228,7 +228,10 @@ class Problem:
             yield pairs if pairs.by_feature else pairs.replace(x=None, y=None, cost=pairs.base_cost())
 
     def without_padding(self) -> "Problem":
-        """The same problem with zeros (variances: ones) as padding, so that NaN there cannot reach a gradient."""
+        """Return the same problem with zeros (variances.
+
+        Ones) as padding, so that NaN there cannot reach a gradient.
+        """
         _, rows, columns = self.shape
         in_x, in_y, grid = inputs.inside(
             self.lengths, rows, columns, self.cost is not None or self.variance is not None
@@ -260,7 +263,7 @@ class Problem:
         )
 
     def to(self, dtype: torch.dtype) -> "Problem":
-        """The same problem in another floating-point type."""
+        """Return the same problem in another floating-point type."""
         names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance", "beta")
         tensors = {name: getattr(self, name) for name in names}
         changes: dict[str, Any] = {name: None if t is None else t.to(dtype) for name, t in tensors.items()}
@@ -269,7 +272,7 @@ class Problem:
         return replace(self, **changes)
 
     def replace(self, **changes: Any) -> "Problem":
-        """A copy with some attributes changed."""
+        """Return a copy with some attributes changed."""
         return replace(self, **changes)
 
 
@@ -283,7 +286,10 @@ def make_problem(
     warp_penalty: Any = 0.0,
     relax: Any = None,
 ) -> Problem:
-    """A `Problem` from the tensors of `inputs.pair` and the user's options; (lengths_x, lengths_y) are a pair."""
+    """Return a `Problem` from the tensors of `inputs.pair` and the user's options.
+
+    (lengths_x, lengths_y) are a pair.
+    """
     main = tensors["x"] if tensors.get("cost") is None else tensors["cost"]
     assert main is not None, "inputs.pair gives sequences or a cost"
     other = tensors["y"] if tensors.get("cost") is None else None

@@ -12,14 +12,17 @@ from udtw.errors import LengthError, OptionError, ShapeError
 
 
 def container(value: Any) -> str | None:
-    """What the value is if it is neither an array nor a list: "a nested tensor", "a PackedSequence"; or None."""
+    """Return what the value is if it is neither an array nor a list: "a nested tensor", "a PackedSequence"; or None."""
     if isinstance(value, PackedSequence):
         return "a PackedSequence"
     return "a nested tensor" if isinstance(value, Tensor) and value.is_nested else None
 
 
 def parts(value: Any) -> list | None:
-    """The series of a nested tensor, a PackedSequence, or a list of tensors or arrays; None for anything else."""
+    """Return the series of a nested tensor, a PackedSequence, or a list of tensors or arrays.
+
+    None for anything else.
+    """
     if isinstance(value, PackedSequence):
         return unpack_sequence(value)
     if container(value) is not None:
@@ -30,7 +33,7 @@ def parts(value: Any) -> list | None:
 
 
 def padded(name: str, value: Any, lengths: Any = None) -> tuple[Any, Any]:
-    """A batch (B, T, d) with zeros after the ends, and its lengths; anything but a batch of series as it is.
+    """Return a batch (B, T, d) with zeros after the ends, and its lengths; anything but a batch of series as it is.
 
     A batch is a nested tensor, a PackedSequence, or a list of tensors or arrays (T_i, d).
     """

@@ -36,7 +36,7 @@ class SeriesSet:
         return self._tensors  # type: ignore[attr-defined]
 
     def with_tensors(self, values: Tensor, variances: Tensor | None) -> "SeriesSet":
-        """The same with other values and variances, which are on the device already and are not moved there again."""
+        """Return a copy with other values and variances, which are already on the device."""
         own = self.tensors
         values, variances = values.to(own[0].dtype), None if variances is None else variances.to(own[0].dtype)
         noise = None if variances is None else variances.cpu().numpy()
@@ -51,12 +51,12 @@ class SeriesSet:
         return self.values.shape[0]
 
     def __getitem__(self, index: np.ndarray) -> "SeriesSet":
-        """The chosen series."""
+        """Return the chosen series."""
         variances = None if self.variances is None else self.variances[index]
         return replace(self, values=self.values[index], lengths=self.lengths[index], variances=variances)
 
     def rows(self) -> list[np.ndarray]:
-        """The series without padding, (T_i, d) each."""
+        """Return the series without padding, (T_i, d) each."""
         return self._unpadded(self.values)
 
     def variance_rows(self) -> list[np.ndarray] | None:
@@ -99,7 +99,7 @@ def one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray,
 def load_series(
     name: str, data: Any, variances: Any = None, nan_policy: str = "raise", device: Device = None
 ) -> SeriesSet:
-    """A `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
+    """Return a `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
     A step with a missing value (NaN) in any feature is an error, or is left out if ``nan_policy`` is "omit". The given
     arrays are not modified. ``device`` as in `udtw._io.device`.

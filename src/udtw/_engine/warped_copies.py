@@ -24,7 +24,7 @@ def in_float64(series: SeriesSet) -> SeriesSet:
 def warped_copies(
     series: Sequence[Any], var_x: Any, var_y: Any, speed_std: float, seed: int
 ) -> tuple[SeriesSet, SeriesSet, list[Truth]]:
-    """The series, noisy warped copies of them, and their true matches."""
+    """Return the series, noisy warped copies of them, and their true matches."""
     if any(isinstance(one, list | tuple) and len(one) == 2 and np.ndim(one[0]) for one in series):
         raise OptionError("Pairs (x, y) need true_paths or warps; without them pass single series, which are warped.")
     if var_y is not None:
@@ -54,7 +54,7 @@ def warped_copies(
 
 
 def random_warp(steps: int, speed_std: float, rng: np.random.Generator) -> np.ndarray:
-    """(steps,) increasing positions from 0 to steps − 1; their speed is log-normal and smooth.
+    """Draw increasing positions (steps,) from 0 to steps − 1, with a smooth log-normal speed.
 
     >>> import numpy as np
     >>> random_warp(5, 0.0, np.random.default_rng(0)).tolist()

@@ -1,4 +1,4 @@
-"""Backend selection: one table, one place that chooses.
+"""Select a backend: one table, one place that chooses.
 
 Modules are imported on first use, so that ``import udtw`` stays fast and works where Numba does not.
 """
@@ -6,9 +6,12 @@ Modules are imported on first use, so that ``import udtw`` stays fast and works 
 import builtins
 import importlib
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
+import torch
 from torch import Tensor
 
 from udtw._kernels.base import Backend
@@ -42,7 +45,7 @@ _failed: dict[str, str] = {}
 
 
 def _unavailable(name: str) -> str | None:
-    """Why the backend cannot be used on this machine; None if it can. Loads it."""
+    """Load the backend; return why it cannot be used on this machine, or None if it can."""
     if name not in _loaded and name not in _failed:
         try:
             with _original_builtins():
@@ -62,7 +65,7 @@ _unavailable._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def available_backends() -> dict[str, str | None]:
-    """Each backend's name, with None if it is available or else the reason why not.
+    """Return each backend's name, with None if it is available and otherwise the reason.
 
     >>> import udtw
     >>> udtw.available_backends()["portable"] is None
@@ -72,10 +75,13 @@ def available_backends() -> dict[str, str | None]:
 
 
 def choose(name: str, main: Tensor) -> Backend:
-    """The backend of that name, or for ``"auto"`` the first of the table that fits the dtype and device of ``main``."""
+    """Return the backend of that name; for ``"auto"`` the first that fits the dtype and device of ``main``.
+
+    A backend for accelerators is trusted by ``"auto"`` only after `self_check` on that device.
+    """
     if name == "auto":
         for candidate in BACKENDS:
-            if _unavailable(candidate) is None and _loaded[candidate].misfit(main) is None:
+            if _unavailable(candidate) is None and _loaded[candidate].misfit(main) is None and _trust(candidate, main):
                 return _loaded[candidate]
     if name not in BACKENDS:
         raise BackendError(f"backend={name!r} is not known; choose 'auto' or one of {tuple(BACKENDS)}.")
@@ -83,3 +89,61 @@ def choose(name: str, main: Tensor) -> Backend:
     if reason is not None:
         raise BackendError(f"backend={name!r} is not available: {reason}. Use backend='auto' or 'portable'.")
     return _loaded[name]
+
+
+def _trust(name: str, main: Tensor) -> bool:
+    return name == REFERENCE or not _loaded[name].needs_check or _checked(name, str(main.device)) is None
+
+
+# Traced like `_unavailable`: the check runs outside of the graph.
+_trust._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+@cache
+def _checked(name: str, device: str) -> str | None:
+    """Run `self_check` once per backend, device and process; warn once if it fails."""
+    problem = self_check(device, name)
+    if problem is not None:
+        warnings.warn(
+            f"backend={name!r} failed its check on {device} and is not used there: {problem}. backend={REFERENCE!r} "
+            "takes its place; please report this.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return problem
+
+
+REFERENCE = "portable"
+"""Backend that others are compared with."""
+TOLERANCE = 1e-3
+"""Largest relative difference from the reference that `self_check` accepts, in float32."""
+
+
+def self_check(device: str, name: str = "triton") -> str | None:
+    """Compare a small problem with the reference on ``device``, values and gradients.
+
+    Return None if both agree, otherwise the difference or the error in words.
+    """
+    from udtw._engine.problem import make_problem
+
+    if (reason := _unavailable(name) or _unavailable(REFERENCE)) is not None:
+        return reason
+    generator = torch.Generator().manual_seed(0)
+    drawn = {"x": (3, 19, 2), "y": (3, 23, 2), "var_x": (3, 19), "var_y": (3, 23)}
+    numbers = {key: torch.rand(shape, generator=generator) + 0.5 for key, shape in drawn.items()}
+    results = []
+    try:
+        for one in (name, REFERENCE):
+            with torch.inference_mode(False), torch.enable_grad():
+                tensors = {key: value.to(device).requires_grad_() for key, value in numbers.items()}
+                problem = make_problem({**tensors}, 0.5, (None, None), beta=1.0, warp_penalty=0.1)
+                value = _loaded[one].free_energy(problem)
+                value.sum().backward()
+            results.append([value.detach(), *(tensor.grad for tensor in tensors.values())])
+    except Exception as error:  # a driver or compiler that does not fit may raise anything
+        return f"{type(error).__name__}: {error}"
+    for label, own, other in zip(("free energy", *(f"gradient of {key}" for key in drawn)), *results, strict=True):
+        difference = float((own - other).abs().max() / other.abs().max())
+        if not difference <= TOLERANCE:
+            return f"{label} differs by {difference:.2g} (relative) from that of {REFERENCE!r}"
+    return None

@@ -20,6 +20,8 @@ class Backend(ABC):
     name: str
     all_pairs = True
     """Whether `udtw.pairwise` may use it."""
+    needs_check = False
+    """Whether ``backend="auto"`` uses it only after `backends.self_check` on the device."""
 
     def misfit(self, main: Tensor) -> str | None:
         """Why it cannot compute on tensors like ``main`` (dtype, device); None if it can."""
@@ -88,7 +90,7 @@ class Backend(ABC):
         """
 
     def indexed_sums(self, problem: Problem, wanted: Sequence[int], n_threads: int) -> Tensor:
-        """`sums` of a problem with an index, in bounded memory. Not differentiable."""
+        """Return `sums` of a problem with an index, in bounded memory. Not differentiable."""
         return self._in_slices(problem, lambda part: self.sums(part, wanted), n_threads)
 
     def indexed_least_cost(self, problem: Problem, n_threads: int) -> Tensor:

@@ -9,7 +9,7 @@ from udtw._kernels.cpu.simd import pointer_to_number
 
 @intrinsic
 def read(typing_context, array, index):
-    """A number that another thread may have changed: it is always read from memory."""
+    """Return a number that another thread may have changed: it is always read from memory."""
 
     def codegen(context, builder, signature, args):
         pointer = pointer_to_number(context, builder, signature, args)

@@ -52,7 +52,7 @@ class _Saved:
 
     @staticmethod
     def of(ctx) -> tuple[list, list]:
-        """The described problem, and the ``more`` tensors that were kept."""
+        """Return the described problem, and the ``more`` tensors that were kept."""
         *tensors, mask = ctx.saved_tensors[: DESCRIBED - 2]
         return [*tensors, *ctx.band, mask], list(ctx.saved_tensors[DESCRIBED - 2 :])
 
@@ -147,7 +147,7 @@ _apply_loss = super(torch.autograd.Function, _Loss).apply
 
 
 def loss_terms(problem: Problem, weight: float, energy: bool, want_prices: bool) -> tuple[Tensor, ...]:
-    """The loss, and unless it is the free energy E[C] and E[log Σ] after it; see `path_loss_and_grads`."""
+    """Return the loss, and unless it is the free energy E[C] and E[log Σ] after it; see `path_loss_and_grads`."""
     leaves = *problem.data, *problem.prices
     if plain(*leaves):
         return _apply_loss(problem, (weight, energy, want_prices), *leaves)
@@ -199,7 +199,7 @@ def _gradients_backward(ctx, *cotangents):
     want_gamma, want_prices, want_coupling = ctx.wants
 
     def first_order(factors, field, *values):
-        """What `path_gradients` computes, differentiable."""
+        """Return what `path_gradients` computes, differentiable."""
 
         def with_leaves(values):
             described_anew = list(described)

@@ -101,7 +101,7 @@ from udtw._kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_w
 
 @njit(**INNER)
 def mode_of(pairs, factors, grads):
-    """The `Mode` of a sweep, and which fields (by number, the user's last) count in its loss beside a plain C."""
+    """Return the `Mode` of a sweep, and which fields (by number, the user's last) its loss counts beside C."""
     warped, relaxed = pairs.warp.shape[0] > 0, pairs.relax.shape[1] > 0
     plain = not warped and not likely(pairs)
     fields = np.zeros(BUILT_IN + 1, np.bool_)
@@ -181,7 +181,7 @@ def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreacha
 
 @njit(**INNER)
 def sweep_of(d, at, table1, table2):
-    """What the backward sweep reads and writes on diagonal d; the tables are those of the next two diagonals."""
+    """Return what the backward sweep reads and writes on diagonal d; the tables are those of the next two diagonals."""
     to = Moves(table1, table1 + at.size, table2 + 2 * at.size)
     pull = Moves(table1 + 3 * at.size, table1 + 4 * at.size, table2 + 5 * at.size)
     return Sweep(rolling_back(at.coupling, at.row, d.k), rolling_back(at.adjoint, at.row, d.k), to, pull, at.seed)
@@ -189,7 +189,7 @@ def sweep_of(d, at, table1, table2):
 
 @njit(**SHARED)
 def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
-    """Turns π and W of one diagonal into gradients of what the cost was made from."""
+    """Turn π and W of one diagonal into gradients of what the cost was made from."""
     energy_rows(w, pairs, d, at, steps)
     cost_gradient_row(w, d, at, sweep)
     if mode.likely:
@@ -234,7 +234,7 @@ def collect_swiftly(w, pairs, d, at, mode, sweep, steps, into):
 
 @njit(**INNER)
 def summed(w, at, pack, rows, p):
-    """The sum of pair p's numbers in a row."""
+    """Return the sum of pair p's numbers in a row."""
     total = 0.0
     for i in range(rows):
         total += w[at + (i + 1) * pack + p]
@@ -275,13 +275,13 @@ def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, colu
 
 @njit(**INNER)
 def visits_beyond(w, pairs, at, factors, b, p):
-    """The loss's derivative in κ = −β log r, which is added to every cell, and −½κ(N + M) to every path."""
+    """Return the loss's derivative in κ = −β log r, which is added to every cell, and −½κ(N + M) to every path."""
     return w[at.theta + p] - 0.5 * (pairs.length[0, b] + pairs.length[1, b]) * factors[BY_SOFT_MIN, b]
 
 
 @njit(**INNER)
 def add_level_rows(w, pairs, at, sequences, factors, first, pack, rows, columns):
-    """Adds the loss's derivative in the level log r to the summed gradients of the variances of the steps."""
+    """Add the loss's derivative in the level log r to the summed gradients of the variances of the steps."""
     for side, steps, variance, grad in (
         (0, rows, sequences.half_var_x, at.grad_var_x),
         (1, columns, sequences.half_var_y, at.grad_var_y),
@@ -296,7 +296,7 @@ def add_level_rows(w, pairs, at, sequences, factors, first, pack, rows, columns)
 
 @njit(**INNER)
 def add_level_gradient(pairs, grads, b, by_level):
-    """Adds the loss's derivative in the level log r to the gradients of the joint variances."""
+    """Add the loss's derivative in the level log r to the gradients of the joint variances."""
     n, m = pairs.length[0, b], pairs.length[1, b]
     share = grads.variance.dtype.type(by_level / (n * m))
     for i in range(n):

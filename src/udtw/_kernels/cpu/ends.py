@@ -45,7 +45,7 @@ def end_row(pairs, d, b, side):
 
 @njit(**INNER)
 def soonest_end(pairs, first, pack):
-    """The first diagonal on which a path of the pack may end."""
+    """Return the first diagonal on which a path of the pack may end."""
     soonest = pairs.length[0, first] + pairs.length[1, first]
     for b in range(first, first + pack):
         relaxed = max(slack(pairs, 1, b), slack(pairs, 3, b))
@@ -170,7 +170,7 @@ def record_ends(w, pairs, d, at, mode, factors, ends, sums, unreachable):
 
 @njit(**INNER)
 def settle_pack(w, pairs, at, ends, first, soft_min, sums):
-    """Turns the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
+    """Turn the ends of the pack into shares and pulls; writes its values to ``soft_min`` and ``sums[0]``."""
     for p in range(ends.weights.shape[0]):
         b = first + p
         soft_min[p] = settle(ends.weights, ends.powers, ends.means, p) * (np.log(2) * pairs.gamma[b])
@@ -180,7 +180,7 @@ def settle_pack(w, pairs, at, ends, first, soft_min, sums):
 
 @njit(**INNER)
 def set_seeds(w, pairs, limits, at, ends, first, pack, k):
-    """The share of paths that end in a cell of diagonal k; zero where some end on the diagonal after it."""
+    """Return the share of paths that end in a cell of diagonal k; zero where some end on the diagonal after it."""
     for later in (1, 0):
         e = k + later - ends.soonest
         if 0 <= e < ends.weights.shape[2]:
@@ -194,7 +194,7 @@ def set_seeds(w, pairs, limits, at, ends, first, pack, k):
 
 @njit(**INNER)
 def add_end_pulls(w, pairs, d, adjoint, ends):
-    """Adds what the choice of the end carries of the loss's derivative to W."""
+    """Add what the choice of the end carries of the loss's derivative to W."""
     for p in range(d.pack):
         for side in range(SIDES):
             i = end_row(pairs, d, d.first + p, side)

@@ -151,7 +151,7 @@ step_warped_rest = _step(warped_rest_row, rest=True)
 
 @njit(**INNER)
 def swift_factor_row(w, pairs, d, at, steps, stretch):
-    """The factors of the free energy where the pairs are `simple`."""
+    """Return the factors of the free energy where the pairs are `simple`."""
     if by_feature(pairs):
         featured_factor_row(w, d, at, steps, pairs.x.shape[2], stretch, 0)
     else:
@@ -185,7 +185,7 @@ ForwardLayout = namedtuple(
 
 @njit(**INNER)
 def forward_layout(row, pairs, fields):
-    """The layout for the pairs and so many fields beside C."""
+    """Return the layout for the pairs and so many fields beside C."""
     state = 11 * row
     means = state + STATE_ROWS * row
     sequences = means + 3 * fields * row

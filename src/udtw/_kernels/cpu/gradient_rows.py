@@ -175,7 +175,7 @@ def cost_gradient_row(w, d, at, sweep):
 
 @njit(**INNER)
 def tilt_row(w, d, at, sweep, weights, out):
-    """Adds the energy's gradient times ``weights`` to ``out``."""
+    """Add the energy's gradient times ``weights`` to ``out``."""
     for t in range(d.begin, d.end, lanes(w)):
         moved = energy_gradient_at(w, t, d.pack, at, sweep)
         store(w, out + t, fma(load(w, weights + t), moved, load(w, out + t)))
@@ -183,14 +183,14 @@ def tilt_row(w, d, at, sweep, weights, out):
 
 @njit(**INNER)
 def visits_row(w, d, at, sweep):
-    """Adds the energy's gradient to ``at.visits``."""
+    """Add the energy's gradient to ``at.visits``."""
     for t in range(d.begin, d.end, lanes(w)):
         store(w, at.visits + t, load(w, at.visits + t) + energy_gradient_at(w, t, d.pack, at, sweep))
 
 
 @njit(**INNER)
 def log_gradient_at(w, t, pack, at, sweep):
-    """The loss's derivative in log Σ, as a field and as a part of the energy."""
+    """Return the loss's derivative in log Σ, as a field and as a part of the energy."""
     probability = load(w, sweep.coupling.here + t)
     by_energy = of_pairs(w, at.beta, t, pack) * energy_gradient_at(w, t, pack, at, sweep)
     return fma(of_pairs(w, at.factors + BY_LOG * SLOT, t, pack), probability, by_energy)
@@ -236,7 +236,7 @@ def feature_gradient_row(w, d, at, sweep, steps, into, dim):
 
 @njit(**INNER)
 def add_variance_gradient_row(w, d, gradient, into):
-    """Adds ∂/∂Σ to the gradients of the steps' variances."""
+    """Add ∂/∂Σ to the gradients of the steps' variances."""
     for t in range(d.begin, d.end, lanes(w)):
         part = load(w, gradient + t)
         store(w, into.half_var_x + t, load(w, into.half_var_x + t) + part)
@@ -245,7 +245,7 @@ def add_variance_gradient_row(w, d, gradient, into):
 
 @njit(**INNER)
 def add_sequence_gradient_row(w, d, at, steps, into, dim):
-    """Adds ``∂/∂D · (x − y)`` to the gradients of the sequences."""
+    """Add ``∂/∂D · (x − y)`` to the gradients of the sequences."""
     for f in range(0, dim * at.row, at.row):
         for t in range(d.begin, d.end, lanes(w)):
             part = load(w, at.gradient + t) * (load(w, steps.x + f + t) - load(w, steps.y + f + t))

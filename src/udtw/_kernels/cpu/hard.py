@@ -69,7 +69,10 @@ def choice_row(w, codes, d, value, warp, at):
 
 @njit(**INNER)
 def came_from(step, i, j):
-    """The cell before (i, j) on a path that reached it by ``step``; outside of the grid if the path starts there."""
+    """Return the cell before (i, j) on a path that reached it by ``step``.
+
+    Outside of the grid if the path starts there.
+    """
     return i - (step != LEFT), j - (step != UP)
 
 

@@ -107,7 +107,10 @@ def usable(length: np.ndarray, gamma: np.ndarray, rows: int, columns: int) -> bo
 
 
 def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The array, or if need be a copy, contiguous and writeable: the only kind that the kernels are compiled for."""
+    """Return the array, or if need be a copy, contiguous and writeable.
+
+    The only kind that the kernels are compiled for.
+    """
     if array.dtype == dtype and array.flags.carray:
         return array
     return np.array(array, dtype, order="C")
@@ -121,7 +124,7 @@ def _with_last_start(relax: np.ndarray) -> np.ndarray:
 
 @cache
 def _absent(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of size zero; as nothing can be written to it, all may share one."""
+    """Return an array of size zero; as nothing can be written to it, all may share one."""
     return np.zeros(shape, dtype)
 
 
@@ -308,7 +311,7 @@ def _sweep_back(
 
 
 def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0, match: np.ndarray | None = None):
-    """A sweep without factors: π alone."""
+    """Return a sweep without factors: π alone."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
     sums = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
     return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail, match)

@@ -139,7 +139,7 @@ def put_numbers(w, at, pairs, steps, mode, factors, first, pack, rows, columns):
 
 @njit(**INNER)
 def place_tables(limits, pack, start, stop, first_table, row):
-    """Sets ``limits[2, k]``: the offset of diagonal k's positions in the first table."""
+    """Set ``limits[2, k]``: the offset of diagonal k's positions in the first table."""
     at = first_table + row
     for k in range(start, stop):
         limits[2, k] = at - (limits[0, k] + 1) * pack

@@ -14,7 +14,7 @@ ROUNDING = 1e-9
 
 @njit(**INNER)
 def collect_matches(w, d, coupling, to_left, length, match, tail):
-    """Sums over the rows of π, from the last column to the first.
+    """Sum over the rows of π, from the last column to the first.
 
     Without a ``tail``: TOTAL, MOMENT (of the column), the largest entry and its first column, ENTERED (the probability
     that the row is visited at all). With one, and with these totals: the first columns at which the share of the row

@@ -41,7 +41,7 @@ implementations: dict[str, Callable] = {}
 
 
 def _operator(schema: str) -> Callable[[Callable], Any]:
-    """Decorator: register the function as torch operator ``udtw::name`` of that schema on the CPU."""
+    """Register the function as torch operator ``udtw::name`` of that schema on the CPU."""
 
     def register(function: Callable) -> Any:
         name = f"udtw::{function.__name__}"
@@ -54,12 +54,12 @@ def _operator(schema: str) -> Callable[[Callable], Any]:
 
 
 def _fake(name: str) -> Callable:
-    """Decorator: the operator's output shapes."""
+    """Register the operator's output shapes."""
     return torch.library.register_fake(f"udtw::{name}")
 
 
 def arguments(problem: Problem) -> tuple:
-    """The problem as the arguments `PROBLEM` of an operator."""
+    """Return the problem as the arguments `PROBLEM` of an operator."""
     prior = problem.prior
     band = prior.band.kind, prior.band.value, prior.band.mask
     return *problem.data, *problem.prices, problem.lengths, prior.relax, *band
@@ -106,7 +106,7 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
 
 
 def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int | None = None):
-    """The result of a function of `launch`; raises a named error where the kernel met a value out of range."""
+    """Return the result of a function of `launch`; raises a named error where the kernel met a value out of range."""
     try:
         return kernel(_pairs(problem, fields), *args, n_threads=n_threads or torch.get_num_threads())
     except launch.ValueOutOfRange:
@@ -116,7 +116,10 @@ def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int 
 
 
 def grad_tensors(gradients: launch.Gradients, like: Sequence[OptionalTensor]) -> tuple[Tensor, ...]:
-    """The gradients `GRADS`, of the dtype of the data; those of variances with the axes of ``like``, the data."""
+    """Return the gradients `GRADS`, of the dtype of the data.
+
+    Those of variances with the axes of ``like``, the data.
+    """
     found = [torch.from_numpy(array) for array in gradients[:6]]
     for which in (3, 4):
         variance = like[which]
@@ -182,7 +185,7 @@ def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tenso
 
 @_operator(f"({PROBLEM}, float weight, bool energy, bool want_prices) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})")
 def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
-    """The loss (B,), with E[C] and E[log Σ] if these are its terms, and the loss's gradients `GRADS`.
+    """Return the loss (B,), with E[C] and E[log Σ] if these are its terms, and the loss's gradients `GRADS`.
 
     The loss is ``E[C] + weight·E[log Σ]``, or with ``energy`` the free energy. A gradient that is needed is nearly
     always this one, and both together cost one sweep each way.
@@ -196,7 +199,7 @@ def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
 def loss_and_grads(
     problem: Problem, weight: float, energy: bool, want_prices: bool
 ) -> tuple[tuple[Tensor, ...], launch.Gradients]:
-    """The results of `path_loss_and_grads`, of the free energy only itself, and grads as the kernel makes them."""
+    """Return the results of `path_loss_and_grads`, and the gradients as the kernel makes them."""
     if energy:
         loss, grads = run(problem, None, launch.energy_and_grads, launch.Wanted(prices=want_prices))
         return (torch.from_numpy(loss),), grads
@@ -220,7 +223,7 @@ def loss_factors(
 def common_amount(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, weight: float, energy: bool
 ) -> np.ndarray | None:
-    """What the grads are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
+    """Return what the grads are to be multiplied with, (B,) or (), if the derivatives are a multiple of the loss's."""
     if by_loss is not None and (energy or (by_cost is None and by_log is None)):
         amount = by_loss.detach().numpy()
         if amount.strides[0] == 0 and amount.shape[0] > 0:  # the gradient of a mean or a sum
@@ -236,7 +239,7 @@ def common_amount(
 def scaled_grads(
     grads: launch.Gradients, factor: np.ndarray, like: Sequence[OptionalTensor], wanted: Sequence[bool]
 ) -> list[OptionalTensor]:
-    """The ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or ()."""
+    """Return the ``wanted`` of the gradients in the data ``like`` and in γ, β and ω, times ``factor`` (B,) or ()."""
     found: list[OptionalTensor] = []
     # The first nine of `Gradients` are in the order of the leaves.
     for which, (array, want) in enumerate(zip(grads, wanted, strict=False)):
@@ -256,7 +259,7 @@ def scaled_grads(
 def path_pullback(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
 ) -> tuple[Tensor, ...]:
-    """Derivative of `path_loss_and_grads`: the gradients times one number per pair, if only the loss was used.
+    """Differentiate `path_loss_and_grads`: the gradients times one number per pair, if only the loss was used.
 
     If the user built another loss from the terms, the gradients are computed again.
     """

@@ -208,7 +208,7 @@ def apply_mask(w, at, d, mask, value):
 
 @njit(**INNER)
 def load_sequences(w, at, pairs, row, first, pack, rows, columns):
-    """Writes x, reversed y, and half their variances; returns their rows as `Steps` for diagonal ``columns − 1``."""
+    """Write x, reversed y, and half their variances; returns their rows as `Steps` for diagonal ``columns − 1``."""
     dim = pairs.x.shape[2]
     one, half = w.dtype.type(1), w.dtype.type(0.5)
     xs, ys = at, at + dim * row
@@ -223,7 +223,7 @@ def load_sequences(w, at, pairs, row, first, pack, rows, columns):
 
 @njit(**INNER)
 def shifted(steps, d, columns):
-    """The `Steps` for diagonal d: y and its variances moved so that they meet x."""
+    """Return the `Steps` for diagonal d: y and its variances moved so that they meet x."""
     shift = (columns - 1 - d.k) * d.pack
     return Steps(steps.x, steps.y + shift, steps.half_var_x, steps.half_var_y + shift)
 

@@ -61,13 +61,13 @@ SLOT = MOST_PAIRS = 32
 
 @njit(**INNER)
 def rolling(at, row, k):
-    """`Rolling` rows of a quantity with three rows from ``at`` on, for a forward sweep."""
+    """Return `Rolling` rows of a quantity with three rows from ``at`` on, for a forward sweep."""
     return Rolling(at + k % 3 * row, at + (k + 2) % 3 * row, at + (k + 1) % 3 * row)
 
 
 @njit(**INNER)
 def rolling_back(at, row, k):
-    """The same for a backward sweep."""
+    """Return the same for a backward sweep."""
     return Rolling(at + k % 3 * row, at + (k + 1) % 3 * row, at + (k + 2) % 3 * row)
 
 
@@ -76,7 +76,7 @@ STATE_ROWS = 12
 
 @njit(**INNER)
 def state_of(at, row, k):
-    """The `State` whose `STATE_ROWS` rows lie from ``at`` on."""
+    """Return the `State` whose `STATE_ROWS` rows lie from ``at`` on."""
     return State(
         rolling(at, row, k), rolling(at + 3 * row, row, k), rolling(at + 6 * row, row, k), rolling(at + 9 * row, row, k)
     )
@@ -84,7 +84,7 @@ def state_of(at, row, k):
 
 @njit(**INNER)
 def of_pairs(w, slot, t, pack):
-    """The numbers of the pairs to which the cells at position ``t`` belong."""
+    """Return the numbers of the pairs to which the cells at position ``t`` belong."""
     return load(w, slot + (t & (pack - 1)))
 
 
@@ -177,7 +177,7 @@ def energy_row(w, d, at):
 
 @njit(**INNER)
 def range_row(w, d, values, stretch, alarm):
-    """Adds NaN to ``alarm`` where ``values·stretch`` is not a finite number."""
+    """Add NaN to ``alarm`` where ``values·stretch`` is not a finite number."""
     factor = splat(w, stretch)
     total = load(w, alarm)
     for t in range(d.begin, d.end, lanes(w)):
@@ -188,7 +188,7 @@ def range_row(w, d, values, stretch, alarm):
 
 @njit(**INNER)
 def positive_row(w, pack, steps, values, alarm):
-    """Adds to ``alarm`` unless all numbers of the first steps of every pair are positive and finite."""
+    """Add to ``alarm`` unless all numbers of the first steps of every pair are positive and finite."""
     zero, one = splat(w, w.dtype.type(0)), splat(w, w.dtype.type(1))
     total = load(w, alarm)
     for t in range(pack, (steps + 1) * pack, lanes(w)):
@@ -254,7 +254,7 @@ featured_factor_row = _fused_factor_row(priced=True, featured=True)
 
 
 def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False, quick=False):
-    """The kernel for one diagonal of the partition function, specialised for what is wanted beside it.
+    """Return the kernel for one diagonal of the partition function, specialised for what is wanted beside it.
 
     ``Z_k = 2^(−scale·E_k) Σ_p Z_p`` is held as ``weight·2^(−power)``, weight in [1, 2) and power a whole number: there
     is no logarithm, one polynomial, and no loss of accuracy however small γ is.
@@ -437,7 +437,7 @@ def add_log_row(w, pack, steps, values, out):
 
 @njit(**INNER)
 def sum_steps(w, pack, steps, values, out):
-    """The sum over the first steps of every pair, written to the slot ``out``."""
+    """Return the sum over the first steps of every pair, written to the slot ``out``."""
     for p in range(0, pack, lanes(w)):
         total = splat(w, w.dtype.type(0))
         for t in range(values + pack + p, values + (steps + 1) * pack, pack):
@@ -447,7 +447,7 @@ def sum_steps(w, pack, steps, values, out):
 
 @njit(**INNER)
 def copy_row(w, begin, end, source, out):
-    """Copies positions [begin, end) of a row."""
+    """Copy positions [begin, end) of a row."""
     for t in range(begin, end, lanes(w)):
         store(w, out + t, load(w, source + t))
 

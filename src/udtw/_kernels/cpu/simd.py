@@ -91,7 +91,7 @@ def pointer_to_number(context, builder, signature, args):
 
 @intrinsic
 def borrow(typing_context, array):
-    """The same array without reference counting, for kernels whose caller keeps it alive.
+    """Return the same array without reference counting, for kernels whose caller keeps it alive.
 
     Numba counts references atomically wherever an array is passed on; in the loop over diagonals that would cost more
     than the arithmetic.
@@ -118,7 +118,7 @@ def lanes(typing_context, array):
 
 
 def _by_precision(single, double):
-    """A compile-time constant of the array's dtype."""
+    """Return a compile-time constant of the array's dtype."""
 
     def constant(typing_context, array):
         value = single if array.dtype.bitwidth == 32 else double
@@ -177,7 +177,7 @@ def store_bytes(typing_context, array, index, value):
 
 @intrinsic
 def get(typing_context, array, index):
-    """Number ``index`` of a contiguous array of any shape. Numba's own indexing also looks for negative indices."""
+    """Read a contiguous array of any shape; unlike Numba's own indexing, without a check for negative indices."""
 
     def codegen(context, builder, signature, args):
         return builder.load(pointer_to_number(context, builder, signature, args))
@@ -198,7 +198,7 @@ def put(typing_context, array, index, number):
 
 @intrinsic
 def splat(typing_context, array, scalar):
-    """The scalar in every lane; ``array`` only names the dtype."""
+    """Return the scalar in every lane; ``array`` only names the dtype."""
     vector = Vector(array.dtype)
 
     def codegen(context, builder, signature, args):
@@ -212,7 +212,7 @@ def splat(typing_context, array, scalar):
 
 
 def _elementwise(arity, build):
-    """An intrinsic on ``arity`` vectors of one type, built by ``build(builder, *values)``."""
+    """Return an intrinsic on ``arity`` vectors of one type, built by ``build(builder, *values)``."""
 
     def signature_and_code(vectors):
         def codegen(context, builder, signature, args):

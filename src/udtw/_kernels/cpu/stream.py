@@ -181,7 +181,7 @@ class StreamSweep:
         return ended.update(np.zeros((self.at.rows - 1, self.at.dim), self.work.dtype))
 
     def copy(self) -> Self:
-        """The same state, to be continued independently."""
+        """Return the same state, to be continued independently."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), work=self.work.copy())
         other._name_parts()

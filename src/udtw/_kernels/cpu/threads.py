@@ -82,7 +82,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def scratch(name: str, size: int, dtype: np.dtype) -> np.ndarray:
-    """This thread's reusable flat buffer of at least ``size`` numbers. It never holds NaN: see `clear_scratch`."""
+    """Return this thread's reusable flat buffer of at least ``size`` numbers. It never holds NaN.
+
+    See `clear_scratch`.
+    """
     key = name + dtype.char
     buffer = _scratch.__dict__.get(key)
     if buffer is None or buffer.size < size:

@@ -27,20 +27,26 @@ MOMENT = 2**15
 
 
 def new_queue(begin: int, bell: int = 0) -> np.ndarray:
-    """A queue of the pairs from ``begin`` on; where they end, the kernels are told. ``bell`` is the address `BELL`."""
+    """Return a queue of the pairs from ``begin`` on.
+
+    Where they end, the kernels are told. ``bell`` is the address `BELL`.
+    """
     queue = np.zeros(24, np.int64)
     queue[NEXT], queue[BELL] = begin, bell
     return queue
 
 
 def new_bell() -> np.ndarray:
-    """A bell, which kernels ring when they begin; see `RUNG` and `IDLE`."""
+    """Return a bell, which kernels ring when they begin; see `RUNG` and `IDLE`."""
     return np.zeros(16, np.int64)
 
 
 @njit(**INNER)
 def begin_work(queue, pack_size, end):
-    """The first share [first, stop) of a kernel, which from now on is at work; empty if ``first`` is not below end."""
+    """Return the first share [first, stop) of a kernel, which from now on is at work.
+
+    Empty if ``first`` is not below end.
+    """
     add(queue, ACTIVE, 1)  # before it takes work, so that idle threads see every thread that has some
     add(queue, BEGUN, 1)
     if queue[BELL] != 0:
@@ -50,7 +56,7 @@ def begin_work(queue, pack_size, end):
 
 @njit(**INNER)
 def go_on(queue, first, stop, pack_size, end):
-    """What is left of the share [first, stop), or if nothing is, the next share."""
+    """Return what is left of the share [first, stop), or if nothing is, the next share."""
     if first == stop:
         first = add(queue, NEXT, pack_size)
         stop = min(first + pack_size, end)

@@ -90,7 +90,7 @@ def _save_gradients(ctx, inputs, output):
 
 
 def _for_portable(energy, gamma, warp, lengths, relax, fields=()) -> tuple[Any, list[Tensor]]:
-    """What the functions of `portable` read of a grid, in float64, and ``fields`` likewise."""
+    """Return what the functions of `portable` read of a grid, in float64, and ``fields`` likewise."""
     rows, columns = energy.shape[1:]
     cells = inside(lengths, rows, columns, True)[2]
     assert cells is not None, "asked for"
@@ -107,7 +107,7 @@ def _gradients_backward(ctx, *cotangents):
     places = [place for place, leaf in enumerate((energy, gamma, warp)) if leaf is not None]
 
     def first_order(factors, field, *values):
-        """What `gpu_gradients` computes, differentiable."""
+        """Return what `gpu_gradients` computes, differentiable."""
 
         def leaves(values):
             given = dict(zip(places, values, strict=True))

@@ -37,7 +37,7 @@ DEVICE_ERRORS = (torch.AcceleratorError,) if hasattr(torch, "AcceleratorError") 
 
 
 def _named_errors(method: Callable) -> Callable:
-    """Decorator: raise an error that names the value that a kernel cannot use, or the memory that is missing."""
+    """Raise an error that names the value that a kernel cannot use, or the memory that is missing."""
 
     @wraps(method)
     def call(self, problem: Problem, *args, **options) -> Any:
@@ -85,6 +85,7 @@ class TritonBackend(Backend):
     """Asks the operators of `autograd`, about sequences of few features directly, else about a matrix of energies."""
 
     name = "triton"
+    needs_check = True
 
     def misfit(self, main: Tensor) -> str | None:
         kind = "cpu" if interpreted() else "cuda"
@@ -217,7 +218,7 @@ def fusable(problem: Problem) -> bool:
 
 
 def _of_sequences(problem: Problem) -> tuple:
-    """The arguments `operators.LOSS` of a fusable problem."""
+    """Return the arguments `operators.LOSS` of a fusable problem."""
     beta = problem.beta if problem.uncertain else None
     data = (problem.x, problem.y, problem.var_x, problem.var_y)
     return None, None, *data, problem.gamma, beta, problem.prior.warp_penalty, problem.lengths, problem.prior.relax

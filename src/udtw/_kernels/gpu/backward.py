@@ -46,7 +46,7 @@ def _pair_from_below(pair, lane, last, zero, MEANS: tl.constexpr, LANES: tl.cons
 
 @triton.jit
 def _sent(share, part, pi, w, MEANS: tl.constexpr):
-    """What goes to a predecessor: its share of (π, W), less ``part``·π of W."""
+    """Return what goes to a predecessor: its share of (π, W), less ``part``·π of W."""
     if MEANS:
         return share * pi, share * w - part * pi
     else:

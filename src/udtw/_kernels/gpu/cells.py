@@ -37,7 +37,7 @@ def cell(
     d, u, v, energy, field, scale, price, theta, by_warp,
     MEANS: tl.constexpr, WARP: tl.constexpr, FUSED: tl.constexpr, F64: tl.constexpr,
 ):  # fmt: skip
-    """The state of a cell from those of corner, up and left (d, u, v), and the shares of the three.
+    """Return the state of a cell from those of corner, up and left (d, u, v), and the shares of the three.
 
     ``by_warp`` is what a non-diagonal step adds to the mean of the field. Last come the deviations from their mean of
     what up and left bring: energy in units of γ log 2, and field.

@@ -32,7 +32,7 @@ def sizes(lengths, count, b, N, M):
 
 @triton.jit
 def features(at, DIM: tl.constexpr):
-    """A tuple of the features at an address."""
+    """Return a tuple of the features at an address."""
     found = (tl.load(at),)
     for f in tl.static_range(1, DIM):
         found = found + (tl.load(at + f),)
@@ -54,7 +54,7 @@ def _log_level(var_x, var_y, n, m, lane, zero, LANES: tl.constexpr):
 def _energy_at(
     x, y, var_x, var_y, i, j, slope, kappa, DIM: tl.constexpr, UNCERTAIN: tl.constexpr, LIKELY: tl.constexpr
 ):  # fmt: skip
-    """The energy of cell (i, j) of one pair of sequences."""
+    """Return the energy of cell (i, j) of one pair of sequences."""
     variance_x, variance_y = 1.0, 1.0
     if UNCERTAIN:
         variance_x, variance_y = tl.load(var_x + i), tl.load(var_y + j)

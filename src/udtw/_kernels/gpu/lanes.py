@@ -63,7 +63,7 @@ def from_below(v, lane, last, LANES: tl.constexpr):
 
 @triton.jit
 def nowhere(one, MEANS: tl.constexpr):
-    """The state of cells that no path reaches."""
+    """Return the state of cells that no path reaches."""
     far = tl.full(one.shape, FAR, tl.int32)
     if MEANS:
         return one, far, one * 0, one * 0
@@ -73,7 +73,7 @@ def nowhere(one, MEANS: tl.constexpr):
 
 @triton.jit
 def choose(condition, first, second, MEANS: tl.constexpr):
-    """The first state where the condition holds, else the second."""
+    """Return the first state where the condition holds, else the second."""
     weight, power = tl.where(condition, first[0], second[0]), tl.where(condition, first[1], second[1])
     if MEANS:
         return weight, power, tl.where(condition, first[2], second[2]), tl.where(condition, first[3], second[3])
@@ -93,7 +93,7 @@ def state_from_above(state, lane, first, MEANS: tl.constexpr):
 
 @triton.jit
 def load_state(values, powers, at, ok, MEANS: tl.constexpr):
-    """The state kept at place ``at`` of ``values`` (.., 3) and ``powers``; `nowhere` where not ``ok``."""
+    """Return the state kept at place ``at`` of ``values`` (.., 3) and ``powers``; `nowhere` where not ``ok``."""
     weight = tl.load(values + at * 3, mask=ok, other=1.0)
     power = tl.load(powers + at, mask=ok, other=FAR)
     if MEANS:

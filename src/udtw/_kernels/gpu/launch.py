@@ -47,7 +47,7 @@ class Pairs(NamedTuple):
         return count, rows, columns
 
     def contiguous(self) -> "Pairs":
-        """The same with tensors as the kernels address them."""
+        """Return the same with tensors as the kernels address them."""
         found = {name: None if t is None else t.detach().contiguous() for name, t in self._asdict().items()}
         return Pairs(**found)  # type: ignore[arg-type]
 
@@ -88,7 +88,7 @@ def _options(pairs: Pairs, means: bool) -> dict:
 
 
 def cut_of(pairs: Pairs, means: bool) -> tiles.Tiles:
-    """The tiles of a batch. What holds more numbers per row has fewer rows per lane, so that all fit the registers."""
+    """Return the tiles of a batch: the more numbers per row, the fewer rows per lane, so that all fit the registers."""
     heavy = pairs.main.dtype == torch.float64 or (means and pairs.relax is not None)
     light = not means and pairs.relax is None and (pairs.x is None or pairs.x.shape[2] == 1)
     return tiles.tiles_for(*pairs.shape, 2 if heavy else 8 if light else 4)
@@ -179,7 +179,7 @@ def _forward_launch(
 def _join_ends(
     pairs: Pairs, weights: Weights | None, level: Tensor, out: Tensor, end_values: Tensor, end_powers: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums over relaxed ends (B, 3), what the backward sweep adds at each (B, N + M, 2), and their probabilities."""
+    """Sum over relaxed ends (B, 3), what the backward sweep adds at each (B, N + M, 2), and their probabilities."""
     count, rows, columns = pairs.shape
     gamma = pairs.gamma.double()
     scale = 1 / (gamma * torch.log(torch.tensor(2.0, dtype=torch.float64)))

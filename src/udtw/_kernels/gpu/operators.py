@@ -34,7 +34,7 @@ implementations: dict[str, Callable] = {}
 
 
 def _operator(schema: str) -> Callable[[Callable], Any]:
-    """Decorator: register the function as torch operator ``udtw::name`` on GPUs, in Triton's interpreter on the CPU."""
+    """Register the function as torch operator ``udtw::name`` on GPUs, in Triton's interpreter on the CPU."""
 
     def register(function: Callable) -> Any:
         name = f"udtw::{function.__name__}"
@@ -53,7 +53,7 @@ def _operator(schema: str) -> Callable[[Callable], Any]:
 
 
 def _fake(name: str) -> Callable:
-    """Decorator: the operator's output shapes."""
+    """Register the operator's output shapes."""
     return torch.library.register_fake(f"udtw::{name}")
 
 
@@ -68,7 +68,7 @@ def pairs_of_loss(*args) -> Pairs:
 
 
 def _checked(out: Tensor) -> Tensor:
-    """The results; raises if a kernel met a value that it cannot use. The only wait for the device."""
+    """Return the results; raises if a kernel met a value that it cannot use. The only wait for the device."""
     if out.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         return out
     if not bool(torch.isfinite(out).all()):
@@ -181,7 +181,7 @@ def gpu_least(*args) -> tuple[Tensor, Tensor, Tensor]:
 
 @_operator(f"({LOSS}, float weight, bool means, bool keep) -> ({', '.join(['Tensor'] * (3 + N_KEPT))})")
 def gpu_loss(*args) -> tuple[Tensor, ...]:
-    """The free energy, or with ``means`` E[C] + weight·E[field] and these two, (B,) each; then `Kept`."""
+    """Return the free energy, or with ``means`` E[C] + weight·E[field] and these two, (B,) each; then `Kept`."""
     *described, weight, means, keep = args
     pairs = pairs_of_loss(*described)
     weights = _weights(pairs.gamma, 1.0, weight) if means else None
@@ -234,7 +234,7 @@ def gpu_loss_grads(by_first: Tensor, by_second: Tensor, *args) -> tuple[Tensor, 
 
 
 def _of_level(variance: Tensor, length: Tensor, by_level: Tensor) -> Tensor:
-    """The part of a gradient in variances (B, T) that comes by the level ``log r``."""
+    """Return the part of a gradient in variances (B, T) that comes by the level ``log r``."""
     inside = torch.arange(variance.shape[1], device=variance.device) < length[:, None]
     return torch.where(inside, (0.5 * by_level / length)[:, None] / variance, 0)
 

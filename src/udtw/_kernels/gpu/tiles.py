@@ -69,7 +69,7 @@ class Tiles:
         return self.count * (self.columns + 1) * self.strips * self.height if self.several else 0
 
     def constants(self, dtype: torch.dtype) -> dict:
-        """The constants that every kernel is compiled for."""
+        """Return the constants that every kernel is compiled for."""
         return {
             "R": self.rows_per_lane,
             "LANES": self.lanes,

@@ -38,7 +38,7 @@ Path = tuple[tuple[int, int], ...]
 
 
 def _all_paths(starts: Tensor, ends: Tensor) -> list[Path]:
-    """The paths from every cell of ``starts`` to every cell of ``ends``, (N, M) bool each."""
+    """Return the paths from every cell of ``starts`` to every cell of ``ends``, (N, M) bool each."""
     found = []
     for i0, j0 in starts.nonzero().tolist():
         for i1, j1 in ends.nonzero().tolist():
@@ -53,7 +53,7 @@ def _warps(path: Path) -> int:
 
 
 def _listed(admissible: Tensor, starts: Tensor, ends: Tensor) -> tuple[list[Path], Tensor, Tensor]:
-    """The admissible paths of one pair, their cells as (paths, N, M) zeros and ones, and their warps (paths,)."""
+    """Return the admissible paths of one pair as (paths, N, M) zeros and ones, and their warps (paths,)."""
     allowed = admissible.tolist()
     kept = [path for path in _all_paths(starts, ends) if all(allowed[i][j] for i, j in path)]
     rows = torch.tensor([p for p, path in enumerate(kept) for _ in path])

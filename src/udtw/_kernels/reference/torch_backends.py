@@ -51,7 +51,7 @@ class TorchBackend(Backend):
     def sums_and_expectations(
         self, problem: Problem, wanted: Iterable[int], fields: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """The free energy (B,), and expectations (B,) of the ``wanted`` built-in fields and of ``fields`` (B, N, M).
+        """Return the free energy (B,) and expectations (B,) of the ``wanted`` built-in fields and of ``fields``.
 
         Values are not checked.
         """
