@@ -109,6 +109,11 @@ class Alignment:
         return self.paths._form.restore(variance)
 
     @property
+    def uncertain(self) -> bool:
+        """Whether variances were given; otherwise Σ is 1 throughout."""
+        return self.paths._problem.uncertain
+
+    @property
     def step_variances(self) -> tuple[Any, Any]:
         """``σ²`` of the steps of x (B, N) and of y (B, M) as they were given; None for both if they were not."""
         given = self.paths._problem.var_x, self.paths._problem.var_y

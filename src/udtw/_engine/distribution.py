@@ -82,6 +82,26 @@ class PathDistribution:
         count, rows, columns = self._problem.shape
         return f"PathDistribution({count} pair(s) of {rows} × {columns} steps, backend={self._backend.name!r})"
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The padded sizes (B, N, M)."""
+        return self._problem.shape
+
+    @property
+    def lengths(self) -> list[tuple[int, int]]:
+        """The true sizes (n, m) of each of the B pairs."""
+        return [(int(n), int(m)) for n, m in self._problem.lengths.T.tolist()]
+
+    @property
+    def single(self) -> bool:
+        """Whether results have no batch axis, since one pair was given."""
+        return self._form.single
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether steps may stay unmatched at an end."""
+        return self._problem.prior.relax is not None
+
     @lazy
     def _for_kernels(self) -> Problem:
         """Return the problem with D made once if there are many features."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
@@ -28,6 +27,7 @@ from udtw.plots.style import (
     X_COLOR,
     Y_COLOR,
     Floats,
+    as_array,
     check_path_power,
     draw_coupling,
     draw_mode,
@@ -135,18 +135,19 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
     """What is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
     (of_x, sigma_x), (of_y, sigma_y) = pick_series(x, y, alignment, index)
     n, m = len(of_x), len(of_y)
-    coupling, variance = _batch(alignment.coupling, 3), None
-    if alignment.paths._problem.uncertain:
-        own = _batch(alignment.variance, 3 + alignment.paths._problem.by_feature)[index]
-        variance = _floats(own if own.ndim == 2 else own.mean(2))[:n, :m]
-    single = torch.as_tensor(alignment.coupling).ndim == 2
+    coupling, variance = as_array(alignment.coupling), None
+    single = alignment.paths.single
+    if alignment.uncertain:
+        own = as_array(alignment.variance)
+        own = own if single else own[index]
+        variance = (own if own.ndim == 2 else own.mean(2)).astype(np.float64)[:n, :m]
     drawn, best = alignment.paths.sample(paths, seed) if paths else [], alignment.paths.mode()
     return _Pair(
         x=of_x,
         y=of_y,
         sigma_x=sigma_x,
         sigma_y=sigma_y,
-        coupling=_floats(coupling[index])[:n, :m],
+        coupling=(coupling if single else coupling[index]).astype(np.float64)[:n, :m],
         variance=variance,
         mode=np.asarray(best if single else best[index]),
         samples=[np.asarray(path) for path in (drawn if single or not drawn else drawn[index])],
@@ -159,26 +160,19 @@ def pick_series(
     """Series (N, d) and σ (N,) or None of x and of y of one pair, without padding; of several σ the mean variance."""
     if not isinstance(alignment, Alignment):
         raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
-    problem = alignment.paths._problem
-    count, rows, columns = problem.shape
+    count, rows, columns = alignment.paths.shape
     if not 0 <= index < count:
-        raise OptionError(f"index must name one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
+        raise OptionError(f"index must be one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
+    n, m = alignment.paths.lengths[index]
 
-    def picked(name: str, value: ArrayLike, variances: Tensor | None, steps: int, row: int) -> Any:
-        size = int(problem.lengths[row, index])
-        series = _series(name, value, index, count, steps)[:size]
+    def pick_sigma(variances: Any, size: int) -> Floats | None:
         if variances is None:
-            return series, None
-        own = variances[index, :size]
-        return series, _floats((own if own.ndim == 1 else own.mean(1)).sqrt())
+            return None
+        own = as_array(variances) if alignment.paths.single else as_array(variances)[index]
+        return np.sqrt(own if own.ndim == 1 else own.mean(1))[:size].astype(np.float64)
 
-    return picked("x", x, problem.var_x, rows, 0), picked("y", y, problem.var_y, columns, 1)
-
-
-def _batch(value: ArrayLike, axes: int) -> Tensor:
-    """A single pair as a batch of one."""
-    tensor = torch.as_tensor(value)
-    return tensor if tensor.ndim == axes else tensor[None]
+    sigma_x, sigma_y = (pick_sigma(one, size) for one, size in zip(alignment.step_variances, (n, m), strict=True))
+    return (_series("x", x, index, count, rows)[:n], sigma_x), (_series("y", y, index, count, columns)[:m], sigma_y)
 
 
 def _series(name: str, value: ArrayLike, index: int, count: int, steps: int) -> Floats:

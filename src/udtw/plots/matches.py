@@ -146,7 +146,7 @@ def _places(
     Both series span the width of the figure. If ends are relaxed, both have the same scale, with x above its partners,
     and only what surrounds the matched stretch is shown.
     """
-    if alignment.paths._problem.prior.relax is None:
+    if not alignment.paths.relaxed:
         spans = [np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (n, m)]
         return (spans[0], spans[1]), (-0.01, 1.01)
     steps = np.flatnonzero((found.index >= 0) & (found.matched >= 0.5))
