@@ -1,7 +1,7 @@
 """Settings of few-shot models, compared on validation classes: ``python -m benchmarks.fewshot_settings``.
 
     python -m benchmarks.fewshot_settings --data-dir DIR --on cars cifar-fs --vary sigma_training=joint,faithful
-    python -m benchmarks.fewshot_settings --data-dir DIR --on utd-mhad --faults --vary relax=0,2 --setting sigma_high=2
+    python -m benchmarks.fewshot_settings --data-dir DIR --on utd-mhad --faults --vary relax=0,2 --setting sigma_gain=8
 
 Test classes are never read. Images: training with labels (or without: ``--mode unsupervised``) on the training classes,
 5-way episodes of the validation classes, several seeds. Skeletons: every fourth of the training and validation classes
@@ -22,7 +22,7 @@ from experiments.image_tables import SUPERVISED, UNSUPERVISED
 from experiments.skeleton_tables import COMMON, SKELETON_TABLES, novel_accuracy
 from udtw.cli.training import parse_setting
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
-from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
+from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, class_split, load_skeletons
 
 PER_CLASS, EPISODES, FOLDS = 20, 1000, 4
@@ -65,7 +65,7 @@ def on_skeletons(name: str, settings: Settings, options: argparse.Namespace) -> 
             part(skeletons, [c for c in known if (c in known[fold::FOLDS]) is out], options.faults, random_state)
             for out, random_state in ((False, 1), (True, 2))
         )
-        recipe = Recipe(mode=options.mode, seed=fold, **COMMON | usual_settings(options.mode) | of_mode | settings)
+        recipe = Recipe(mode=options.mode, seed=fold, **COMMON | of_mode | settings)
         recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3]).fit(train)
         yield {f"1-shot by {way}": 100 * novel_accuracy(recognizer, held, way=way).mean for way in ways}
 

@@ -25,7 +25,7 @@ from udtw.fewshot import Accuracy, EpisodeSampler, accuracy_of
 from udtw.fewshot.episodes import queries_for
 from udtw.fewshot.evaluation import evaluate_scores
 from udtw.fewshot.model import predict
-from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
+from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import Protocol, SkeletonSet, cross_view, load_skeletons, protocol
 
 EPISODES = 2000
@@ -44,7 +44,7 @@ METHODS = {name: METRICS[name].label for name in UNSUPERVISED} | {
 """Name in units to name in tables."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "pictures": {"encoder": "pictures"},
-    "paper": {"weighting": "precision", "learned": False} | usual_settings("unsupervised"),
+    "paper": {"weighting": "precision", "learned": False, "sigma_gain": 8.0, "sigma_range": [0.5, 2.0]},
     "repaired": {},
     "whole": {"frequencies": 0},
 }
@@ -107,7 +107,7 @@ class SkeletonTable:
         common, of_mode = (self.common | QUICK, {}) if quick else (self.common, self.of_mode)
         sizes = self.sizes[:1] if quick else self.sizes
         parts: list[tuple[str, dict[str, Any]]] = [
-            (mode, usual_settings(mode) | common | of_mode.get(mode, {}) | {"mode": mode} | size)
+            (mode, common | of_mode.get(mode, {}) | {"mode": mode} | size)
             for mode in ("supervised", "unsupervised")
             for size in ([{"n_train": size} for size in sizes] or [{}])
         ]

@@ -46,6 +46,7 @@ def test_other_settings_on_the_same_file_are_refused(tmp_path):
         ("beta=0.5", ("beta", 0.5)),
         ("scale=axis", ("scale", "axis")),
         ("a=none", ("a", None)),
+        ("sigma_range=0.5:2", ("sigma_range", (0.5, 2))),
     ],
 )
 def test_settings_are_read_as_numbers_where_they_are(text, found):

@@ -31,7 +31,7 @@ def test_every_method_has_its_unit_and_a_recipe(name, columns):
 
 
 def test_all_methods_share_everything_but_the_comparison():
-    differing = {"metric", "encoder", "weighting", "learned", "sigma_gain", "sigma_low", "sigma_high"}
+    differing = {"metric", "encoder", "weighting", "learned", "sigma_gain", "sigma_range"}
     for mode in ("supervised", "unsupervised"):
         recipes = [recipe_of(u).as_dict() for u in TABLES["utd-mhad"].units(**EVERY) if u.options["mode"] == mode]
         same = [{k: v for k, v in recipe.items() if k not in differing} for recipe in recipes]

@@ -39,7 +39,7 @@ def test_novel_classes_are_told_apart_better_than_by_chance(tokens, objective, m
 
 def test_the_model_is_the_papers(tokens):
     paper = ImageRecipe(
-        weighting="precision", learned=False, sigma_low=0.5, sigma_high=2.0, sigma_hidden=0, sigma_gain=1.0,
+        weighting="precision", learned=False, sigma_range=(0.5, 2.0), sigma_hidden=0, sigma_gain=1.0,
         sigma_context=False,
     )  # fmt: skip
     model = ImageRecognizer(paper, 384).model

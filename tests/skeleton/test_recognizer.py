@@ -1,6 +1,7 @@
 """From clips to scores: training, saving and loading on generated actions."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from udtw._io.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
 from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import evaluate_scores
+from udtw.images import ImageRecipe
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import make_actions
 
@@ -108,7 +110,35 @@ def test_impossible_recipes_are_refused(changes):
         Recipe.from_dict({"colour": "red"})
 
 
-SIZES = [{"depth": 2**64}, {"hops": 10**9}, {"width": 2**40}, {"dim": 0}, {"heads": 0}, {"sigma_high": 1e999}]
+@pytest.mark.parametrize(("mode", "bounds", "gain"), [("supervised", (0.9, 1.1), 1), ("unsupervised", (0.5, 2), 8)])
+def test_the_range_of_sigma_depends_on_the_mode(mode, bounds, gain):
+    recipe = Recipe(mode=mode)
+    assert (recipe.sigma_range, recipe.sigma_gain) == (bounds, gain)
+    assert Recipe(mode=mode, sigma_range=(0.2, 5), sigma_gain=2.0).sigma_range == (0.2, 5)
+    assert Recipe.from_dict(recipe.as_dict()) == recipe
+    with pytest.raises(OptionError, match="sigma_range must be a pair"):
+        Recipe(mode=mode, sigma_range=0.5)
+
+
+def test_old_names_of_the_range_of_sigma():
+    old = Recipe().as_dict() | {"sigma_low": 0.25, "sigma_high": 4.0}
+    del old["sigma_range"], old["sigma_gain"]
+    assert Recipe.from_saved(old) == Recipe(sigma_range=(0.25, 4.0))
+    assert Recipe.from_saved(old | {"mode": "unsupervised"}).sigma_gain == 1.0
+    with pytest.warns(FutureWarning, match="renamed to 'sigma_range'"):
+        assert Recipe(sigma_high=4.0).sigma_range == (0.9, 4.0)
+    with pytest.warns(FutureWarning, match="renamed to 'sigma_range'"):
+        assert Recipe.from_dict({"sigma_low": 0.5, "mode": "unsupervised"}).sigma_range == (0.5, 2.0)
+
+
+@pytest.mark.parametrize("recipe", [Recipe, ImageRecipe])
+def test_every_setting_is_documented(recipe):
+    heads = [line for line in recipe.__doc__.splitlines() if re.match(r"    \w.* : ", line)]
+    documented = {name for line in heads for name in line.partition(" : ")[0].strip().split(", ")}
+    assert documented == {field.name for field in dataclasses.fields(recipe)}
+
+
+SIZES = [{"depth": 2**64}, {"hops": 10**9}, {"width": 2**40}, {"dim": 0}, {"heads": 0}, {"sigma_range": [0.5, 1e999]}]
 
 
 @pytest.mark.parametrize("change", SIZES)

@@ -55,12 +55,11 @@ def train(
     - `udtw skeleton train ntu120 --data-dir prepared --classes 100 --steps 30000 --devices 2 --strategy ddp
     --episodes-per-step 2 --out ntu120.safetensors`
     """
-    from udtw.skeleton import ActionRecognizer, Recipe, usual_settings
+    from udtw.skeleton import ActionRecognizer, Recipe
     from udtw.skeleton.datasets import protocol
 
     recipe = Recipe.from_dict(
         {"metric": metric, "mode": str(mode), "objective": str(objective)}
-        | usual_settings(str(mode))
         | options.given(gamma=gamma, beta=beta)
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
         | dict(training.parse_setting(text) for text in setting or [])

@@ -57,7 +57,7 @@ def with_progress(steps: int, shown: bool, fit: Callable[[Callable[[int, float],
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """``"width=64"`` as ("width", 64): a number, None for ``none``, or else the text itself."""
+    """Return the name and value of ``"width=64"``: a number, a pair (``0.5:2``), None for ``none``, or the text."""
     from udtw.errors import OptionError
 
     name, equals, value = text.partition("=")
@@ -65,12 +65,19 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise OptionError(f"--setting must be NAME=VALUE, as in width=64; got {text!r}.")
     if value.strip().lower() == "none":
         return name.strip(), None
+    numbers = [_parse_number(part) for part in value.split(":")]
+    if None in numbers:
+        return name.strip(), value.strip()
+    return name.strip(), numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+def _parse_number(text: str) -> int | float | None:
     for kind in (int, float):
         try:
-            return name.strip(), kind(value)
+            return kind(text)
         except ValueError:
             continue
-    return name.strip(), value.strip()
+    return None
 
 
 def launch(accelerator: str, devices: int, strategy: str) -> Any:

@@ -55,7 +55,7 @@ def show_uncertainty(
         )
     attention = tokens.attention(indices) if tokens.has_attention else None
     sigma, recipe = _row_by_row(recognizer, tokens, variance).sqrt(), recognizer.recipe
-    scale = shared_limits(sigma.numpy(), (recipe.sigma_low, recipe.sigma_high))
+    scale = shared_limits(sigma.numpy(), recipe.sigma_range)
     return plot_uncertainty(
         [picture(tokens, images, i) for i in indices], sigma, tokens.grid, attention,
         **({"titles": _classes(tokens, indices), "std_range": scale} | options),

@@ -4,7 +4,7 @@ from udtw.skeleton.blocks import Augmentation, SkeletonSource, normalize, turned
 from udtw.skeleton.confidence import plausible_confidence, position_variance, repaired
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, Graph, from_edges, graph
-from udtw.skeleton.recognizer import ActionRecognizer, Recipe, usual_settings
+from udtw.skeleton.recognizer import ActionRecognizer, Recipe
 from udtw.skeleton.sides import swapped_limbs, unswapped
 
 __all__ = [
@@ -24,5 +24,4 @@ __all__ = [
     "swapped_limbs",
     "turned",
     "unswapped",
-    "usual_settings",
 ]

@@ -13,7 +13,7 @@ from udtw._io.training import Task
 from udtw.errors import DataError, OptionError
 from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
-from udtw.fewshot.recipe import FewShotRecipe
+from udtw.fewshot.recipe import MODES, FewShotRecipe, accept_sigma_bounds
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
@@ -25,12 +25,119 @@ ENCODERS = ("joints", "pictures")
 INFERENCE = ("auto", "alignment", "codes")
 
 
+SIGMA_DEFAULTS = {"supervised": ((0.9, 1.1), 1.0), "unsupervised": ((0.5, 2.0), 8.0)}
+"""``sigma_range`` and ``sigma_gain`` by mode. With labels a SigmaNet learns more about the few training classes than
+about noise, so σ stays near 1 and variances come from the joints. Without labels a wide range helps."""
+
+
+@accept_sigma_bounds
 @dataclass(frozen=True)
 class Recipe(FewShotRecipe):
-    """All settings of a few-shot action recogniser, as JSON can hold them.
+    """All settings of an `ActionRecognizer`.
 
-    The settings are explained in the classes named in brackets in the source, besides those of `FewShotRecipe`.
-    ``encoder``: "joints" for `SkeletonEncoder`, "pictures" for a small convolutional network on pictures of the blocks.
+    The defaults of ``sigma_range`` and ``sigma_gain`` depend on ``mode`` and are set when the recipe is made;
+    `dataclasses.replace` with another mode keeps the values of the first.
+
+    Parameters
+    ----------
+    metric : str
+        Comparator of token sequences: an elastic metric ("udtw", "soft_dtw", …), "euclidean", "protonet", "matchnet" or
+        "tap".
+    mode : "supervised" or "unsupervised"
+        Train with labels in episodes, or without labels.
+    objective : "cross_entropy" or "similarity"
+        Training loss: cross-entropy over the supports, or the paper's squared distance to the targets 0 and 1.
+    seed : int
+        Seed of the initial weights, the episodes and the augmentation.
+    gamma : float
+        Temperature γ of the alignment.
+    beta : float
+        Weight β of the regulariser Ω.
+    normalize : "length", "path", "precision" or None
+        Divisor of a distance: the longer length, the expected path length, or the total precision along the path.
+    sigma_range : (low, high)
+        Bounds of σ. Default: (0.9, 1.1) with labels, (0.5, 2.0) without.
+    sigma_hidden : int, optional
+        Width of the SigmaNet's hidden layer; 0 for no hidden layer.
+    sigma_gain : float
+        Factor applied to tokens at the input of the SigmaNet. Default: 1 with labels, 8 without.
+    sigma_context : bool
+        Also show the SigmaNet how a token differs from the mean token of its sample.
+    per_feature : bool
+        Learn a variance for every feature instead of one per token.
+    matching : "support" or "prototype"
+        Compare a query with every support, or with one mean sequence per class.
+    weighting : "likelihood" or "precision"
+        Energy of a path in uDTW: with the price β log Σ for uncertainty, or without it as in the paper.
+    warp_penalty : float
+        Penalty ω for each non-diagonal step; unused by "precision".
+    relax : int
+        Number of tokens that may stay unmatched at each end of both sequences.
+    learned : bool
+        Learn γ, β and ω with the "likelihood" weighting; has no effect without labels.
+    evidence : bool
+        Score a match against unrelated tokens; needs "likelihood", "cross_entropy" and one variance per token.
+    sigma_training : "joint", "warm_up", "after", "faithful" or "beta_nll"
+        Schedule by which features and variances learn.
+    n_steps : int
+        Number of training steps.
+    learning_rate : float
+        Initial learning rate of AdamW in supervised training; it falls to zero as a cosine.
+    weight_decay : float
+        Weight decay of AdamW in supervised training.
+    n_way, n_shot, n_query : int
+        Classes, supports per class and queries per class of a training episode.
+    episodes_per_step : int
+        Episodes averaged in a step; a multiple of the number of processes.
+    encoder : "joints" or "pictures"
+        `SkeletonEncoder`, or a small convolutional network on pictures of the blocks.
+    block_size : int
+        Number of frames per block; every block becomes a token.
+    stride : int
+        Number of frames between the starts of two blocks.
+    scale : "body", "axis" or None
+        Unit of length: the root mean square of all coordinates, the range of each axis, or that of the data.
+    facing : bool
+        Turn every clip so that people face the same way.
+    confidence : "estimate", "sensor" or "ignore"
+        Source of the joints' variances: the sensor's confidence capped by motion plausibility, the sensor's confidence
+        alone, or none.
+    rotation : float
+        Largest random rotation about the vertical axis in training, in degrees.
+    stretch : float
+        Largest random relative change of the size along each axis in training.
+    noise : float
+        Standard deviation of noise added in training, in units of the normalised body.
+    dim : int
+        Number of features per token, without those of single joints.
+    joint_dim : int
+        Number of features per joint inside the encoder.
+    width, depth, heads : int
+        Width, number of layers and attention heads of the Transformer; ``depth=0`` leaves it out.
+    dropout : float
+        Dropout rate of the encoder.
+    hops : int
+        Number K of powers of the joint graph in S²GC.
+    alpha : float
+        Share α of a joint's own features in S²GC.
+    frequencies : int
+        Number of cosines that describe the motion of a single joint; 0 for features of the whole body only.
+    image_size : int
+        Side of the pictures in pixels, for ``encoder="pictures"``.
+    n_atoms : int
+        Number of atoms of the dictionary (unsupervised training).
+    n_nearest : int
+        Number of nearest atoms in the code of a clip.
+    temperature : float
+        Temperature of the soft assignment to atoms.
+    dict_iter : int
+        Gradient steps on the atoms in each training step.
+    dictionary_rate, encoder_rate : float
+        Learning rates of the atoms and of the encoder in unsupervised training.
+    spread : float
+        Weight of the term that keeps tokens from becoming equal.
+    batch_size : int
+        Number of clips per step of unsupervised training.
 
     Examples
     --------
@@ -38,15 +145,23 @@ class Recipe(FewShotRecipe):
     >>> recipe = Recipe(metric="soft_dtw", n_steps=100)
     >>> recipe.encoder, recipe.as_dict()["n_steps"]
     ('joints', 100)
+    >>> Recipe(mode="unsupervised").sigma_range
+    (0.5, 2.0)
     """
 
-    BEFORE = FewShotRecipe.BEFORE | {"confidence": "ignore", "facing": False, "frequencies": 0}
+    BEFORE = FewShotRecipe.BEFORE | {
+        "confidence": "ignore",
+        "facing": False,
+        "frequencies": 0,
+        "sigma_range": [0.9, 1.1],
+        "sigma_gain": 1.0,
+    }
     encoder: str = "joints"
-    sigma_low: float = 0.9
-    sigma_high: float = 1.1
+    sigma_range: tuple[float, float] = None  # type: ignore[assignment] # set by mode
     sigma_hidden: int | None = 64
+    sigma_gain: float = None  # type: ignore[assignment] # set by mode
     learned: bool = True
-    # Blocks [SkeletonSource] and their augmentation [Augmentation]
+    # Blocks and their augmentation
     block_size: int = 8
     stride: int = 4
     scale: str | None = "body"
@@ -55,7 +170,7 @@ class Recipe(FewShotRecipe):
     rotation: float = 0.0
     stretch: float = 0.0
     noise: float = 0.0
-    # Network [SkeletonEncoder], [RenderedEncoder]
+    # Network
     dim: int = 64
     joint_dim: int = 50
     width: int = 128
@@ -66,7 +181,7 @@ class Recipe(FewShotRecipe):
     alpha: float = 0.7
     frequencies: int = 3
     image_size: int = 224
-    # Training without labels [Dictionary], [DictionaryTask]
+    # Training without labels
     n_atoms: int = 64
     n_nearest: int = 8
     temperature: float = 0.7
@@ -77,24 +192,13 @@ class Recipe(FewShotRecipe):
     batch_size: int = 32
 
     def __post_init__(self) -> None:
+        self.check_choice("mode", MODES)
+        for name, value in zip(("sigma_range", "sigma_gain"), SIGMA_DEFAULTS[self.mode], strict=True):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         super().__post_init__()
         self.check_choice("encoder", ENCODERS)
         self.check_choice("confidence", CONFIDENCE)
-
-
-def usual_settings(mode: str) -> dict[str, Any]:
-    """Settings that are better than the defaults, which are for training with labels.
-
-    There a SigmaNet learns more about the few classes of the training than about noise, so that σ stays near 1 and
-    variances come from the joints. Without labels a wide range helps.
-
-    Examples
-    --------
-    >>> from udtw.skeleton import Recipe, usual_settings
-    >>> Recipe(mode="unsupervised", **usual_settings("unsupervised")).sigma_high
-    2.0
-    """
-    return {} if mode == "supervised" else {"sigma_gain": 8.0, "sigma_low": 0.5, "sigma_high": 2.0}
 
 
 class ActionRecognizer(Recognizer):
