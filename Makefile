@@ -41,7 +41,7 @@ bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libra
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed           ## the documentation site, in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, mutants of the engine, known vulnerabilities
 	$(PIP) -e '.[harden]'

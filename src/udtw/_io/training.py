@@ -76,6 +76,8 @@ class Training:
     phase : str
         Name of this training in the file, where several follow each other.
 
+    Examples
+    --------
     >>> class Descent(Task):
     ...     def __init__(self):
     ...         self.model = nn.Linear(1, 1)

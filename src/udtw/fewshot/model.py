@@ -122,7 +122,7 @@ class FewShotModel(nn.Module):
         that mean by their precision.
     dim : int, optional
         Features per token, where the encoder has no ``dim`` and is no linear layer, alone or the last of a Sequential.
-    weighting, warp_penalty, relax, learned, evidence
+    weighting, warp_penalty, relax, learned, evidence : optional
         See `AlignmentComparator`.
 
     Examples

@@ -251,8 +251,12 @@ def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: A
     metric, **params : as in `barycenter`
         ``weights`` belong to one set of series and are refused.
 
+    Notes
+    -----
     Under ``joblib.parallel_config`` with a backend of processes or machines (loky, Dask), there is one task per class.
 
+    Examples
+    --------
     >>> from udtw.timeseries import class_barycenters
     >>> means = class_barycenters([[0.0, 1.0], [0.0, 3.0], [5.0, 5.0]], ["a", "a", "b"], metric="euclidean")
     >>> means["a"].mean.tolist()
