@@ -23,7 +23,9 @@ from experiments.skeleton_tables import COMMON, SKELETON_TABLES, novel_accuracy
 from udtw.cli.training import parse_setting
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
 from udtw.skeleton import ActionRecognizer, Recipe
-from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, class_split, load_skeletons
+from udtw.skeleton.datasets import Faults, SkeletonSet, load_skeletons
+from udtw.skeleton.datasets.loading import DATASETS
+from udtw.skeleton.datasets.protocols import class_split
 
 PER_CLASS, EPISODES, FOLDS = 20, 1000, 4
 OF_IMAGES = {"supervised": SUPERVISED, "unsupervised": UNSUPERVISED}

@@ -17,7 +17,8 @@ from experiments.units import Unit
 from udtw.demo.document import Document, over_seeds
 from udtw.errors import OptionError
 from udtw.skeleton import ActionRecognizer, Recipe
-from udtw.skeleton.datasets import DATASETS, Faults, SkeletonSet, protocol
+from udtw.skeleton.datasets import Faults, SkeletonSet, protocol
+from udtw.skeleton.datasets.loading import DATASETS
 
 METHODS = {
     "soft_dtw": "sDTW",

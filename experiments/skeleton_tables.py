@@ -21,12 +21,13 @@ from experiments.units import Unit
 from udtw._engine.metrics import METRICS
 from udtw.demo.document import Document, over_seeds
 from udtw.errors import OptionError
-from udtw.fewshot import Accuracy, EpisodeSampler, accuracy_of
+from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.episodes import queries_for
-from udtw.fewshot.evaluation import evaluate_scores
+from udtw.fewshot.evaluation import Accuracy, accuracy_of, evaluate_scores
 from udtw.fewshot.model import predict
 from udtw.skeleton import ActionRecognizer, Recipe
-from udtw.skeleton.datasets import Protocol, SkeletonSet, cross_view, load_skeletons, protocol
+from udtw.skeleton.datasets import SkeletonSet, load_skeletons, protocol
+from udtw.skeleton.datasets.protocols import Protocol, cross_view
 
 EPISODES = 2000
 NOVEL_SEED = 12345

@@ -137,7 +137,8 @@ def _natops(folder: Path) -> tuple[list[Seed], Read]:
 
 def prepared_folder(folder: Path) -> tuple[bytes, str]:
     """A prepared data set of three clips; its manifest, and the name of its only shard."""
-    from udtw.skeleton.datasets import Entry, Source, prepare
+    from udtw.skeleton.datasets import prepare
+    from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
     clips = [np.random.default_rng(i).normal(size=(2, 1 + i % 2, 20, 3)).astype(np.float32) for i in range(3)]
     entries = tuple(Entry(f"clip {i}", i % 2, subject=i) for i in range(3))

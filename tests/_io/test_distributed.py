@@ -14,7 +14,8 @@ from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.checkpoint import Checkpoint, read_checkpoint
 from udtw._io.distributed import Processes, join_torchrun
 from udtw._io.training import Training
-from udtw.fewshot import ContrastiveTask, Dictionary, DictionaryTask, FewShotModel
+from udtw.fewshot import ContrastiveTask, DictionaryTask, FewShotModel
+from udtw.fewshot.dictionary import Dictionary
 from udtw.timeseries import SequenceForecaster
 
 STEPS = 6

@@ -9,7 +9,8 @@ pytest.importorskip("matplotlib")
 
 from tests.cli.helpers import fails, run_json, run_ok
 from udtw.skeleton import ActionRecognizer, Recipe
-from udtw.skeleton.datasets import class_split, load_skeletons, protocol
+from udtw.skeleton.datasets import load_skeletons, protocol
+from udtw.skeleton.datasets.protocols import class_split
 
 PNG = b"\x89PNG"
 SMALL = {"dim": 8, "joint_dim": 4, "width": 16, "depth": 1, "heads": 2, "stride": 8, "n_steps": 3, "n_query": 1}

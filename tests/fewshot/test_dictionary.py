@@ -3,8 +3,7 @@ import torch
 
 from tests.fewshot.helpers import random_tokens
 from udtw.errors import OptionError
-from udtw.fewshot import Dictionary
-from udtw.fewshot.dictionary import histogram_intersection
+from udtw.fewshot.dictionary import Dictionary, histogram_intersection
 
 
 def test_codes_by_hand():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from udtw.errors import ShapeError
-from udtw.fewshot import accuracy_of
+from udtw.fewshot.evaluation import accuracy_of
 
 
 def test_mean_and_interval_by_hand():

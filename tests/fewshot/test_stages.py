@@ -7,15 +7,8 @@ import torch
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.training import Training
 from udtw.errors import OptionError
-from udtw.fewshot import (
-    ContrastiveTask,
-    Dictionary,
-    DictionaryTask,
-    EpisodeSampler,
-    EpisodicTask,
-    FewShotModel,
-    Tokens,
-)
+from udtw.fewshot import ContrastiveTask, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens
+from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.evaluation import encode_all
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.stages import KAPPA, SIGMA_TRAININGS, stages_of

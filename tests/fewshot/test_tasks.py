@@ -12,18 +12,9 @@ from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.checkpoint import Checkpoint
 from udtw._io.training import Training
 from udtw.errors import FileFormatError, OptionError
-from udtw.fewshot import (
-    ContrastiveTask,
-    Dictionary,
-    DictionaryTask,
-    EpisodeSampler,
-    EpisodicTask,
-    FewShotModel,
-    Tokens,
-    evaluation,
-)
+from udtw.fewshot import ContrastiveTask, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens, evaluation
 from udtw.fewshot.contrastive import info_nce
-from udtw.fewshot.dictionary import narrowness
+from udtw.fewshot.dictionary import Dictionary, narrowness
 from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import comparator_names
 

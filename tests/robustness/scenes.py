@@ -215,7 +215,8 @@ class TokenExtraction(_Shards):
 
 class Preparation(_Shards):
     def run(self, folder: Path) -> None:
-        from udtw.skeleton.datasets import Entry, Source, prepare
+        from udtw.skeleton.datasets import prepare
+        from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
         entries = tuple(Entry(f"clip {i}", i % 2) for i in range(120))
         prepare(Source("utd-mhad", "kinect20", ("a", "b"), entries, _clip), folder, clips_per_shard=2)

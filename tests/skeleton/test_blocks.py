@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.skeleton import from_edges, graph, normalize, turned
-from udtw.skeleton.blocks import block_spans, block_starts, cut_blocks
+from udtw.skeleton import from_edges, graph, normalize
+from udtw.skeleton.blocks import block_spans, block_starts, cut_blocks, turned
 
 
 @pytest.mark.parametrize(

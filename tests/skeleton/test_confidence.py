@@ -6,18 +6,11 @@ import torch
 
 from udtw.errors import OptionError
 from udtw.fewshot import FewShotModel
-from udtw.skeleton import (
-    ActionRecognizer,
-    Recipe,
-    SkeletonEncoder,
-    SkeletonSource,
-    graph,
-    plausible_confidence,
-    position_variance,
-    repaired,
-)
-from udtw.skeleton.confidence import MOST_MOTION, motion
-from udtw.skeleton.datasets import Clip, Faults, Sensor, SkeletonSet, make_actions
+from udtw.skeleton import ActionRecognizer, Recipe, SkeletonEncoder, SkeletonSource, graph
+from udtw.skeleton.confidence import MOST_MOTION, motion, plausible_confidence, position_variance, repaired
+from udtw.skeleton.datasets import Faults, SkeletonSet, make_actions
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.synthetic import Sensor
 
 CLEAN = make_actions(n_classes=4, n_clips=3, sensor=Sensor(noise=0.0, bursts=0.0))
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from udtw.errors import OptionError, ShapeError
-from udtw.skeleton import GRAPHS, Augmentation, SkeletonEncoder, SkeletonSource, from_edges, graph
+from udtw.skeleton import GRAPHS, SkeletonEncoder, SkeletonSource, from_edges, graph
+from udtw.skeleton.blocks import Augmentation
 from udtw.skeleton.encoder import RenderedEncoder, render, s2gc_matrix
 
 

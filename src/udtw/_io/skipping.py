@@ -13,7 +13,7 @@ class Skipped:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import Skipped
+    >>> from udtw._io.skipping import Skipped
     >>> Skipped("S001C001P001R001A001", "the file is empty").reason
     'the file is empty'
     """

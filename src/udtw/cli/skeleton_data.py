@@ -28,7 +28,8 @@ OnErrorOption = Annotated[
 
 def load(name: str, data_dir: Path | None, on_error: OnError, block_size: int, shown: bool = True) -> "SkeletonSet":
     """The data set; of a folder of one's own also what was made of it, without clips shorter than a block."""
-    from udtw.skeleton.datasets import class_split, load_skeletons
+    from udtw.skeleton.datasets import load_skeletons
+    from udtw.skeleton.datasets.protocols import class_split
 
     skeletons = load_skeletons(name, data_dir, on_error=str(on_error), progress=shown)
     if name == "folder":  # published sets have published clips

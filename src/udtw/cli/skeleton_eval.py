@@ -45,9 +45,9 @@ def evaluate(
 
     - `udtw skeleton eval udtw.safetensors utd-mhad --data-dir ~/skeletons --episodes 2000 --json`
     """
-    from udtw.fewshot import EpisodeSampler, accuracy_of
+    from udtw.fewshot import EpisodeSampler
     from udtw.fewshot.episodes import queries_for
-    from udtw.fewshot.evaluation import evaluate_scores
+    from udtw.fewshot.evaluation import accuracy_of, evaluate_scores
     from udtw.fewshot.model import predict
     from udtw.skeleton import ActionRecognizer
     from udtw.skeleton.datasets import protocol

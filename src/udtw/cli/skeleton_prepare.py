@@ -9,7 +9,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.output import show
 from udtw.cli.skeleton_data import OnError, OnErrorOption, list_skipped
-from udtw.skeleton.datasets import DATASETS
+from udtw.skeleton.datasets.loading import DATASETS
 
 FILES = {name: dataset.files for name, dataset in DATASETS.items() if dataset.find is not None}
 
@@ -42,7 +42,8 @@ def prepare(
 
     - `udtw skeleton prepare ntu120 --data-dir ~/ntu --ignore missing.txt --on-error skip --out prepared/ntu120`
     """
-    from udtw.skeleton.datasets import find_source, prepare
+    from udtw.skeleton.datasets import prepare
+    from udtw.skeleton.datasets.loading import find_source
 
     begin = time.perf_counter()
     source = find_source(name, data_dir, ignore=ignore)

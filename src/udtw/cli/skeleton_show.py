@@ -9,7 +9,7 @@ from udtw.cli import options
 from udtw.cli.output import note, save_figure
 from udtw.cli.output import show as show_result
 from udtw.cli.skeleton_data import OnError, OnErrorOption, load
-from udtw.skeleton.datasets import DATASETS
+from udtw.skeleton.datasets.loading import DATASETS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,8 @@ from udtw._engine.alignment import Alignment
 from udtw.explorer.control_values import AlignmentSettings, ControlValues, choice, number, whole
 from udtw.explorer.series_alignment import roughness
 from udtw.skeleton import normalize
-from udtw.skeleton.datasets import Clip, make_actions
+from udtw.skeleton.datasets import make_actions
+from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.graphs import GRAPHS
 
 GRAPH = "kinect20"

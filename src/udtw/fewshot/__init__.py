@@ -5,22 +5,19 @@ An encoder returns `Tokens`; a `FewShotModel` compares them by any metric; `udtw
 """
 
 from udtw.fewshot.contrastive import ContrastiveTask
-from udtw.fewshot.dictionary import Dictionary, DictionaryTask
-from udtw.fewshot.episodes import Episode, EpisodeSampler
-from udtw.fewshot.evaluation import Accuracy, accuracy_of
+from udtw.fewshot.dictionary import DictionaryTask
+from udtw.fewshot.episodes import EpisodeSampler
+from udtw.fewshot.evaluation import evaluate_scores
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.tasks import EpisodicTask
 from udtw.fewshot.tokens import Tokens
 
 __all__ = [
-    "Accuracy",
     "ContrastiveTask",
-    "Dictionary",
     "DictionaryTask",
-    "Episode",
     "EpisodeSampler",
     "EpisodicTask",
     "FewShotModel",
     "Tokens",
-    "accuracy_of",
+    "evaluate_scores",
 ]

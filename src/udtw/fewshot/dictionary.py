@@ -33,7 +33,7 @@ class Dictionary(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from udtw.fewshot import Dictionary
+    >>> from udtw.fewshot.dictionary import Dictionary
     >>> dictionary = Dictionary(n_atoms=4, steps=5, dim=3, n_nearest=2)
     >>> codes = dictionary.codes(torch.tensor([[0.1, 0.1, 0.9, 2.0]]))  # distances to the atoms
     >>> codes
@@ -116,7 +116,8 @@ class DictionaryTask(Task):
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
+    >>> from udtw.fewshot import DictionaryTask, FewShotModel, Tokens
+    >>> from udtw.fewshot.dictionary import Dictionary
     >>> from udtw._io.training import Training
     >>> class Walks:
     ...     labels = np.zeros(20, dtype=int)

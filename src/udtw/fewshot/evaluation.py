@@ -31,7 +31,7 @@ NORMAL_975 = 1.959964
 class Accuracy:
     """``mean ± half_width`` over ``n_episodes``; the interval is ``1.96·std/√n``, as the field reports it.
 
-    >>> from udtw.fewshot import Accuracy
+    >>> from udtw.fewshot.evaluation import Accuracy
     >>> print(Accuracy(mean=0.72, half_width=0.013, n_episodes=1000))
     72.0 ± 1.3 %
     """
@@ -47,7 +47,7 @@ class Accuracy:
 def accuracy_of(per_episode: Sequence[float] | np.ndarray) -> Accuracy:
     """Mean and 95 % interval of the accuracies (n,) of single episodes, each in [0, 1].
 
-    >>> from udtw.fewshot import accuracy_of
+    >>> from udtw.fewshot.evaluation import accuracy_of
     >>> print(accuracy_of([0.8, 0.6, 1.0, 0.8]))
     80.0 ± 16.0 %
     """

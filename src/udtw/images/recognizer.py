@@ -10,8 +10,8 @@ from torch import Tensor
 from udtw._io.checkpoint import read_checkpoint
 from udtw._io.training import Task
 from udtw.errors import DataError
-from udtw.fewshot import Accuracy, ContrastiveTask, EpisodeSampler, Tokens
-from udtw.fewshot.evaluation import evaluate_episodes
+from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
+from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
 from udtw.fewshot.model import predict
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved

@@ -31,7 +31,8 @@ from udtw.plots.style import (
     std_norm,
 )
 from udtw.skeleton.blocks import block_spans
-from udtw.skeleton.datasets import Clip, SkeletonSet
+from udtw.skeleton.datasets import SkeletonSet
+from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.recognizer import ActionRecognizer
 
 MATRIX_INCHES, ACROSS_INCHES, DOWN_INCHES, STD_INCHES = 2.7, 0.8, 0.68, 0.12

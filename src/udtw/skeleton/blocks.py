@@ -83,7 +83,8 @@ def turned(frames: np.ndarray, graph: Graph) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton import graph, turned
+    >>> from udtw.skeleton import graph
+    >>> from udtw.skeleton.blocks import turned
     >>> layout = graph("kinect20")
     >>> frames = np.zeros((5, 1, 20, 3), np.float32)
     >>> frames[:, 0, layout.joints.index("shoulder_l"), 2] = 1  # seen from the side
@@ -139,7 +140,7 @@ class Augmentation:
 
     Examples
     --------
-    >>> from udtw.skeleton import Augmentation
+    >>> from udtw.skeleton.blocks import Augmentation
     >>> Augmentation(rotation=30.0, noise=0.02)
     Augmentation(rotation=30.0, stretch=0.0, noise=0.02)
     """

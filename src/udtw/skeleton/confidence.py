@@ -29,7 +29,7 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton import plausible_confidence
+    >>> from udtw.skeleton.confidence import plausible_confidence
     >>> frames = np.random.default_rng(0).standard_normal((1, 1, 20, 3)) + np.linspace(0, 1, 30)[:, None, None, None]
     >>> frames[10:20, 0, 7] = frames[10, 0, 7]  # got stuck
     >>> plausible_confidence(frames)[[5, 10, 15, 20], 0, 7].tolist()
@@ -71,7 +71,7 @@ def position_variance(confidence: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> from udtw.skeleton import position_variance
+    >>> from udtw.skeleton.confidence import position_variance
     >>> position_variance([1.0, 0.5, 0.1]).tolist()
     [0.0, 1000.0, 9000.0]
     """
@@ -90,7 +90,7 @@ def repaired(frames: np.ndarray, confidence: np.ndarray) -> tuple[np.ndarray, np
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton import repaired
+    >>> from udtw.skeleton.confidence import repaired
     >>> frames = np.array([0.0, 9.0, 9.0, 3.0]).reshape(4, 1, 1, 1)  # wrong in the middle
     >>> positions, variance = repaired(frames, np.array([1.0, 0.0, 0.0, 1.0]).reshape(4, 1, 1))
     >>> positions.ravel().round(3).tolist(), [round(float(v), 3) for v in variance.ravel()]

@@ -19,7 +19,7 @@ class Graph:
 
     Examples
     --------
-    >>> from udtw.skeleton import Graph
+    >>> from udtw.skeleton.graphs import Graph
     >>> arm = Graph(("shoulder", "elbow", "hand"), ((0, 1), (1, 2)), centre=0)
     >>> arm.adjacency().round(2).tolist()
     [[0.5, 0.41, 0.0], [0.41, 0.33, 0.41], [0.0, 0.41, 0.5]]

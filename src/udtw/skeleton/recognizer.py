@@ -11,7 +11,8 @@ from udtw._io.checkpoint import read_checkpoint
 from udtw._io.shard_store import checksum
 from udtw._io.training import Task
 from udtw.errors import DataError, OptionError
-from udtw.fewshot import Dictionary, DictionaryTask, FewShotModel, Tokens
+from udtw.fewshot import DictionaryTask, FewShotModel, Tokens
+from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import MODES, FewShotRecipe, accept_sigma_bounds
 from udtw.fewshot.recognizer import Recognizer

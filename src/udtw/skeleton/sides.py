@@ -57,8 +57,10 @@ def swapped_limbs(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> n
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton import graph, swapped_limbs
-    >>> from udtw.skeleton.datasets import Sensor, make_actions
+    >>> from udtw.skeleton import graph
+    >>> from udtw.skeleton.sides import swapped_limbs
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton.datasets.synthetic import Sensor
     >>> clip = make_actions(n_classes=1, n_clips=1, sensor=Sensor(bursts=0.0))[0]
     >>> layout, frames = graph("kinect20"), clip.frames.copy()
     >>> legs = [layout.joints.index(f"{part}_{side}") for side in "lr" for part in ("hip", "knee", "ankle", "foot")]
@@ -105,8 +107,10 @@ def unswapped(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> tuple
 
     Examples
     --------
-    >>> from udtw.skeleton import graph, unswapped
-    >>> from udtw.skeleton.datasets import Faults, Sensor, make_actions
+    >>> from udtw.skeleton import graph
+    >>> from udtw.skeleton.sides import unswapped
+    >>> from udtw.skeleton.datasets import Faults, make_actions
+    >>> from udtw.skeleton.datasets.synthetic import Sensor
     >>> actions = make_actions(n_classes=1, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
     >>> faulty = Faults(dropouts=0, jitters=0, swaps=3.0).of(actions, random_state=1)
     >>> frames, confidence = unswapped(faulty[0].frames, faulty[0].confidence, graph("kinect20"))

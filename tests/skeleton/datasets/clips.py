@@ -6,7 +6,8 @@ import zipfile
 import numpy as np
 
 from udtw.errors import DataError, UdtwError
-from udtw.skeleton.datasets import Clip, Entry, Source
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 
 def clip(name="clip", *, label=0, frames=5, people=1, joints=4, coordinates=3, seed=0, **known):

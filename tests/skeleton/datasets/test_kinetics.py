@@ -9,7 +9,8 @@ import pytest
 
 from tests.skeleton.datasets.clips import outcome, zip_bytes
 from udtw.errors import DataError, UdtwError
-from udtw.skeleton.datasets import Clip, load_skeletons
+from udtw.skeleton.datasets import load_skeletons
+from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
 
 RNG = np.random.default_rng(0)

@@ -10,16 +10,10 @@ pytest.importorskip("scipy")
 from tests.skeleton.datasets.clips import many, mat_bytes, same, source
 from udtw.errors import DataError, OptionError, SizeError
 from udtw.skeleton import GRAPHS
-from udtw.skeleton.datasets import (
-    DATASETS,
-    ClassSplit,
-    class_split,
-    find_source,
-    load_skeletons,
-    loading,
-    prepare,
-    protocol,
-)
+from udtw.skeleton.datasets import load_skeletons, loading, prepare, protocol
+from udtw.skeleton.datasets.class_splits import ClassSplit
+from udtw.skeleton.datasets.loading import DATASETS, find_source
+from udtw.skeleton.datasets.protocols import class_split
 
 FILE = "a1_s1_t1_skeleton.mat"
 

@@ -10,7 +10,8 @@ import pytest
 from tests.skeleton.datasets.clips import outcome
 from tests.skeleton.datasets.ntu_files import lying, mutate, ntu_text, seen, small_files, standing
 from udtw.errors import DataError, UdtwError
-from udtw.skeleton.datasets import Clip, load_skeletons
+from udtw.skeleton.datasets import load_skeletons
+from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.ntu import CLASSES, MAX_BYTES, parse, read_skeleton
 
 NAME = "S001C002P003R002A059"

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tests.skeleton.datasets.clips import clip
+from udtw._io.skipping import Skipped
 from udtw.errors import DataError, OptionError
-from udtw.skeleton.datasets import SkeletonSet, Skipped, class_split, make_actions, protocol
+from udtw.skeleton.datasets import SkeletonSet, make_actions, protocol
 from udtw.skeleton.datasets.ntu import CLASSES as NTU_CLASSES
+from udtw.skeleton.datasets.protocols import class_split
 from udtw.skeleton.datasets.utd_mhad import CLASSES
 
 

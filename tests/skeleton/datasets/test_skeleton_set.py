@@ -8,8 +8,9 @@ import pytest
 from tests.skeleton.datasets.clips import clip, many, same, source
 from udtw.errors import DataError, LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.skeleton import graph
-from udtw.skeleton.datasets import Clip, Entry, SkeletonSet
-from udtw.skeleton.datasets.skeleton_set import read_all
+from udtw.skeleton.datasets import SkeletonSet
+from udtw.skeleton.datasets.clip import Clip
+from udtw.skeleton.datasets.skeleton_set import Entry, read_all
 
 CLIPS = many(10)
 

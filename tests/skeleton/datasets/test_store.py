@@ -15,8 +15,10 @@ from safetensors.numpy import save
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
 from udtw._io.shard_store import MANIFEST
+from udtw._io.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
-from udtw.skeleton.datasets import Clip, Skipped, open_prepared, prepare
+from udtw.skeleton.datasets import open_prepared, prepare
+from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.store import ClipShard
 
 CLIPS = many(10)

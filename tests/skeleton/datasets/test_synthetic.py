@@ -6,8 +6,9 @@ import pytest
 from tests.skeleton.datasets.clips import same
 from udtw import dtw
 from udtw.errors import OptionError
-from udtw.skeleton.datasets import Sensor, load_skeletons, make_actions
+from udtw.skeleton.datasets import load_skeletons, make_actions
 from udtw.skeleton.datasets.stick_figure import ACTIONS, actions
+from udtw.skeleton.datasets.synthetic import Sensor
 
 CLEAN = Sensor(noise=0.0, bursts=0.0)
 

@@ -21,7 +21,8 @@ class ClassSplit:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import class_split, make_actions
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton.datasets.protocols import class_split
     >>> class_split(make_actions(n_classes=5, n_clips=1))
     ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=(), test_cameras=())
     """

@@ -35,7 +35,7 @@ class Clip:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Clip
+    >>> from udtw.skeleton.datasets.clip import Clip
     >>> clip = Clip(np.zeros((30, 1, 20, 3), np.float32), label=2, name="wave-001")
     >>> len(clip), clip.subject, clip.confidence.shape, clip.confidence.min()
     (30, -1, (30, 1, 20), np.float32(1.0))

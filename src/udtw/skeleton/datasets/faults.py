@@ -36,7 +36,8 @@ class Faults:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import Faults, Sensor, make_actions
+    >>> from udtw.skeleton.datasets import Faults, make_actions
+    >>> from udtw.skeleton.datasets.synthetic import Sensor
     >>> actions = make_actions(n_classes=2, n_clips=1, sensor=Sensor(bursts=0.0))
     >>> faulty = Faults(dropouts=2.0).of(actions, random_state=0)
     >>> faulty[0].confidence.min(), faulty.names == actions.names

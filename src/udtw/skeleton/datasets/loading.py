@@ -38,7 +38,7 @@ class Dataset:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import DATASETS
+    >>> from udtw.skeleton.datasets.loading import DATASETS
     >>> DATASETS["utd-mhad"].graph
     'kinect20'
     """
@@ -150,7 +150,7 @@ def find_source(
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.skeleton.datasets import find_source
+    >>> from udtw.skeleton.datasets.loading import find_source
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     find_source("natops", folder)  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -25,7 +25,7 @@ class Protocol:
     A protocol of one's own, for a set of six clips:
 
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Protocol
+    >>> from udtw.skeleton.datasets.protocols import Protocol
     >>> parts = Protocol(train=np.arange(4), validation=np.arange(0), novel=np.array([4, 5]))
     >>> parts.exemplars is None
     True
@@ -43,7 +43,8 @@ def class_split(skeletons: SkeletonSet) -> ClassSplit:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import class_split, make_actions
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton.datasets.protocols import class_split
     >>> class_split(make_actions(n_classes=12, n_clips=1)).novel
     (1, 3, 6, 8, 11)
     """
@@ -96,7 +97,9 @@ def cross_view(skeletons: SkeletonSet) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Clip, SkeletonSet, cross_view
+    >>> from udtw.skeleton.datasets import SkeletonSet
+    >>> from udtw.skeleton.datasets.clip import Clip
+    >>> from udtw.skeleton.datasets.protocols import cross_view
     >>> frames = np.zeros((30, 1, 20, 3), np.float32)
     >>> clips = [Clip(frames, label, f"{label}-{view}", camera=view) for label in range(10) for view in (1, 2, 3)]
     >>> skeletons = SkeletonSet.from_clips("nw-ucla", "kinect-sdk20", [f"action {i}" for i in range(10)], clips)

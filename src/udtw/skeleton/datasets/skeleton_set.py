@@ -25,7 +25,7 @@ class Entry:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import Entry
+    >>> from udtw.skeleton.datasets.skeleton_set import Entry
     >>> Entry("wave-001", label=2, subject=5).camera
     -1
     """
@@ -65,7 +65,8 @@ class SkeletonSet(Sequence[Clip]):
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Clip, SkeletonSet
+    >>> from udtw.skeleton.datasets import SkeletonSet
+    >>> from udtw.skeleton.datasets.clip import Clip
     >>> frames = np.zeros((30, 1, 20, 3), np.float32)
     >>> clips = [Clip(frames, label, f"clip {i}") for i, label in enumerate([0, 1, 0])]
     >>> skeletons = SkeletonSet.from_clips("mine", "kinect20", ("wave", "kick"), clips)
@@ -289,7 +290,7 @@ class Source:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Entry, Source
+    >>> from udtw.skeleton.datasets.skeleton_set import Entry, Source
     >>> frames = [np.zeros((30, 1, 20, 3), np.float32)]
     >>> source = Source("mine", "kinect20", ("wave",), (Entry("wave-001", 0),), frames.__getitem__)
     >>> len(source), len(source.clip(0))

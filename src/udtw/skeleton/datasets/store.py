@@ -75,7 +75,7 @@ class Prepared:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from udtw.skeleton.datasets import Prepared
+    >>> from udtw.skeleton.datasets.store import Prepared
     >>> Prepared(Path("prepared"), clips=861, written=4, kept=0, skipped=()).clips
     861
     """
@@ -116,7 +116,8 @@ def prepare(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import Entry, Source, open_prepared, prepare
+    >>> from udtw.skeleton.datasets import open_prepared, prepare
+    >>> from udtw.skeleton.datasets.skeleton_set import Entry, Source
     >>> frames = [np.zeros((30, 1, 20, 3), np.float32)]
     >>> source = Source("mine", "kinect20", ("wave",), (Entry("wave-001", 0),), frames.__getitem__)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,8 @@ class Sensor:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import Sensor, make_actions
+    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton.datasets.synthetic import Sensor
     >>> exact = make_actions(n_classes=2, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
     >>> len(exact)
     2
