@@ -1,6 +1,7 @@
 """The package as a whole: light to import, layered, and honest about its backends."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def test_lower_layers_never_import_higher_ones(path):
     own = layer_of(".".join(path.relative_to(SOURCE).with_suffix("").parts))
     inner = path.relative_to(SOURCE).with_suffix("").parts[1:]
     if own is None:
-        assert path.name == "__init__.py", f"{path} is in no layer"
+        assert path.name in ("__init__.py", "_moved.py"), f"{path} is in no layer"
         return
     for name in imported(path):
         if name.split(".")[0] == "experiments":
@@ -149,6 +150,12 @@ def test_no_modules_import_each_other():
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         pytest.fail(f"Modules import each other: {' → '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("module", ["udtw.metrics", "udtw.kernels", "udtw.timeseries.pretraining"])
+def test_the_import_of_a_module_that_moved_names_its_replacement(module):
+    with pytest.raises(ModuleNotFoundError, match=r"moved in version 0\.3; use "):
+        importlib.import_module(module)
 
 
 def test_the_changelog_begins_with_this_version():

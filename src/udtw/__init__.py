@@ -1,16 +1,19 @@
 """uncertainty-DTW: alignment of sequences as a probability distribution over paths."""
 
+from udtw import _moved
 from udtw._engine.align import align, dtw, euclidean, soft_dtw, soft_dtw_divergence
 from udtw._engine.alignment import Alignment
 from udtw._engine.calibration import Calibration, calibrate
 from udtw._engine.distribution import PathDistribution
 from udtw._engine.matches import Matches
-from udtw._engine.metrics import Metric, register_metric
+from udtw._engine.metrics import Metric, get_metric, register_metric
 from udtw._engine.pairwise import pairwise
 from udtw._kernels.backends import available_backends
 from udtw.errors import UdtwError
 
 __version__ = "0.2.0"
+
+_moved.install()
 
 __all__ = [
     "Alignment",
@@ -24,6 +27,7 @@ __all__ = [
     "calibrate",
     "dtw",
     "euclidean",
+    "get_metric",
     "pairwise",
     "register_metric",
     "soft_dtw",

@@ -65,12 +65,12 @@ def test_every_public_name_is_on_an_api_page(module, documented):
 
 
 def test_each_parameter_is_shown_with_its_own_default(site):
-    """Also where several share a line of the docstring, as beta and lam of align do."""
+    """Also where several share a line of the docstring, as var_x and var_y, x and y of align do."""
     page = (site / "api/core.html").read_text(encoding="utf-8")
     table = page[page.index('id="udtw.align"') : page.index('id="udtw.Alignment"')]
     rows = [re.findall(r"<code>(.*?)</code>", row) for row in table.split("<tr")]
     shown = {cells[0]: cells[-1] for cells in rows if cells}
-    assert (shown["beta"], shown["lam"]) == ("1.0", "0.0")
+    assert (shown["beta"], shown["lengths_y"]) == ("1.0", "None")
 
 
 class Fetched(HTMLParser):

@@ -1,0 +1,32 @@
+"""Say where the modules of version 0.2 went when one of them is imported."""
+
+import sys
+from importlib.abc import MetaPathFinder
+from typing import Any
+
+MOVED = {
+    "udtw.calibration": "udtw.Calibration and udtw.calibrate",
+    "udtw.distribution": "udtw.PathDistribution",
+    "udtw.experiments": "the package experiments of the repository (python -m experiments NAME)",
+    "udtw.inputs": "udtw.align, which checks its inputs",
+    "udtw.kernels": "udtw.available_backends and the option backend",
+    "udtw.matches": "udtw.Matches",
+    "udtw.metrics": "udtw.Metric, udtw.get_metric and udtw.register_metric",
+    "udtw.timeseries.pretraining": "the module experiments.pretraining of the repository",
+}
+"""Module of version 0.2 to what replaces it."""
+
+
+class MovedFinder(MetaPathFinder):
+    """Raise an error that names the replacement of a module that moved."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Raise `ModuleNotFoundError` for a module in `MOVED`; leave all others to the other finders."""
+        if fullname in MOVED:
+            raise ModuleNotFoundError(f"{fullname} moved in version 0.3; use {MOVED[fullname]} instead.", name=fullname)
+
+
+def install() -> None:
+    """Add the finder after all others, once."""
+    if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
+        sys.meta_path.append(MovedFinder())
