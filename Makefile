@@ -23,7 +23,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 kernels:         # Numba recompiles a kernel when its own file changed, and does not know of the files that this one imports
 	@for file in src/udtw/_kernels/cpu/*.py; do find src -name '*.nb[ic]' ! -newer $$file -delete; done
 
-demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognise in a few minutes (the first time it also compiles)
+demo: $(VENV)/.installed kernels   ## average, classify, forecast and recognize in a few minutes (the first time it also compiles)
 	$(BIN)/udtw demo
 
 test: $(VENV)/.installed lint      ## lint, types and all tests (under 15 minutes on two cores)

@@ -117,7 +117,7 @@ def _measure(results: Results, chosen: list[str], setting: "Setting", progress: 
 
 
 def main() -> int:
-    """Run what was asked for. Returns the exit code: 1 if a result is wrong, 0 otherwise, however slow it is."""
+    """Run the selected cases; return the exit code: 1 if a result is wrong, 0 otherwise, independent of speed."""
     machine.use_cores()  # before torch, OpenMP and Numba count the cores
     from benchmarks import figure, report, verify
     from benchmarks.cases import Setting

@@ -40,7 +40,7 @@ Method = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Posterior]
 
 
 def ours(variances: Callable[..., tuple[Any, Any]]) -> Method:
-    """The likelihood at γ = 4 with the ``variances`` of x, y and their true variances."""
+    """Align by the likelihood at γ = 4 with the ``variances`` of x, y and their true variances."""
 
     def method(x: np.ndarray, y: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Posterior:
         found = udtw.align(x, y, *variances(x, y, var_x, var_y), gamma=4.0, weighting="likelihood").matches(LEVEL)
@@ -50,7 +50,7 @@ def ours(variances: Callable[..., tuple[Any, Any]]) -> Method:
 
 
 def learned_variances(pairs: int) -> Callable[..., tuple[Any, Any]]:
-    """Variances of a network that has seen ``pairs`` other pairs, without labels."""
+    """Train a network on ``pairs`` other pairs, without labels, and return its variances."""
     other = known_warps(pairs, 1)
     net = fit_noise(list(zip(other["x"], other["y"], strict=True)))
 
@@ -63,15 +63,21 @@ def learned_variances(pairs: int) -> Callable[..., tuple[Any, Any]]:
 
 
 def sampled(iterations: int, smooth: bool) -> Method:
-    """fdasrsf with its usual options but the number of ``iterations``, a quarter of which is burn-in."""
+    """Sample with fdasrsf and its default options except the number of ``iterations``, a quarter of them burn-in."""
     from fdasrsf import pairwise_align_bayes
     from fdasrsf.utility_functions import smooth_data
 
     options = {
-        "iter": iterations, "burnin": iterations // 4, "alpha0": 0.1, "beta0": 0.1, "propvar": 1,
-        "initcoef": np.repeat(0, 20), "npoints": 200, "extrainfo": True,
+        "iter": iterations,
+        "burnin": iterations // 4,
+        "alpha0": 0.1,
+        "beta0": 0.1,
+        "propvar": 1,
+        "initcoef": np.repeat(0, 20),
+        "npoints": 200,
+        "extrainfo": True,
         "zpcn": {"betas": np.array([0.5, 0.5, 0.005, 0.0001]), "probs": np.array([0.1, 0.1, 0.7, 0.1])},
-    }  # fmt: skip
+    }
 
     def method(x: np.ndarray, y: np.ndarray, *_: np.ndarray) -> Posterior:
         if smooth:
@@ -86,7 +92,7 @@ def sampled(iterations: int, smooth: bool) -> Method:
 
 
 def methods(training_pairs: int, iterations: int, console: Console) -> Iterator[tuple[str, Method]]:
-    """Names and methods, made when they are asked for."""
+    """List methods by name; each is created when it is selected."""
     yield "udtw, variances estimated", ours(lambda *_: ("estimate", "estimate"))
     begin = time.perf_counter()
     variances = learned_variances(training_pairs)
@@ -101,7 +107,7 @@ def methods(training_pairs: int, iterations: int, console: Console) -> Iterator[
 
 
 def measure(method: Method, data: dict[str, np.ndarray]) -> list[str]:
-    """Error, coverage of all steps and inside bursts, seconds and processor seconds per pair."""
+    """Measure error, coverage of all steps and inside bursts, seconds and processor seconds per pair."""
     pairs = [tuple(data[name][i] for name in ("x", "y", "var_x", "var_y")) for i in range(len(data["x"]))]
     found, clock, processor = [], [], []
     for pair in pairs:

@@ -18,7 +18,7 @@ SEEDS, PAIRS = 3, 100
 
 
 def path_through(positions: np.ndarray, columns: int) -> np.ndarray:
-    """(L, 2): the path through the rounded positions; half of a jump lies in the row before it."""
+    """Return the path (L, 2) through the rounded positions; half of a jump lies in the row before it."""
     rows = np.rint(positions).astype(int)
     cells = [(0, j) for j in range(rows[0] + 1)]
     for i in range(1, len(rows)):
@@ -30,7 +30,7 @@ def path_through(positions: np.ndarray, columns: int) -> np.ndarray:
 
 
 def by_path_likelihood(data: dict[str, np.ndarray], variances: tuple[Any, Any]) -> dict[str, float]:
-    """γ and ω with the least ``−mean log π(true path)/length``."""
+    """Fit γ and ω by the least ``−mean log π(true path)/length``."""
     x, y = (torch.from_numpy(data[side])[..., None] for side in "xy")
     given = [one if isinstance(one, str) or one is None else torch.from_numpy(one) for one in variances]
     paths = [path_through(one, y.shape[1]) for one in data["match"]]

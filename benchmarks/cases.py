@@ -34,12 +34,12 @@ class Found:
 
 
 def raw(timings: dict[str, Timing]) -> dict[str, Any]:
-    """Timings as JSON takes them."""
+    """Convert timings for JSON."""
     return {name: asdict(t) | {"median": t.median, "best": t.best} for name, t in timings.items()}
 
 
 def training(count: int, length: int, bound_tslearn: float, bound_plain: float) -> Callable[[Setting], Found]:
-    """The paper's training step (forward + backward, d=1, γ=1) against tslearn's soft-DTW loss and plain-torch uDTW."""
+    """Time the paper's training step (forward + backward, d=1, γ=1) against tslearn's soft-DTW loss and plain torch."""
 
     def case(setting: Setting) -> Found:
         batch = Batch.make(count, length, setting.seed)
@@ -64,7 +64,7 @@ def training(count: int, length: int, bound_tslearn: float, bound_plain: float) 
 
 
 def likelihood_training(count: int, length: int, bound: float) -> Callable[[Setting], Found]:
-    """A training step of the likelihood (free energy, d=1, γ=1) against tslearn's soft-DTW loss."""
+    """Time a training step of the likelihood (free energy, d=1, γ=1) against tslearn's soft-DTW loss."""
 
     def case(setting: Setting) -> Found:
         batch = Batch.make(count, length, setting.seed)
@@ -80,7 +80,7 @@ def likelihood_training(count: int, length: int, bound: float) -> Callable[[Sett
 
 
 def prior(setting: Setting) -> Found:
-    """What a warp penalty and relaxed ends add to a training step of the likelihood, 64 × 128 × 128."""
+    """Time what a warp penalty and relaxed ends add to a training step of the likelihood, 64 × 128 × 128."""
     batch = Batch.make(64, 128, setting.seed)
     options: dict[str, dict[str, Any]] = {
         "without": {},
@@ -94,7 +94,7 @@ def prior(setting: Setting) -> Found:
 
 
 def soft_pairs(setting: Setting) -> Found:
-    """All 100 × 100 pairs of series of length 128: soft-DTW, and uDTW with variances, against aeon's soft-DTW."""
+    """Time all 100 × 100 pairs of series of length 128: soft-DTW, and uDTW with variances, against aeon's soft-DTW."""
     series = walks(100, 128, setting.seed)[:, :, 0]
     var_x, var_y = variances(100, 128, setting.seed + 1), variances(100, 128, setting.seed + 2)
     name, aeon = peers.soft_pairs_aeon(series)
@@ -113,7 +113,7 @@ def soft_pairs(setting: Setting) -> Found:
 
 
 def free_energy_pairs(setting: Setting) -> Found:
-    """All 100 × 100 free energies of series of length 128 with variances against aeon's soft-DTW."""
+    """Time all 100 × 100 free energies of series of length 128 with variances against aeon's soft-DTW."""
     series = walks(100, 128, setting.seed)[:, :, 0]
     var_x, var_y = variances(100, 128, setting.seed + 1), variances(100, 128, setting.seed + 2)
     name, aeon = peers.soft_pairs_aeon(series)
@@ -124,7 +124,7 @@ def free_energy_pairs(setting: Setting) -> Found:
 
 
 def adtw_pairs(setting: Setting) -> Found:
-    """The symmetric ADTW matrix of 100 series of length 128 against aeon's; both halve the work."""
+    """Time the symmetric ADTW matrix of 100 series of length 128 against aeon's; both halve the work."""
     series = walks(100, 128, setting.seed)[:, :, 0]
     t = interleave({peers.OURS: peers.adtw_pairs_ours(series)} | peers.adtw_pairs_aeon(series), setting.effort)
     best = min((name for name in t if name != peers.OURS), key=lambda name: t[name].median)
@@ -133,7 +133,7 @@ def adtw_pairs(setting: Setting) -> Found:
 
 
 def dtw_pairs(setting: Setting) -> Found:
-    """The symmetric DTW matrix of 100 series of length 128 against the fastest of the others; all halve the work."""
+    """Time the symmetric DTW matrix of 100 series of length 128 against the fastest peer; all halve the work."""
     series = walks(100, 128, setting.seed)[:, :, 0]
     t = interleave({peers.OURS: peers.dtw_pairs_ours(series)} | peers.dtw_pairs_peers(series), setting.effort)
     best = min((name for name in t if name != peers.OURS), key=lambda name: t[name].median)
@@ -142,7 +142,7 @@ def dtw_pairs(setting: Setting) -> Found:
 
 
 def tokens(setting: Setting) -> Found:
-    """Image tokens: a training step against building D and back-propagating through it alone."""
+    """Time a training step on image tokens against computing D and back-propagating through it alone."""
     batch = Batch.make(32, 196, setting.seed, dim=256)
     baseline = peers.tokens_baseline(batch)
     name = fastest(baseline)
@@ -152,14 +152,14 @@ def tokens(setting: Setting) -> Found:
 
 
 def memory(setting: Setting) -> Found:
-    """One pair of length 4096, distance only: peak memory above a tiny warm-up pair, the worst of a few processes."""
+    """Measure the peak memory of one distance of length 4096 above a tiny pair, the worst of a few processes."""
     runs = [fresh.memory("ours", "forward", 4096) for _ in range(1 if setting.quick else 3)]
     worst = max(run["megabytes"] for run in runs)
     return Found([Below("distance only, one pair, N=M=4096: peak memory", worst, "MB", 64)], {"runs": runs})
 
 
 def startup(setting: Setting) -> Found:
-    """A fresh process with a warm kernel cache."""
+    """Time a fresh process with a warm kernel cache."""
     found = fresh.startup(3 if setting.quick else 11)
     rows: list[Row] = [
         Below("import udtw after import torch", found["median"]["import_udtw"], "s", 0.3),

@@ -1,6 +1,6 @@
 """k-means of series against tslearn and aeon, on the same data in one run. `python -m benchmarks.clustering`.
 
-Generated Cylinder-Bell-Funnel series, and the training parts of UCR sets if ``--data-dir`` has them, z-normalised.
+Generated Cylinder-Bell-Funnel series, and the training parts of UCR sets if ``--data-dir`` has them, z-normalized.
 Every library gets the same number of clusters (that of the classes), starts and rounds, and for soft-DTW the same γ;
 all else is its default, but aeon's first means, which are drawn by k-means++ as in the others. One thread each. The
 adjusted Rand index is taken against the classes. Time is that of the processor in ``fit``, which does not depend on
@@ -28,10 +28,12 @@ Fit = Callable[[np.ndarray, int, int], np.ndarray]
 def ours(metric: str, n_init: int, max_iter: int) -> Fit:
     from udtw.timeseries import TimeSeriesKMeans
 
-    gamma = None if metric == "udtw" else GAMMA
+    params = None if metric == "udtw" else {"gamma": GAMMA}
 
     def fit(X: np.ndarray, count: int, seed: int) -> np.ndarray:
-        model = TimeSeriesKMeans(count, metric=metric, gamma=gamma, n_init=n_init, max_iter=max_iter, random_state=seed)
+        model = TimeSeriesKMeans(
+            count, metric=metric, metric_params=params, n_init=n_init, max_iter=max_iter, random_state=seed
+        )
         return model.fit_predict(X)
 
     return fit
@@ -58,16 +60,21 @@ def aeon(metric: str, n_init: int, max_iter: int) -> Fit:
 
     def fit(X: np.ndarray, count: int, seed: int) -> np.ndarray:
         model = TimeSeriesKMeans(
-            count, distance=metric, distance_params=params, init="kmeans++", n_init=n_init, max_iter=max_iter,
+            count,
+            distance=metric,
+            distance_params=params,
+            init="kmeans++",
+            n_init=n_init,
+            max_iter=max_iter,
             random_state=seed,
-        )  # fmt: skip
+        )
         return model.fit_predict(X[:, None, :])
 
     return fit
 
 
 def contenders(n_init: int, max_iter: int, names: list[str]) -> dict[str, Fit]:
-    """Libraries and metrics by name."""
+    """List libraries and metrics by name."""
     every: dict[str, tuple[Callable[..., Fit], str]] = {
         "udtw DTW": (ours, "dtw"),
         "udtw soft-DTW": (ours, "soft_dtw"),
@@ -85,7 +92,7 @@ def contenders(n_init: int, max_iter: int, names: list[str]) -> dict[str, Fit]:
 
 
 def data(seed: int, data_dir: str | None, sets: list[str]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Series and classes by name of the set."""
+    """Return series and classes by name of the set."""
     from udtw.data import available_ucr, cylinder_bell_funnel, load_ucr, znormalize
 
     drawn = cylinder_bell_funnel(30, 128, random_state=seed)
@@ -122,8 +129,10 @@ def main() -> None:
         for name in data(0, options.data_dir, options.datasets.split(",")):
             line = []
             for who, fit in fits.items():
-                runs = [_run(fit, *data(seed, options.data_dir, [name])[name], seed, adjusted_rand_score)
-                        for seed in range(options.seeds)]  # fmt: skip
+                runs = [
+                    _run(fit, *data(seed, options.data_dir, [name])[name], seed, adjusted_rand_score)
+                    for seed in range(options.seeds)
+                ]
                 scores[who].append(tuple(np.mean(runs, 0)))
                 line.append(f"{who} {scores[who][-1][0]:.2f} {scores[who][-1][1]:.2f}")
             print(f"{name:17s} " + " | ".join(line), flush=True)

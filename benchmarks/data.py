@@ -1,4 +1,4 @@
-"""The data of all benchmarks: z-normalised random walks with variances between 0.5 and 1.5."""
+"""The data of all benchmarks: z-normalized random walks with variances between 0.5 and 1.5."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def walks(count: int, length: int, seed: int, dim: int = 1) -> np.ndarray:
-    """(count, length, dim) float32. Divided by √dim, so that a squared distance does not grow with the dimension."""
+    """Return random walks (count, length, dim) float32, divided by √dim to keep squared distances independent of it."""
     steps = np.random.default_rng(seed).standard_normal((count, length, dim))
     path = steps.cumsum(1)
     path = (path - path.mean(1, keepdims=True)) / path.std(1, keepdims=True)
@@ -16,7 +16,7 @@ def walks(count: int, length: int, seed: int, dim: int = 1) -> np.ndarray:
 
 
 def variances(count: int, length: int, seed: int) -> np.ndarray:
-    """(count, length) float32, uniform between 0.5 and 1.5."""
+    """Return variances (count, length) float32, uniform between 0.5 and 1.5."""
     return (np.random.default_rng(seed).random((count, length)) + 0.5).astype(np.float32)
 
 
@@ -46,6 +46,6 @@ class Batch:
         return self.x, self.y, self.var_x, self.var_y
 
     def clear(self) -> None:
-        """Forget the gradients, as an optimiser's zero_grad does."""
+        """Forget the gradients, as an optimizer's zero_grad does."""
         for leaf in self.leaves:
             leaf.grad = None

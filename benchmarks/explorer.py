@@ -17,20 +17,30 @@ from typing import Any
 
 import numpy as np
 
-from udtw.explorer.app import create_app, warm_up
-from udtw.explorer.server import bind, make_server
+from udtw.explorer.app import bind, create_app, make_server, warm_up
 
 TARGET_MS = 200
 SLIDER = "#series-gamma [role=slider]"
 SAID = {
-    "x-set": "cbf-256", "x-item": 0, "y-set": "cbf-256", "y-item": 1, "beta": 1, "band": 100, "noise": 1,
-    "stretch": [40, 60], "side": "x", "variance": "known", "scale": ["znormalize"], "paths": 20, "seed": 0,
+    "x-set": "cbf-256",
+    "x-item": 0,
+    "y-set": "cbf-256",
+    "y-item": 1,
+    "beta": 1,
+    "band": 100,
+    "noise": 1,
+    "stretch": [40, 60],
+    "side": "x",
+    "variance": "known",
+    "scale": ["znormalize"],
+    "paths": 20,
+    "seed": 0,
     "view": "lines",
-}  # fmt: skip
+}
 
 
 def request_body(app: Any, gamma: float) -> dict[str, Any]:
-    """What the page posts when γ is dragged to 10^gamma."""
+    """Return the request of the page when γ is dragged to 10^gamma."""
     [output] = [key for key, one in app.callback_map.items() if [i["id"] for i in one["inputs"]] == ["series-request"]]
     parts = [part.rsplit(".", 1) for part in output.strip(".").split("...")]
     values = {f"series-{name}.value": value for name, value in SAID.items()} | {
@@ -47,7 +57,7 @@ def request_body(app: Any, gamma: float) -> dict[str, Any]:
 
 
 def through_flask(app: Any, count: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Milliseconds of ``count`` requests with γ from 0.001 to 100, by the clock and of the processor; bytes of one."""
+    """Time ``count`` requests with γ from 0.001 to 100: wall and processor milliseconds, and the bytes of one."""
     client = app.server.test_client()
     times, busy, size = [], [], 0
     for gamma in np.linspace(-3, 2, count):
@@ -79,7 +89,7 @@ def served(app: Any) -> Iterator[str]:
 
 
 def in_browser(app: Any, count: int) -> np.ndarray:
-    """Milliseconds from a moved slider to the answer in the page, ``count`` times, one after the other."""
+    """Time ``count`` moves of a slider, one after the other, until the answer is on the page, in milliseconds."""
     from selenium import webdriver
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys

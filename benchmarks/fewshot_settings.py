@@ -35,7 +35,7 @@ Scores = dict[str, float]
 
 
 def tokens(name: str, split: str, options: argparse.Namespace) -> TokenSet:
-    """The tokens of the images of a split; those of an earlier run are kept."""
+    """Return the tokens of the images of a split, reusing those of an earlier run."""
     folder = Path(options.out) / f"{name}-{split}"
     images = load_images(name, options.data_dir).of_split(split).limited(PER_CLASS)
     views = 2 if split == "train" else 0
@@ -44,7 +44,7 @@ def tokens(name: str, split: str, options: argparse.Namespace) -> TokenSet:
 
 
 def on_images(name: str, settings: Settings, options: argparse.Namespace) -> Iterator[Scores]:
-    """The accuracies of the seeds, in percent."""
+    """Return the accuracies of the seeds, in percent."""
     train, held = tokens(name, "train", options), tokens(name, "val", options)
     for seed in range(options.seeds):
         recipe = ImageRecipe(mode=options.mode, seed=seed, **OF_IMAGES[options.mode] | settings)
@@ -56,7 +56,7 @@ def on_images(name: str, settings: Settings, options: argparse.Namespace) -> Ite
 
 
 def on_skeletons(name: str, settings: Settings, options: argparse.Namespace) -> Iterator[Scores]:
-    """The accuracies of the folds, in percent."""
+    """Return the accuracies of the folds, in percent."""
     skeletons = load_skeletons(name, options.data_dir)
     split = class_split(skeletons)
     known = sorted([*split.train, *split.validation])
@@ -73,7 +73,7 @@ def on_skeletons(name: str, settings: Settings, options: argparse.Namespace) -> 
 
 
 def part(skeletons: SkeletonSet, classes: list[int], faults: bool, random_state: int) -> SkeletonSet:
-    """The clips of some classes, with faults or without."""
+    """Return the clips of some classes, with or without faults."""
     chosen = skeletons.subset(np.flatnonzero(np.isin(skeletons.labels, classes)))
     return Faults().of(chosen, random_state, stated=False) if faults else chosen
 

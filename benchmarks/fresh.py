@@ -23,12 +23,12 @@ def _probe(*arguments: object) -> dict[str, Any]:
 
 
 def memory(who: str, mode: str, length: int) -> dict[str, Any]:
-    """Peak memory above baseline; see `probe.memory`."""
+    """Measure peak memory above the baseline; see `probe.memory`."""
     return _probe("memory", who, mode, length)
 
 
 def startup(repeats: int) -> dict[str, Any]:
-    """Medians over fresh processes; one more process before them fills Numba's cache on disk."""
+    """Return medians over fresh processes, after one more process that fills Numba's cache on disk."""
     _probe("startup")
     runs = [_probe("startup") for _ in range(repeats)]
     return {

@@ -19,7 +19,7 @@ ROUNDS = 20
 
 
 def step(backend: str, weighting: str) -> Callable[..., tuple[Tensor, ...]]:
-    """A function that returns the loss and its gradients in x, y and both variances."""
+    """Return a function that computes the loss and its gradients in x, y and both variances."""
 
     def run(*leaves: Tensor) -> tuple[Tensor, ...]:
         loss = udtw.align(*leaves, gamma=0.1, weighting=weighting, backend=backend).loss.sum()
@@ -29,7 +29,7 @@ def step(backend: str, weighting: str) -> Callable[..., tuple[Tensor, ...]]:
 
 
 def leaves(count: int, length: int, device: str, seed: int = 0) -> list[Tensor]:
-    """Random walks x and y, and variances of their steps."""
+    """Return random walks x and y, and variances of their steps."""
     generator = torch.Generator().manual_seed(seed)
     walks = torch.randn(2, count, length, 1, generator=generator).cumsum(2)
     walks = (walks - walks.mean(2, keepdim=True)) / walks.std(2, keepdim=True)
@@ -38,7 +38,7 @@ def leaves(count: int, length: int, device: str, seed: int = 0) -> list[Tensor]:
 
 
 def milliseconds(run: Callable[[], object]) -> float:
-    """Median of `ROUNDS` runs, measured by events of the device."""
+    """Return the median of `ROUNDS` runs, measured by events of the device."""
     times = []
     for _ in range(ROUNDS):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -44,7 +44,7 @@ PAPER: dict[str, Any] = {"DIM": 1, "UNCERTAIN": True, "MEANS": True}
 
 
 def loop_of(kernel: Any) -> list[tuple[str, set[str], set[str]]]:
-    """The instructions of the longest loop of a compiled kernel: name, results and operands."""
+    """Return the instructions of the longest loop of a compiled kernel: name, results and operands."""
     import triton
 
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def loop_of(kernel: Any) -> list[tuple[str, set[str], set[str]]]:
 
 
 def cycles_per_step(kernel: Any) -> tuple[int, int]:
-    """Instructions of the loop over steps, and cycles of one turn of it if each waits for its operands."""
+    """Count the instructions of the loop over steps, and its cycles if each waits for its operands."""
     loop = loop_of(kernel)
     ready: dict[str, int] = {}
     now, marks = 0, []
@@ -88,7 +88,7 @@ def cycles_per_step(kernel: Any) -> tuple[int, int]:
 
 
 def predicted(device: Device, options: dict[str, Any], count: int, length: int) -> tuple[float, float, int]:
-    """Seconds of a forward and a backward sweep, at least and simulated, and launches."""
+    """Predict seconds of a forward and a backward sweep, at least and simulated, and the number of launches."""
     from tests._kernels.gpu.compiling import compiled
     from udtw._kernels.gpu import tiles
     from udtw._kernels.gpu.backward import backward_tile

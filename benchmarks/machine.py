@@ -23,12 +23,12 @@ def use_cores(count: int = CORES) -> None:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def set_threads() -> int:
-    """Two torch threads where there are two cores; returns the number in use."""
+    """Use two torch threads if there are two cores; return the number in use."""
     import torch
 
     if cores() >= CORES:
@@ -52,7 +52,7 @@ def _processor() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Everything needed to judge the timings later."""
+    """Return everything needed to judge the timings later."""
     import udtw
 
     return {
@@ -85,7 +85,7 @@ class OtherLoad:
         return time.perf_counter(), busy, own.user + own.system + own.children_user + own.children_system
 
     def share(self) -> float | None:
-        """Between 0 (ours alone) and 1."""
+        """Return the share, between 0 (this process alone) and 1."""
         now = self._now()
         if now is None or self._start is None:
             return None

@@ -40,7 +40,7 @@ def _learn(value: torch.Tensor) -> None:
 
 
 def cases() -> dict[str, Case]:
-    """The heavy use of every kind of answer, a few hundred megabytes each."""
+    """List a memory-intensive case of every kind of answer, a few hundred megabytes each."""
     a, b = _series(64, 800), _series(64, 700)
     ready, learned = _cost(64, 800, 700), _cost(64, 800, 700, grad=True)
     wide, other = _series(64, 800, 32, grad=True), _series(64, 700, 32)
@@ -49,7 +49,7 @@ def cases() -> dict[str, Case]:
     long, more = _series(2, 12_000, grad=True), _series(2, 12_000)
     pair = PairSigmaNet(1)
     table = np.random.default_rng(0).standard_normal((9000, 2)).astype(np.float32)
-    neighbours = KNeighborsTimeSeriesClassifier(sigma=None).fit(table[:3000], np.arange(3000) % 2)
+    neighbors = KNeighborsTimeSeriesClassifier(sigma=None).fit(table[:3000], np.arange(3000) % 2)
     noise = torch.full((64, 800, 700), 1.5, requires_grad=True)
     return {
         "align(d=1).coupling 64×800×700": lambda: udtw.align(a, b).coupling,
@@ -71,26 +71,24 @@ def cases() -> dict[str, Case]:
         ),
         "portable mode 16×500×400": lambda: udtw.PathDistribution(small, backend="portable").mode(),
         "portable sample 16×500×400": lambda: udtw.PathDistribution(small, backend="portable").sample(1, 0),
-        "portable dtw, gradient, 16×500×400": lambda: _learn(
-            udtw.dtw(None, None, cost=left, backend="portable")
-        ),
+        "portable dtw, gradient, 16×500×400": lambda: _learn(udtw.dtw(None, None, cost=left, backend="portable")),
         "PairSigmaNet 16×500×400": lambda: pair(x, y),
-        "nearest neighbours 3000 in 3000, udtw": lambda: neighbours.kneighbors(table[:3000]),
+        "nearest neighbors 3000 in 3000, udtw": lambda: neighbors.kneighbors(table[:3000]),
         "pairwise 9000×9000, dtw": lambda: udtw.pairwise(table, metric="dtw"),
         "pairwise 9000×9000, parts": lambda: udtw.pairwise(table, metric="udtw", return_parts=True),
         "pairwise 9000×9000, divergence": lambda: udtw.pairwise(table, metric="soft_dtw_divergence"),
-    }  # fmt: skip
+    }
 
 
 def _peak() -> int:
-    """Bytes of the greatest resident memory so far."""
+    """Return the peak resident memory so far in bytes."""
     status = Path("/proc/self/status").read_text()
     [found] = re.findall(r"VmHWM:\s+(\d+) kB", status)
     return int(found) * 1024
 
 
 def measure(case: Case) -> tuple[int, int]:
-    """(expected, counted) bytes of one case, in a child of this process."""
+    """Return (expected, counted) bytes of one case, in a child of this process."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,7 +118,7 @@ def measure(case: Case) -> tuple[int, int]:
 
 
 def draw(rows: dict[str, dict[str, int]], path: Path) -> None:
-    """Keep a picture of expected against counted memory, one point per answer."""
+    """Save a figure of expected against counted memory, one point per answer."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")

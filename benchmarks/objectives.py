@@ -1,6 +1,6 @@
 """Objectives for learned variances, compared: on known warps, and for forecasting. ``python -m benchmarks.objectives``.
 
-Known warps (`experiments.calibration`): a SigmaNet learns from unlabelled pairs; the error of the expected match
+Known warps (`experiments.calibration`): a SigmaNet learns from unlabeled pairs; the error of the expected match
 in steps and the coverage of 90 % intervals are those of other pairs. The series are fixed there, so that "faithful" is
 the same as "expected energy".
 
@@ -54,17 +54,16 @@ class Method:
     beta: float = 1.0
 
     def make_net(self, sigma: tuple[float, float]) -> SigmaNet:
-        low, high = sigma
-        return self.net(1, 32, context=9, sigma_span=high - low, sigma_min=low, sigma_init=1.0)
+        return self.net(1, 32, context=9, sigma_range=sigma, sigma_init=1.0)
 
     def energy(self, distance: Tensor, variance: Tensor) -> Tensor:
-        """What a match costs."""
+        """Compute the cost of a match."""
         if self.likelihood == "student_t":
             return (NU + 1) * torch.log1p(distance / (NU * variance)) + self.beta * variance.log()
         return distance / variance + self.beta * variance.log()
 
     def align(self, x: Tensor, y: Tensor, var_x: Tensor | None, var_y: Tensor | None) -> udtw.Alignment:
-        """The alignment under the energy of this method."""
+        """Align under the energy of this method."""
         if self.likelihood == "gauss" or var_x is None or var_y is None:
             return udtw.align(x, y, var_x, var_y, gamma=self.gamma, beta=self.beta, weighting="likelihood")
         level = 0.5 * (var_x.log().mean(1) + var_y.log().mean(1))[:, None, None]
@@ -72,7 +71,7 @@ class Method:
         return udtw.align(None, None, cost=energy, gamma=self.gamma, weighting="likelihood")
 
     def loss(self, x: Tensor, y: Tensor, net: SigmaNet, progress: float) -> Tensor:
-        """Mean over the batch, per step."""
+        """Return the mean loss over the batch, per step."""
         if progress < self.warm_up:
             return self.align(x, y, None, None).loss.mean() / x.shape[1]
         faithful = self.objective == "faithful"
@@ -110,10 +109,15 @@ METHODS: dict[str, Method] = {
 
 
 def descend(
-    parameters: list[nn.Parameter], loss: Callable[[Tensor, float], Tensor], count: int, *,
-    steps: int, rate: float, seed: int,
-) -> None:  # fmt: skip
-    """Adam with batches of 32 shuffled indices below ``count``; the rate falls as a cosine."""
+    parameters: list[nn.Parameter],
+    loss: Callable[[Tensor, float], Tensor],
+    count: int,
+    *,
+    steps: int,
+    rate: float,
+    seed: int,
+) -> None:
+    """Run Adam with batches of 32 shuffled indices below ``count`` and a cosine learning rate."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(parameters, lr=rate)
     for step in range(steps):
@@ -126,7 +130,7 @@ def descend(
 
 
 def on_known_warps(method: Method, seed: int, steps: int) -> dict[str, float]:
-    """Error and coverage in percent of 90 % intervals on 200 pairs; the network saw 150 others."""
+    """Measure error and coverage in percent of 90 % intervals on 200 pairs after training on 150 others."""
     torch.manual_seed(seed)
     train, test = known_warps(150, 2 * seed + 1), known_warps(200, 2 * seed)
     x, y = (torch.from_numpy(train[side]).float()[..., None] for side in "xy")
@@ -151,7 +155,7 @@ def on_known_warps(method: Method, seed: int, steps: int) -> dict[str, float]:
 
 
 def on_forecasts(method: Method, dataset: str, data_dir: str | None, seed: int, steps: int) -> dict[str, float]:
-    """Mean squared error, DTW, and rank correlation of σ with the size of the error, on held-out training series."""
+    """Measure MSE, DTW, and rank correlation of σ with the size of the error, on held-out training series."""
     torch.manual_seed(seed)
     series = np.asarray(load_ucr(dataset, data_dir).train.X, float)
     series = series[np.random.default_rng(seed).permutation(len(series))][:500, :, None]

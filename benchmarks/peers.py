@@ -32,7 +32,7 @@ RELAX = (8, 8, 8, 8)
 
 
 def train_ours(batch: Batch, weighting: str, **options: Any) -> Call:
-    """uDTW forward and backward, gradients for sequences and variances; ``options`` of `udtw.align`."""
+    """Return uDTW forward and backward, gradients for sequences and variances; ``options`` of `udtw.align`."""
 
     def step() -> None:
         batch.clear()
@@ -42,7 +42,7 @@ def train_ours(batch: Batch, weighting: str, **options: Any) -> Call:
 
 
 def train_tslearn(batch: Batch) -> Call:
-    """tslearn's soft-DTW loss forward and backward: no variances, no expectations, so less work than ours."""
+    """Return tslearn's soft-DTW loss forward and backward: less work, without variances and expectations."""
     from tslearn.metrics import SoftDTWLossPyTorch
 
     loss = SoftDTWLossPyTorch(gamma=1.0)
@@ -55,7 +55,7 @@ def train_tslearn(batch: Batch) -> Call:
 
 
 def train_plain(batch: Batch, threads: int | None = None, variant: str = SKEWED) -> Call:
-    """Plain-torch uDTW forward and backward, on ``threads`` torch threads (None leaves the number as it is)."""
+    """Return plain-torch uDTW forward and backward, on ``threads`` torch threads (None: the current number)."""
     udtw_plain = PLAIN_VARIANTS[variant]
 
     def step() -> None:
@@ -71,7 +71,7 @@ def train_plain(batch: Batch, threads: int | None = None, variant: str = SKEWED)
 
 
 def train_plain_best(batch: Batch, variant: str = SKEWED) -> tuple[str, Call]:
-    """Plain torch with one thread or two, whichever is faster here: on small diagonals the second one can hurt."""
+    """Return plain torch with one or two threads, whichever is faster here: two can be slower on small diagonals."""
     calls = {
         f"{variant}, {n} thread{'s' * (n > 1)}": train_plain(batch, n, variant)
         for n in range(1, torch.get_num_threads() + 1)
@@ -81,7 +81,7 @@ def train_plain_best(batch: Batch, variant: str = SKEWED) -> tuple[str, Call]:
 
 
 def soft_pairs_aeon(series: np.ndarray) -> tuple[str, Call]:
-    """aeon's soft-DTW matrix of X against X, in the dtype in which it is faster, decided on a quarter of the series."""
+    """Return aeon's soft-DTW matrix of X against X, in its faster dtype, found on a quarter of the series."""
     from aeon.distances import soft_dtw_pairwise_distance
 
     # aeon computes one triangle if it is given X alone; given twice, it computes all pairs, as ours does.
@@ -94,32 +94,39 @@ def soft_pairs_aeon(series: np.ndarray) -> tuple[str, Call]:
 
 
 def soft_pairs_ours(series: np.ndarray) -> Call:
-    """Our soft-DTW matrix, all pairs."""
+    """Return our soft-DTW matrix, all pairs."""
     return lambda: udtw.pairwise(series, series, metric="soft_dtw", gamma=1.0, n_jobs=CORES)
 
 
 def uncertain_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Call:
-    """Our uDTW distances and regularisers by the paper's weighting, all pairs."""
+    """Return our uDTW distances and regularizers by the paper's weighting, all pairs."""
     return lambda: udtw.pairwise(
-        series, series, metric="udtw", gamma=1.0, weighting="precision", var_x=var_x, var_y=var_y, return_parts=True,
+        series,
+        series,
+        metric="udtw",
+        gamma=1.0,
+        weighting="precision",
+        var_x=var_x,
+        var_y=var_y,
+        return_parts=True,
         n_jobs=CORES,
-    )  # fmt: skip
+    )
 
 
 def free_energy_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndarray) -> Call:
-    """Our free energies of the likelihood, all pairs."""
+    """Return our free energies of the likelihood, all pairs."""
     return lambda: udtw.pairwise(
         series, series, metric="udtw", gamma=1.0, weighting="likelihood", var_x=var_x, var_y=var_y, n_jobs=CORES
     )
 
 
 def dtw_pairs_ours(series: np.ndarray) -> Call:
-    """Our symmetric DTW matrix, one triangle computed."""
+    """Return our call of the symmetric DTW matrix, one triangle computed."""
     return lambda: udtw.pairwise(series, metric="dtw", n_jobs=CORES)
 
 
 def dtw_pairs_peers(series: np.ndarray) -> dict[str, Call]:
-    """The symmetric DTW matrix by the others; all of them compute one triangle and mirror it."""
+    """Return calls of the symmetric DTW matrix by the peers; all compute one triangle and mirror it."""
     from aeon.distances import dtw_pairwise_distance
     from dtaidistance import dtw
     from tslearn.metrics import cdist_dtw
@@ -138,12 +145,12 @@ def dtw_pairs_peers(series: np.ndarray) -> dict[str, Call]:
 
 
 def adtw_pairs_ours(series: np.ndarray) -> Call:
-    """Our symmetric ADTW matrix, one triangle computed."""
+    """Return our symmetric ADTW matrix, one triangle computed."""
     return lambda: udtw.pairwise(series, metric="dtw", warp_penalty=WARP_PENALTY, n_jobs=CORES)
 
 
 def adtw_pairs_aeon(series: np.ndarray) -> dict[str, Call]:
-    """aeon's symmetric ADTW matrix, one triangle computed, in both dtypes."""
+    """Return aeon's symmetric ADTW matrix, one triangle computed, in both dtypes."""
     from aeon.distances import adtw_pairwise_distance
 
     def call(values: np.ndarray) -> Call:
@@ -153,7 +160,7 @@ def adtw_pairs_aeon(series: np.ndarray) -> dict[str, Call]:
 
 
 def tokens_baseline(batch: Batch) -> dict[str, Call]:
-    """Building the matrix of squared distances and back-propagating a fixed gradient through it, in three ways."""
+    """Build the matrix of squared distances and back-propagate a fixed gradient through it, in three ways."""
     upstream = torch.rand(batch.x.shape[0], batch.x.shape[1], batch.y.shape[1])
 
     def by_product() -> torch.Tensor:

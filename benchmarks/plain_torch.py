@@ -33,7 +33,7 @@ class Sums:
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """(B, N, M) of squared distances: directly for few features, by a matrix product for many."""
+    """Return squared distances (B, N, M): directly for few features, by a matrix product for many."""
     if x.shape[2] <= 4:
         return (x[:, :, None] - y[:, None]).square().sum(-1)
     norms = x.square().sum(2)[:, :, None] + y.square().sum(2)[:, None, :]
@@ -49,7 +49,7 @@ def _diagonals(fields: Tensor) -> tuple[Tensor, ...]:
 
 
 def udtw(x: Tensor, y: Tensor, var_x: Tensor, var_y: Tensor, gamma: float = 1.0) -> Sums:
-    """Soft-min α, E[C] and E[log Σ] of every pair of the batch; x, y: (B, N, d), var_x, var_y: (B, N)."""
+    """Return soft-min, E[C] and E[log Σ] of every pair of the batch; x, y: (B, N, d), var_x, var_y: (B, N)."""
     count, rows, _ = x.shape
     variance = 0.5 * (var_x[:, :, None] + var_y[:, None, :])
     cost = squared_distances(x, y) / variance
@@ -79,7 +79,7 @@ def free_energy(
     warp_penalty: float = 0.0,
     relax: tuple[int, int, int, int] = (0, 0, 0, 0),
 ) -> Tensor:
-    """``−γ log Z`` (B,) of the energy ``D/Σ + β log(Σ/r)`` of cells and ``warp_penalty`` of non-diagonal steps."""
+    """Return ``−γ log Z`` (B,) of the energy ``D/Σ + β log(Σ/r)`` and ``warp_penalty`` per non-diagonal step."""
     count, rows, _ = x.shape
     columns = y.shape[1]
     variance = 0.5 * (var_x[:, :, None] + var_y[:, None, :])

@@ -15,7 +15,7 @@ from benchmarks.plain_torch import FAR, Sums, squared_distances
 
 @lru_cache
 def _diagonals(rows: int, columns: int) -> list[tuple[Tensor, Tensor]]:
-    """Indices (i, j) from 1 of the cells on each anti-diagonal of the (N + 1, M + 1) tables."""
+    """Return indices (i, j) from 1 of the cells on each anti-diagonal of the (N + 1, M + 1) tables."""
     found = []
     for k in range(2, rows + columns + 1):
         i = torch.arange(max(1, k - columns), min(rows, k - 1) + 1)
@@ -24,7 +24,7 @@ def _diagonals(rows: int, columns: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _predecessors(table: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """(3, B, cells): the table's values at the corner, above and to the left."""
+    """Return the table's values (3, B, cells) at the corner, above and to the left."""
     return torch.stack([table[:, i - 1, j - 1], table[:, i - 1, j], table[:, i, j - 1]])
 
 
@@ -50,7 +50,7 @@ class _PathSums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, by_soft_min: Tensor, by_cost: Tensor, by_log: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Adjoints r, a, l of the tables R, A = E[C] and L = E[log Σ], each cell p from its successors s.
+        """Compute adjoints r, a, l of the tables R, A = E[C] and L = E[log Σ], each cell p from its successors s.
 
         With ``w = exp((R_s − C_s − R_p)/γ)``, the share of p in s, ``a_p = Σ_s w a_s``, ``l_p = Σ_s w l_s`` and
         ``r_p = Σ_s w (r_s − (a_s (A_p − A_s + C_s) + l_s (L_p − L_s + log Σ_s))/γ)``. Then ∂/∂C = r + a, ∂/∂ log Σ = l.
@@ -86,6 +86,6 @@ class _PathSums(torch.autograd.Function):
 
 
 def udtw(x: Tensor, y: Tensor, var_x: Tensor, var_y: Tensor, gamma: float = 1.0) -> Sums:
-    """Soft-min, E[C] and E[log Σ] of every pair of the batch; x, y: (B, N, d), var_x, var_y: (B, N)."""
+    """Return soft-min, E[C] and E[log Σ] of every pair of the batch; x, y: (B, N, d), var_x, var_y: (B, N)."""
     variance = 0.5 * (var_x[:, :, None] + var_y[:, None, :])
     return Sums(*_PathSums.apply(squared_distances(x, y) / variance, variance.log(), gamma))

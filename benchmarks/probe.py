@@ -15,7 +15,7 @@ MB = 1e6
 
 
 def _status(field: str) -> int | None:
-    """Bytes from Linux' own account of this process; None elsewhere."""
+    """Read Linux' own account of this process in bytes; None elsewhere."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -45,12 +45,12 @@ class PeakMemory:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def above_baseline(self) -> float:
-        """In MB (10⁶ bytes)."""
+        """Return the peak in MB (10⁶ bytes)."""
         return (self._peak() - self._before) / MB
 
 
 def memory(who: str, mode: str, length: int) -> dict[str, object]:
-    """One pair of 1-D series with variances: ``mode`` is "forward" (distance only) or "backward" (a training step)."""
+    """Measure a pair of 1-D series with variances: ``mode`` "forward" (distance only) or "backward" (training step)."""
     import torch
 
     from benchmarks import machine, peers
@@ -82,7 +82,7 @@ def memory(who: str, mode: str, length: int) -> dict[str, object]:
 
 
 def startup() -> dict[str, object]:
-    """Seconds of ``import torch``, of ``import udtw`` after it, and of the first training step in float32."""
+    """Time ``import torch``, ``import udtw`` after it, and the first training step in float32, in seconds."""
     begin = time.perf_counter()
     import torch
 

@@ -27,7 +27,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:
-    """All raw numbers."""
+    """Write all raw numbers."""
     write_text(path, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -38,7 +38,7 @@ def _cell(value: Any) -> str:
 
 
 def sweep_table(points: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines of one sweep, with our advantage beside each peer's time."""
+    """Return headings and lines of one sweep, with our advantage beside each peer's time."""
     names = [name for name in points[0] if name not in _FIXED]
     shape = [name for name in _FIXED if name != "varied" and name in points[0]] or ["varied"]
     lines = []
@@ -56,7 +56,7 @@ def sweep_table(points: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[
 def tables(
     found: Iterable[Row], sweeps: dict[str, list[dict[str, Any]]]
 ) -> list[tuple[str, list[str], list[list[str]]]]:
-    """(title, headings, lines) of everything measured."""
+    """Return (title, headings, lines) of everything measured."""
     result = []
     lines = [rows.cells(row) for row in found]
     if lines:
@@ -76,7 +76,7 @@ def print_tables(console: Console, found: Iterable[Row], sweeps: dict[str, list[
 
 
 def markdown(found: Iterable[Row], sweeps: dict[str, list[dict[str, Any]]], notes: Sequence[str]) -> str:
-    """The same tables for a README."""
+    """Format the tables for a README."""
     parts = []
     for title, headings, lines in tables(found, sweeps):
         body = "\n".join("| " + " | ".join(line) + " |" for line in [headings, ["---"] * len(headings), *lines])

@@ -42,7 +42,7 @@ class Faster(Comparison):
 
 @dataclass(frozen=True)
 class AtMostTimes(Comparison):
-    """Ours may take ``bound`` times what the peer takes."""
+    """Return the used share of the allowance."""
 
     bound: float
 
@@ -94,7 +94,7 @@ HEADINGS = ["work", "ours", "peer", "peer's name", "ratio", "ratio of bests", "r
 
 
 def duration(seconds: float) -> str:
-    """Readable: 12.3 ms, 1.23 s."""
+    """Format a duration readably: 12.3 ms, 1.23 s."""
     for size, unit in ((1, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -102,5 +102,5 @@ def duration(seconds: float) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """The row's cells under `HEADINGS`."""
+    """Return the row's cells under `HEADINGS`."""
     return [*row.cells(), "" if row.bound is None else "yes" if row.met else "no"]

@@ -29,7 +29,7 @@ def walks(count: int, steps: int) -> np.ndarray:
 
 
 def least_time(function: Callable[[], Any]) -> tuple[float, Any]:
-    """The shortest of a few runs, after one that warms up, and the result."""
+    """Return the shortest time of a few runs after a warm-up, and the result."""
     result = function()
     times = []
     for _ in range(REPEATS):
@@ -40,7 +40,7 @@ def least_time(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def growth(title: str, sizes: tuple[int, ...], of_size: Callable[[int], tuple[np.ndarray, int]]) -> Table:
-    """Time against the number of cells, each relative to the first."""
+    """Return the time against the number of cells, each relative to the first."""
     table = Table("size", "cells", "time", "time for each cell", title=title)
     first = None
     for size in sizes:

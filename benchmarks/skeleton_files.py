@@ -11,7 +11,7 @@ FRAMES, BODIES, RUNS = 300, 2, 25
 
 
 def recording() -> str:
-    """A file as the Kinect writes it: values of seven digits."""
+    """Write a file like the Kinect's: values of seven digits."""
     rng = np.random.default_rng(0)
     scales = [0.3, 0.9, 0.2, 200, 200, 1000, 500, 0.2, 0.1, 0.9, 0.1]
     lines = [str(FRAMES)]

@@ -27,7 +27,7 @@ Search = Callable[[], tuple[float, list[Span]]]
 
 
 def data(steps: int, seed: int = 0) -> tuple[Any, Any]:
-    """A smooth query, and noise with twenty copies of it that are stretched by up to a third and ever noisier."""
+    """Generate a smooth query, and noise with twenty copies of it, stretched by up to a third and ever noisier."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ def data(steps: int, seed: int = 0) -> tuple[Any, Any]:
 def ours(query: Any, stream: Any, posterior: bool) -> Search:
     from udtw._kernels.cpu.stream import StreamSweep
     from udtw.timeseries import SubsequenceSearch
-    from udtw.timeseries.disjoint import Candidates, best_disjoint
+    from udtw.timeseries.subsequence import Candidates, best_disjoint
 
     def run() -> tuple[float, list[Span]]:
         import numpy as np

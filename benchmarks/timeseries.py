@@ -1,4 +1,4 @@
-"""The tools on top of the engine against the same tools of others: means, nearest neighbours, a forecaster's step."""
+"""The tools on top of the engine against the same tools of others: means, nearest neighbors, a forecaster's step."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ ITERATIONS = 50
 
 
 def mean_of_ten(setting: Setting) -> Found:
-    """The soft-DTW mean of 10 series of 128, 50 iterations of L-BFGS from the same start, γ = 1."""
+    """Time the soft-DTW mean of 10 series of 128, 50 iterations of L-BFGS from the same start, γ = 1."""
     from tslearn.barycenters import softdtw_barycenter
 
     series = walks(10, 128, setting.seed)[:, :, 0].astype(np.float64)
@@ -68,7 +68,7 @@ def nearest_of_500(setting: Setting) -> Found:
 
 
 def forecast_step(setting: Setting) -> Found:
-    """A training step of a forecaster (84 steps in, 56 out, batch 50): the network, SigmaNet, uDTW loss and Adam."""
+    """Time a training step of a forecaster (84 steps in, 56 out, batch 50): network, SigmaNet, uDTW loss and Adam."""
     generator = torch.Generator().manual_seed(setting.seed)
     data = torch.randn(50, 140, generator=generator).cumsum(1)
     observed, future = data[:, :84], data[:, 84:, None]

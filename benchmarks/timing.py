@@ -89,7 +89,7 @@ def _sample(call: Call, count: int) -> float:
 
 
 def fastest(candidates: Mapping[str, Call]) -> str:
-    """The quickest candidate by a few warm calls; slow ones are called fewer times."""
+    """Find the fastest candidate by a few warm calls; slow ones are called fewer times."""
     best = {}
     for name, call in candidates.items():
         call()

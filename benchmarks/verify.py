@@ -38,7 +38,7 @@ def _gradients(loss: torch.Tensor, *leaves: torch.Tensor) -> tuple[torch.Tensor,
 
 
 def against_plain_torch(seed: int) -> list[str]:
-    """uDTW distance, regulariser, soft-min and all gradients, float64, and float32 within its floor."""
+    """uDTW distance, regularizer, soft-min and all gradients, float64, and float32 within its floor."""
     report = []
     for (variant, plain_udtw), dim in itertools.product(peers.PLAIN_VARIANTS.items(), (1, 3, 64)):
         batch = Batch.make(4, 40, seed, dim, torch.float64)
@@ -48,7 +48,7 @@ def against_plain_torch(seed: int) -> list[str]:
         name = f"{variant}, d={dim}"
         report += [
             _same(f"{name}, distance", ours.distance, plain.distance, EXACT),
-            _same(f"{name}, regulariser", ours.regularizer, plain.regularizer, EXACT),
+            _same(f"{name}, regularizer", ours.regularizer, plain.regularizer, EXACT),
             _same(f"{name}, soft-min", soft_min, plain.soft_min, EXACT),
         ]
         narrow = Batch.make(4, 40, seed, dim, torch.float32)
@@ -61,7 +61,7 @@ def against_plain_torch(seed: int) -> list[str]:
 
 
 def likelihood_against_plain_torch(seed: int) -> list[str]:
-    """The free energy and its gradients with the priors that are timed, float64, and float32 within its floor."""
+    """Check the free energy and its gradients with the timed priors, in float64, and in float32 within its floor."""
     report = []
     priors: dict[str, dict[str, Any]] = {
         "without": {},
@@ -94,7 +94,7 @@ def against_tslearn(seed: int) -> list[str]:
 
 
 def all_pairs(seed: int) -> list[str]:
-    """The matrices of soft-DTW, DTW, ADTW, uDTW and free energies that are timed, on the first series."""
+    """Check the timed matrices of soft-DTW, DTW, ADTW, uDTW and free energies, on the first series."""
     series = walks(100, 128, seed)[:20, :, 0]
     name, soft = peers.soft_pairs_aeon(series)
     beside = ~np.eye(len(series), dtype=bool)
@@ -116,7 +116,7 @@ def all_pairs(seed: int) -> list[str]:
     return [
         *report,
         _same("plain torch, uDTW matrix, distance", distance.ravel(), plain.distance, SINGLE),
-        _same("plain torch, uDTW matrix, regulariser", omega.ravel(), plain.regularizer, SINGLE),
+        _same("plain torch, uDTW matrix, regularizer", omega.ravel(), plain.regularizer, SINGLE),
         _same("plain torch, free energy matrix", free.ravel(), plain_torch.free_energy(*pairs), SINGLE),
     ]
 

@@ -33,7 +33,7 @@ def align(
     """
     squared_distance = (x[:, None] - y[None]).square().sum(2)
     variance = 0.5 * (var_x[:, None] + var_y[None])
-    # Relative to the mean log variance, log Σ favours neither short nor long paths, whatever the unit of x and y.
+    # Relative to the mean log variance, log Σ favors neither short nor long paths, whatever the unit of x and y.
     level = 0.5 * (var_x.log().mean() + var_y.log().mean())
     energy = (squared_distance / variance + beta * (variance.log() - level)).requires_grad_()
     free_energy = soft_min_over_paths(energy, gamma) + 0.5 * beta * (len(x) + len(y)) * level

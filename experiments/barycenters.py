@@ -35,7 +35,7 @@ SHOWN = (("soft_dtw", 0.1), ("soft_dtw", 1.0), ("udtw", 1.0), FREE_ENERGY)
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """A unit for each data set, seed, metric and γ, without data sets of missing values or different lengths."""
+    """List a unit for each data set, seed, metric and γ, except data sets with missing values or different lengths."""
     names = datasets or [name for name in available_ucr(data_dir) if _plain(name, data_dir)]
     found = []
     for seed in seeds:
@@ -54,7 +54,7 @@ def _plain(name: str, data_dir: str | None) -> bool:
 
 
 def members(name: str, seed: int, data_dir: str | None) -> tuple[np.ndarray, np.ndarray, Any]:
-    """(series to average (n, T), unseen series of the class (m, T), the class)."""
+    """Return (series to average (n, T), unseen series of the class (m, T), the class)."""
     whole = load_ucr(name, data_dir).all
     rng = np.random.default_rng(seed)
     classes, counts = np.unique(whole.y, return_counts=True)
@@ -65,7 +65,7 @@ def members(name: str, seed: int, data_dir: str | None) -> tuple[np.ndarray, np.
 
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """The mean, its uncertainty, the objective's trace, and the average DTW to unseen series of the class."""
+    """Compute the mean, its uncertainty, the trace of the objective, and the average DTW to unseen series."""
     seen, unseen, label = members(unit.dataset, unit.seed, data_dir)
     options = unit.options
     metric: str | Metric = unit.method
@@ -77,7 +77,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
         "class": str(label),
         "mean": found.mean.tolist(),
         "variance": found.variance.tolist(),
-        "objective": found.objective,
+        "objective": found.loss,
         "start": found.trace[0],
         "n_iter": found.n_iter,
         "converged": found.converged,
@@ -90,7 +90,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
 
 
 def report(results: Results, document: Document) -> None:
-    """Average DTW to unseen series relative to the Euclidean mean, objective values, and figures."""
+    """Report average DTW to unseen series relative to the Euclidean mean, objective values, and figures."""
     keys = sorted({(unit.method, unit.options.get("gamma", 0.0)) for unit, _ in results}, key=_order)
     table = {(unit.dataset, unit.seed, unit.method, unit.options.get("gamma", 0.0)): r for unit, r in results}
     cases = sorted({(unit.dataset, unit.seed) for unit, _ in results})
@@ -106,9 +106,13 @@ def report(results: Results, document: Document) -> None:
         base = [table[(*c, "euclidean", 0.0)]["dtw"] for c in whole]
         ratio = np.array([r["dtw"] for r in mine]) / np.array(base)
         rows.append(
-            [_label(key), f"{ratio.mean():.3f} ± {ratio.std():.3f}", f"{np.mean([r['n_iter'] for r in mine]):.0f}",
-             f"{100 * np.mean([r['converged'] for r in mine]):.0f} %"]
-        )  # fmt: skip
+            [
+                _label(key),
+                f"{ratio.mean():.3f} ± {ratio.std():.3f}",
+                f"{np.mean([r['n_iter'] for r in mine]):.0f}",
+                f"{100 * np.mean([r['converged'] for r in mine]):.0f} %",
+            ]
+        )
     document.table(
         f"DTW to unseen series, divided by that of the Euclidean mean ({len(whole)} classes; below 1 is better)",
         ["mean by", "mean ± std", "iterations", "converged"],
@@ -139,9 +143,13 @@ def _figures(document: Document, table: dict, cases: list[tuple[str, int]]) -> N
 
 def _as_barycenter(result: dict[str, Any]) -> Barycenter:
     return Barycenter(
-        np.array(result["mean"]), np.array(result["variance"]), result["objective"],
-        [result["start"], result["objective"]], result["converged"], result["n_iter"],
-    )  # fmt: skip
+        np.array(result["mean"]),
+        np.array(result["variance"]),
+        result["objective"],
+        [result["start"], result["objective"]],
+        result["converged"],
+        result["n_iter"],
+    )
 
 
 def _order(key: tuple[str, float]) -> tuple[int, float]:

@@ -13,7 +13,6 @@ import torch
 import udtw
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.units import Unit
-from udtw._io.training import Descent
 from udtw.data.generators import BURST, BURST_NOISE, NOISE, STEPS, known_warps
 from udtw.demo.document import Document, mean_std
 from udtw.nn import fit_noise
@@ -34,7 +33,7 @@ GAMMAS = {"soft-DTW": (0.1, 1.0, 2.0, 4.0, 8.0), "uDTW, paper's weighting": (0.1
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """A unit for each method, temperature and seed."""
+    """List a unit for each method, temperature and seed."""
     pairs = {"pairs": 20, "training_pairs": 20, "max_iter": 10} if quick else {}
     return [
         Unit(NAME, dataset, method, seed, settings | {"gamma": gamma} | pairs)
@@ -46,7 +45,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
 
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """Mean error of the expected match in steps, and the coverage of intervals of all `LEVELS`, by kind of step."""
+    """Measure the mean error of the expected match in steps, and the coverage at all `LEVELS`, by kind of step."""
     options = unit.options
     data = known_warps(options.get("pairs", PAIRS), 2 * unit.seed)
     x, y = data["x"][:, :, None], data["y"][:, :, None]
@@ -55,8 +54,8 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     )
     if options["variance"] == "learned":
         other = known_warps(options.get("training_pairs", TRAINING_PAIRS), 2 * unit.seed + 1)
-        descent = Descent(options.get("max_iter", 200), 32, 0.02, unit.seed)
-        net = fit_noise(list(zip(other["x"], other["y"], strict=True)), descent=descent)
+        pairs = list(zip(other["x"], other["y"], strict=True))
+        net = fit_noise(pairs, max_iter=options.get("max_iter", 200), random_state=unit.seed)
         with torch.no_grad():
             variances = tuple(net(torch.from_numpy(one).float()).double().numpy() for one in (x, y))
     found = udtw.align(x, y, *variances, gamma=options["gamma"], weighting=options["weighting"])
@@ -72,7 +71,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
 
 
 def report(results: Results, document: Document) -> None:
-    """One row for each method and temperature, and stated against observed coverage."""
+    """Report one row for each method and temperature, and stated against observed coverage."""
     found: dict[tuple[str, float], list[dict[str, Any]]] = {}
     for unit, result in results:
         found.setdefault((unit.method, unit.options["gamma"]), []).append(result)

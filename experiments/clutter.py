@@ -1,7 +1,7 @@
 """Images with clutter: novel images on foreign backgrounds, or with a foreign picture pasted over a part of them.
 
-A unit is one trained recogniser. ``train`` says on what: "clean" images, or each image as it is and with clutter
-("mixed"), the same for all comparators. Every recogniser is tested on clean novel images and on the same images with
+A unit is one trained recognizer. ``train`` says on what: "clean" images, or each image as it is and with clutter
+("mixed"), the same for all comparators. Every recognizer is tested on clean novel images and on the same images with
 clutter, in supports and queries; for uDTW a result also has correlations of σ with what is clutter, and deletion
 curves. Clutter comes from another data set, from other classes in training than in the test.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments import image_runs
+from experiments.deletion import deletion_curves
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.image_report import short
 from experiments.image_runs import ABOUT, NOVEL_SEED, tokens_folder
@@ -25,7 +26,6 @@ from udtw.images import (
     ImageRecipe,
     ImageRecognizer,
     TokenSet,
-    deletion_curves,
     embed,
     load_backbone,
     load_images,
@@ -58,7 +58,7 @@ def units(
     *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
     per_class: int | None,
 ) -> list[Unit]:  # fmt: skip
-    """A unit for each data set, backbone, kind of training images, seed and method."""
+    """Return a unit for each data set, backbone, kind of training images, seed and method."""
     about = {"per_class": per_class or PER_CLASS, "n_episodes": EPISODES}
     if quick:
         about = {"per_class": per_class or QUICK_PER_CLASS, "n_episodes": QUICK_EPISODES}
@@ -74,7 +74,7 @@ def units(
 
 
 def images_of(unit: Unit, part: str, data_dir: str | None) -> dict[str, ImageSet]:
-    """Images of a part, "train" or "novel", by kind: "clean" and "clutter"."""
+    """Return the images of a part, "train" or "novel", by kind: "clean" and "clutter"."""
     split, seed = ("train", TRAIN_SEED) if part == "train" else ("test", TEST_SEED)
     clean = load_images(unit.dataset, data_dir).of_split(split).limited(unit.options["per_class"])
     other = FOREIGN[unit.dataset]
@@ -97,7 +97,7 @@ def _folder(unit: Unit, part: str, folder: str | Path) -> Path:
 
 
 def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
-    """Accuracies on novel classes by kind of test images; for uDTW also what its uncertainty shows."""
+    """Return accuracies on novel classes by kind of test images; for uDTW also measures of its uncertainty."""
     if folder is None:
         raise OptionError("Tokens are in the folder of results, which was not given.")
     train = open_tokens(_folder(unit, "train-clean", folder))
@@ -134,7 +134,7 @@ def _deletion(recognizer: ImageRecognizer, novel: TokenSet, n_episodes: int) -> 
 
 
 def report(results: Results, document: Document) -> None:
-    """Accuracies, uDTW's advantage paired by seed, correlations of σ, and areas between deletion curves."""
+    """Report accuracies, uDTW's advantage paired by seed, correlations of σ, and areas between deletion curves."""
     document.text(f"{CLUTTER}, in supports and queries; clutter of each data set is from {FOREIGN}.")
     groups = sorted({(u.dataset, u.options["backbone"], u.options["per_class"]) for u, _ in results})
     columns = {f"trained {a}, tested {b}": (a, b) for a in TRAINED for b in TESTED}
@@ -165,7 +165,7 @@ def report(results: Results, document: Document) -> None:
 
 
 def accuracies(results: Results, method: str, trained: str, tested: str) -> dict[int, float]:
-    """Seed to accuracy."""
+    """Return the accuracy of each seed."""
     return {u.seed: r[tested]["mean"] for u, r in results if (u.method, u.options["train"]) == (method, trained)}
 
 
@@ -178,7 +178,7 @@ def _over(found: dict[int, float]) -> str | None:
 
 
 def _report_uncertainty(title: str, results: Results, document: Document) -> None:
-    """Correlations of σ within images, and areas between the deletion curves."""
+    """Report correlations of σ within images, and areas between the deletion curves."""
     rows = []
     for trained in TRAINED:
         own = [r for u, r in results if u.options["train"] == trained]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_rel
 
 from experiments import published
+from experiments.estimator_options import estimator_options
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.units import Unit
 from udtw._engine.align import align, dtw, soft_dtw_divergence
@@ -48,7 +49,7 @@ MEASURES = {"mse": "MSE", "dtw": "DTW", "sdtw_div": "sDTW div.", "udtw": "uDTW"}
 LEVEL = 0.05
 NOTE = (
     "Means over the test series, mean ± standard deviation over {seeds} seed(s) (initial weights, validation split and "
-    "batches). MSE: squared error per step; DTW: sum of squared differences along the best path, not normalised; sDTW "
+    "batches). MSE: squared error per step; DTW: sum of squared differences along the best path, not normalized; sDTW "
     "div.: γ = 1; uDTW: E[D/Σ] + E[log Σ], γ = 1, with the same Σ for all rows, the variance of each step over the "
     "training series (it can be negative). Lower is better. ▼ / ▲: lower / higher than the Euclidean-trained row by "
     "Student's paired t-test at 0.05."
@@ -60,7 +61,7 @@ _RATES = ({"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 3e
 
 
 def _own_candidates(loss: str) -> list[dict[str, Any]]:
-    """Two values of the parameter that matters most for this loss."""
+    """Return two values of the most important parameter of this loss."""
     if loss == PAPER:
         return [{"weighting": "precision", "beta": beta} for beta in (0.1, 0.02)]
     if METRICS[loss].uncertain:
@@ -81,7 +82,7 @@ RECIPES = {loss: CANDIDATES[loss][place] for loss, place in _CHOSEN.items()}
 
 
 def tuning_units(seeds: Sequence[int] = TUNING_SEEDS) -> list[Unit]:
-    """All `CANDIDATES` for each seed."""
+    """List all `CANDIDATES` for each seed."""
     return [
         Unit(TUNING, DATASET, loss, seed, COMMON | params)
         for loss, candidates in CANDIDATES.items()
@@ -98,7 +99,7 @@ def units(
     quick: bool = False,
     data_dir: Any = None,
 ) -> list[Unit]:
-    """The tuning, and one training for each loss and seed with `RECIPES`, judged on the test series.
+    """List the tuning, and one training for each loss and seed with `RECIPES`, evaluated on the test series.
 
     Given ``recipes``, or with ``quick`` (a few epochs, to see that all works), there is no tuning. ``data_dir`` is read
     by `work` only.
@@ -111,7 +112,7 @@ def units(
 
 
 def work(unit: Unit, data_dir: Any = None) -> dict[str, Any]:
-    """Measures of one training on the validation series and, unless it belongs to the tuning, on the test series."""
+    """Measure one training on the validation series and, unless it belongs to the tuning, on the test series."""
     data = load_ucr(unit.dataset, data_dir)
     series = np.asarray(data.train.X, float)
     cut = round(OBSERVED * series.shape[1])
@@ -122,7 +123,7 @@ def work(unit: Unit, data_dir: Any = None) -> dict[str, Any]:
     options: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in unit.options.items()}
     begin = time.perf_counter()
     loss = "udtw" if unit.method == PAPER else unit.method
-    forecaster = SequenceForecaster(loss, random_state=unit.seed, **options)
+    forecaster = SequenceForecaster(loss, random_state=unit.seed, **estimator_options(SequenceForecaster, options))
     forecaster.fit(train[:, :cut], train[:, cut:], valid[:, :cut], valid[:, cut:])
     result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "epochs": forecaster.n_iter_}
     spread = train[:, cut:].var(0)
@@ -142,7 +143,7 @@ def work(unit: Unit, data_dir: Any = None) -> dict[str, Any]:
 
 
 def judge(forecast: NDArray, truth: NDArray, spread: NDArray) -> dict[str, float]:
-    """Means over the series of (n, T) arrays.
+    """Return means over the series of (n, T) arrays.
 
     - ``mse``: squared error per step;
     - ``dtw``: least sum of squared differences along a path, not divided by anything;
@@ -161,7 +162,7 @@ def judge(forecast: NDArray, truth: NDArray, spread: NDArray) -> dict[str, float
 
 
 def judge_std(forecast: NDArray, std: NDArray, truth: NDArray) -> dict[str, float]:
-    """How well ``std`` describes the errors.
+    """Measure how well ``std`` describes the errors.
 
     - ``coverage``: share of steps within 1.96 std (0.95 if Gaussian);
     - ``nll``: Gaussian negative log-likelihood per step.
@@ -172,14 +173,14 @@ def judge_std(forecast: NDArray, std: NDArray, truth: NDArray) -> dict[str, floa
 
 
 def judge_interval(low: NDArray, high: NDArray, truth: NDArray) -> dict[str, float]:
-    """The share of true values between the bounds, the mean width, and the width of the middle (median) interval."""
+    """Return the share of true values between the bounds, and the mean and median width of the intervals."""
     width = high - low
     inside = (low <= truth) & (truth <= high)
     return {"covered": float(inside.mean()), "width": float(width.mean()), "median_width": float(np.median(width))}
 
 
 def choose(results: Results, by: str = "dtw") -> dict[str, dict[str, Any]]:
-    """The parameters of each loss with the least mean validation measure over the seeds of the tuning."""
+    """Return the parameters of each loss with the least mean validation measure over the seeds of the tuning."""
     best: dict[str, tuple[float, dict[str, Any]]] = {}
     for loss, params, means in tried_candidates(results):
         if loss not in best or means[by] < best[loss][0]:
@@ -188,7 +189,7 @@ def choose(results: Results, by: str = "dtw") -> dict[str, dict[str, Any]]:
 
 
 def tried_candidates(results: Results) -> list[tuple[str, dict[str, Any], dict[str, float]]]:
-    """(loss, parameters, mean validation measures over the seeds) of all candidates that the tuning tried."""
+    """List (loss, parameters, mean validation measures over the seeds) of all candidates of the tuning."""
     found: dict[tuple[str, Any], list[dict[str, float]]] = {}
     for unit, result in results:
         if unit.experiment == TUNING:
@@ -261,7 +262,7 @@ def _values(runs: Runs, measure: str) -> list[float]:
 
 
 def _paired(by_loss: ByLoss, loss: str, other: str, measure: str) -> tuple[list[float], list[float]]:
-    """The measure of two losses, for the seeds that both have."""
+    """Return the measure of two losses, for the seeds that both have."""
     seeds = sorted(set(by_loss[loss]) & set(by_loss[other]))
     mine, theirs = ([by_loss[name][seed]["test"][measure] for seed in seeds] for name in (loss, other))
     return mine, theirs
@@ -275,7 +276,7 @@ def _cell(by_loss: ByLoss, loss: str, measure: str) -> str:
 
 
 def significance(values: list[float], baseline: list[float]) -> str:
-    """ " ▼" if ``values`` are lower than ``baseline`` by the paired t-test at `LEVEL`, " ▲" if higher, else ""."""
+    """Return " ▼" if ``values`` are below ``baseline`` by the paired t-test at `LEVEL`, " ▲" if above, else ""."""
     difference = np.subtract(values, baseline)
     if len(difference) < 2 or not difference.any():
         return ""
@@ -290,7 +291,7 @@ def _seconds(runs: Runs) -> str:
 
 
 def _compare(document: Document, by_loss: ByLoss) -> None:
-    """The main finding in one sentence, and uDTW against every other loss."""
+    """Summarize the main finding in one sentence, and compare uDTW with every other loss."""
     if not {"euclidean", "udtw"} <= set(by_loss):
         return
     dtw, mse = (_change(by_loss, "euclidean", measure)[0] for measure in ("dtw", "mse"))
@@ -312,14 +313,14 @@ def _compare(document: Document, by_loss: ByLoss) -> None:
 
 
 def _change(by_loss: ByLoss, loss: str, measure: str) -> tuple[float, float]:
-    """Of uDTW against ``loss``: change of the mean in %, and p of the paired t-test (NaN if it is undefined)."""
+    """Return the change of the mean of uDTW against ``loss`` in %, and p of the paired t-test (NaN if undefined)."""
     mine, theirs = _paired(by_loss, "udtw", loss, measure)
     p = float(ttest_rel(mine, theirs).pvalue) if len(mine) > 1 and np.ptp(np.subtract(mine, theirs)) > 0 else np.nan
     return 100 * (float(np.mean(mine)) / float(np.mean(theirs)) - 1), p
 
 
 def _tuning(document: Document, results: Results) -> None:
-    """All candidates on the validation series, and whether `RECIPES` are chosen again."""
+    """Report all candidates on the validation series, and whether `RECIPES` are chosen again."""
     tried, chosen = tried_candidates(results), choose(results)
     if not tried:
         return
@@ -333,14 +334,24 @@ def _tuning(document: Document, results: Results) -> None:
         "Tuning: means over the validation series",
         ["loss", "parameters", "MSE", "DTW", "chosen"],
         [
-            [LABELS[loss], ", ".join(f"{k} {params[k]}" for k in varied[loss]), f"{means['mse']:.3f}",
-             f"{means['dtw']:.3f}", "yes" if params == chosen[loss] else ""]
-            for loss in LABELS for other, params, means in tried if other == loss
+            [
+                LABELS[loss],
+                ", ".join(f"{k} {params[k]}" for k in varied[loss]),
+                f"{means['mse']:.3f}",
+                f"{means['dtw']:.3f}",
+                "yes" if params == chosen[loss] else "",
+            ]
+            for loss in LABELS
+            for other, params, means in tried
+            if other == loss
         ],
         note=f"{FOLDS}-fold cross-validation on the training series. The least DTW is chosen; no test series is read. "
-        + ("The rows above were trained with this choice." if agrees else
-           "This is NOT the choice that the rows above were trained with (RECIPES in experiments.ecg5000)."),
-    )  # fmt: skip
+        + (
+            "The rows above were trained with this choice."
+            if agrees
+            else "This is NOT the choice that the rows above were trained with (RECIPES in experiments.ecg5000)."
+        ),
+    )
 
 
 def _figure(document: Document, by_loss: ByLoss) -> None:

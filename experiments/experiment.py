@@ -31,12 +31,14 @@ class Experiment:
     """Whether long units write checkpoints into the folder of results, to resume after an interruption."""
     backbones: tuple[str, ...] = ()
     """Of images: the backbones that extract the tokens by default."""
+    draws_pairs: bool = False
+    """Whether ``units`` also takes ``pairs=``, the number of pairs of each row and seed."""
     prepare: Callable[..., None] | None = None
     """``prepare(units, data_dir, folder, n_jobs)`` is called once before the units and computes what they share."""
 
 
 def chosen_datasets(datasets: list[str] | None, known: Sequence[str], also: Sequence[str] = ()) -> list[str]:
-    """The data sets to run on: those asked for, which must be known or in ``also``; by default all known."""
+    """Return the data sets to run on: the requested ones, which must be known or in ``also``; by default all known."""
     if datasets is not None and not set(datasets) <= {*known, *also}:
         names = dict.fromkeys((*known, *also))
         raise OptionError(f"This experiment runs on {' or '.join(names)}; got {datasets}.")

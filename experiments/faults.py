@@ -1,7 +1,7 @@
 """Classification of UCR series with sensor faults: 1-NN by every metric, in equal budgets.
 
-Series are drawn, normalised and split 50/25/25 as for `udtw reproduce ucr`; then every series gets one fault
-(`udtw.data.add_faults`) and is normalised again, as a faulty recording would have been. Settings are chosen on
+Series are drawn, normalized and split 50/25/25 as for `udtw reproduce ucr`; then every series gets one fault
+(`udtw.data.add_faults`) and is normalized again, as a faulty recording would have been. Settings are chosen on
 validation.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
+from experiments.estimator_options import estimator_options
 from experiments.experiment import Experiment, Results
 from experiments.ucr import load_parts
 from experiments.units import Unit
@@ -45,7 +46,7 @@ MIXED = ("none", *STRENGTHS, "test only")
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """All units, ordered by seed and condition, so that an interrupted run has complete tables of fewer conditions."""
+    """Return all units, by seed and condition, so that an interrupted run has complete tables of fewer conditions."""
     names = datasets or [name for name in available_ucr(data_dir) if _small(name, data_dir)]
     conditions = list(CONDITIONS)[:2] if quick else list(CONDITIONS)
     return [
@@ -58,13 +59,13 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
 
 
 def _small(name: str, data_dir: str | None) -> bool:
-    """Whether the series are short and the classes few, so that the whole table takes hours on two cores."""
+    """Return whether the series are short and the classes few, so that the whole table takes hours on two cores."""
     whole = load_ucr(name, data_dir).all
     return int(whole.lengths.max()) <= MAX_LENGTH and len(np.unique(whole.y)) <= MAX_CLASSES
 
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """Accuracies of every setting, ``{"validation": [...], "test": [...]}``; of uDTW also faulty series with σ."""
+    """Return accuracies of every setting, ``{"validation": [...], "test": [...]}``; for uDTW also examples with σ."""
     kind, strength, everywhere = CONDITIONS[unit.options["condition"]]
     rng = np.random.default_rng([unit.seed, 1])
     parts = []
@@ -74,7 +75,8 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     (X, y), *others = parts
     found: dict[str, Any] = {"validation": [], "test": []}
     for setting in METHODS[unit.method]:
-        model = KNeighborsTimeSeriesClassifier(random_state=unit.seed, **setting).fit(X, y)
+        options = estimator_options(KNeighborsTimeSeriesClassifier, setting)
+        model = KNeighborsTimeSeriesClassifier(random_state=unit.seed, **options).fit(X, y)
         for name, (new, truth) in zip(found, others, strict=True):
             found[name].append(float(model.score(new, truth)))
     if unit.method == OURS and unit.options["condition"] == "medium":
@@ -83,7 +85,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
 
 
 def _examples(model: KNeighborsTimeSeriesClassifier, unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """One test series with each kind of fault, its σ (of the values, not of the slopes), and the steps at fault."""
+    """Return one test series with each kind of fault, the σ of its values (not of slopes), and the steps at fault."""
     X, _ = load_parts(unit.dataset, unit.seed, data_dir, MAX_SERIES)[2]
     found = {}
     for number, kind in enumerate(FAULTS):
@@ -97,7 +99,10 @@ def _examples(model: KNeighborsTimeSeriesClassifier, unit: Unit, data_dir: str |
 
 
 def chosen_scores(results: Results) -> dict[tuple[str, str], dict[str, float]]:
-    """(condition, method) to data set to test accuracy in %, of the setting best on validation; the mean over seeds."""
+    """Return the test accuracy in % of the setting that is best on validation.
+
+    The keys are (condition, method) and then the data set; values are means over seeds.
+    """
     by_seed: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit, result in results:
         best = int(np.argmax(result["validation"]))
@@ -106,7 +111,7 @@ def chosen_scores(results: Results) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def report(results: Results, document: Document) -> None:
-    """Accuracies by condition, differences with tests, ranks, and pictures of what the network distrusts."""
+    """Report accuracies by condition, differences with tests, ranks, and pictures of what the network distrusts."""
     document.text(
         f"Accuracy of 1-NN in %. At most {MAX_SERIES} series per data set, split 50/25/25 by seed. Every series has "
         "one fault, but for “none”, and for “test only”, where the training series have none. Settings are chosen on "
@@ -170,7 +175,7 @@ def report(results: Results, document: Document) -> None:
 
 
 def _distrust(document: Document, examples: dict[str, dict[str, Any]]) -> None:
-    """How much larger σ is where a series is at fault, and the pictures of a data set where that is typical."""
+    """Report how much larger σ is at faulty steps, and draw the data set with the median ratio."""
     if not examples:
         return
     local = [kind for kind in FAULTS if all(not np.all(one[kind]["faulty"]) for one in examples.values())]
@@ -184,7 +189,7 @@ def _distrust(document: Document, examples: dict[str, dict[str, Any]]) -> None:
     name = list(examples)[int(np.argsort(overall)[len(overall) // 2])]
     document.figure(
         plot_reliability({kind: (one["series"], one["sigma"], one["faulty"]) for kind, one in examples[name].items()}),
-        f"{name}, the data set with the median of these ratios: a test series with each kind of fault (grey: the steps "
+        f"{name}, the data set with the median of these ratios: a test series with each kind of fault (gray: the steps "
         "at fault) and the σ of its values. The network learned it to tell classes apart; it need not be the level of "
         "the noise.",
     )

@@ -20,7 +20,7 @@ NOTE = (
 
 
 def report_accuracies(results: Results, document: Document, paper: Mapping[str, Rows]) -> None:
-    """A table for each data set, backbone and mode: methods down, settings across; then changes of the recipe.
+    """Report a table for each data set, backbone and mode (methods down, settings across), then changes of the recipe.
 
     ``paper`` has the published figures by mode and method.
     """
@@ -49,7 +49,7 @@ def report_accuracies(results: Results, document: Document, paper: Mapping[str, 
 
 
 def report_correlations(title: str, results: Results, document: Document) -> None:
-    """Spearman's ρ of σ with attention and contrast, as a mean over novel images and seeds."""
+    """Report Spearman's ρ of σ with attention and contrast, as a mean over novel images and seeds."""
     found: dict[str, list[float]] = {}
     for _, result in results:
         for name, (mean, _) in result.get("correlations", {}).items():
@@ -65,7 +65,7 @@ def report_correlations(title: str, results: Results, document: Document) -> Non
 
 
 def short(backbone: str) -> str:
-    """A backbone's spec without the folders of a path."""
+    """Return a backbone's spec without the folders of a path."""
     kind, colon, rest = backbone.partition(":")
     if kind not in ("onnx", "hf"):
         return backbone
@@ -74,7 +74,7 @@ def short(backbone: str) -> str:
 
 
 def _group(unit: Unit) -> tuple[str, str, str, int, int, str]:
-    """What units must have in common to be compared; 0 images per class means all."""
+    """Return what units must have in common to be compared; 0 images per class means all."""
     o = unit.options
     mode = "cross-domain" if "source" in o else o["mode"]
     return unit.dataset, mode, o["backbone"], o["per_class"] or 0, o["n_episodes"], o.get("source", "")
@@ -98,7 +98,7 @@ def _rows(results: Results, columns: Mapping[str, str], paper: Rows) -> list[lis
 
 
 def _variants(results: Results) -> list[tuple[str, Results]]:
-    """Results by method and settings, with a label.
+    """Group results by method and settings, with a label.
 
     A folder may hold results of several settings, such as those of another version of this program. They are listed
     separately, and their labels say what differs.

@@ -1,4 +1,4 @@
-"""Units and work of the image experiments: a unit is one trained recogniser, judged on novel classes in all settings.
+"""Units and work of the image experiments: a unit is one trained recognizer, judged on novel classes in all settings.
 
 A unit's ``params`` are settings of `udtw.images.ImageRecipe` (others have their defaults) and ``backbone``, the spec of
 the network that makes the tokens, ``per_class``, a limit of images, ``n_episodes``, ``source``, the data set for
@@ -54,7 +54,7 @@ def make_units(
     per_class: int | None = None,
     quick: bool = False,
 ) -> list[Unit]:
-    """A unit for each backbone, mode, method and seed; ``of_mode`` has the settings of each mode."""
+    """Return a unit for each backbone, mode, method and seed; ``of_mode`` has the settings of each mode."""
     about = {"per_class": per_class, "n_episodes": EPISODES}
     if quick:
         about = {"per_class": per_class or QUICK_PER_CLASS, "n_episodes": QUICK_EPISODES}
@@ -69,12 +69,12 @@ def make_units(
 
 
 def changed(units: Iterable[Unit], changes: str, settings: Settings) -> list[Unit]:
-    """The same units with other settings, under the name ``changes``."""
+    """Return the same units with other settings, under the name ``changes``."""
     return [Unit(u.experiment, u.dataset, u.method, u.seed, u.options | settings | {"changes": changes}) for u in units]
 
 
 def recipe_of(unit: Unit) -> ImageRecipe:
-    """The recipe that a unit trains by."""
+    """Return the recipe that a unit trains by."""
     settings = {name: value for name, value in unit.options.items() if name not in ABOUT}
     return ImageRecipe.from_dict(settings | {"metric": unit.method, "seed": unit.seed})
 
@@ -98,7 +98,7 @@ def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_j
 
 
 def _needed(unit: Unit) -> int:
-    """Images that a novel class must have for all settings to be judged; ``per_class`` never goes below."""
+    """Return the images per novel class that all settings need; ``per_class`` never goes below."""
     return max(setting.n_shot + setting.n_query for setting in settings_of(unit.dataset, _protocol(unit)))
 
 
@@ -107,13 +107,13 @@ def _protocol(unit: Unit) -> str:
 
 
 def _part(images: ImageSet, part: str, per_class: int | None) -> ImageSet:
-    """Images of the training classes, or of the test classes."""
+    """Return the images of the training classes, or of the test classes."""
     chosen = images.of_split("train" if part == "train" else "test")
     return chosen if per_class is None else chosen.limited(per_class)
 
 
 def tokens_folder(folder: str | Path, name: str, part: str, backbone: str, per_class: int | None) -> Path:
-    """The folder of the tokens of a part; named by a checksum, since a backbone's spec may be a path."""
+    """Return the folder of the tokens of a part; its name is a checksum, since a backbone's spec may be a path."""
     digest = hashlib.sha256(json.dumps([backbone, per_class]).encode()).hexdigest()[:12]
     return Path(folder) / "tokens" / f"{name}-{part}-{digest}"
 
@@ -124,20 +124,20 @@ def _tokens(folder: Path) -> TokenSet:
 
 
 def tokens_of(unit: Unit, part: str, folder: str | Path) -> TokenSet:
-    """The tokens that `prepare` has extracted for a unit."""
+    """Return the tokens that `prepare` has extracted for a unit."""
     name = unit.options.get("source", unit.dataset) if part == "train" else unit.dataset
     return _tokens(tokens_folder(folder, name, part, unit.options["backbone"], unit.options["per_class"]))
 
 
 def enough(novel: TokenSet, setting: Setting) -> TokenSet | None:
-    """The images of classes that have enough for an episode, or None if there are too few such classes."""
+    """Return the images of classes that have enough for an episode, or None if there are too few such classes."""
     labels, counts = np.unique(novel.labels, return_counts=True)
     kept = labels[counts >= setting.n_shot + setting.n_query]
     return novel.of_classes(kept.tolist()) if len(kept) >= setting.n_way else None
 
 
 def episodes_of(unit: Unit, folder: str) -> list[tuple[Setting, TokenSet]]:
-    """The settings of the data set's protocol for which it has enough images, and the images to draw from."""
+    """Return the settings of the data set's protocol for which it has enough images, and the images to draw from."""
     novel = tokens_of(unit, "novel", folder)
     every = [(setting, enough(novel, setting)) for setting in settings_of(unit.dataset, _protocol(unit))]
     found = [(setting, tokens) for setting, tokens in every if tokens is not None]
@@ -147,7 +147,7 @@ def episodes_of(unit: Unit, folder: str) -> list[tuple[Setting, TokenSet]]:
 
 
 def trained(unit: Unit, folder: str) -> tuple[ImageRecognizer, dict[str, Any]]:
-    """The trained recogniser of a unit, with the seconds and the final loss of its training."""
+    """Return the trained recognizer of a unit, with the seconds and the final loss of its training."""
     train = tokens_of(unit, "train", folder)
     recognizer = ImageRecognizer(recipe_of(unit), train.dim)
     begin = time.perf_counter()
@@ -163,7 +163,7 @@ def _checkpoint(unit: Unit, folder: str) -> Path:
 
 
 def accuracies(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any]:
-    """Accuracy on the novel classes by setting ("WAY-SHOT"); for uDTW also correlations of its uncertainty."""
+    """Return the accuracy on novel classes by setting ("WAY-SHOT"); for uDTW also correlations of its uncertainty."""
     found: dict[str, Any] = {}
     for setting, novel in episodes_of(unit, folder):
         accuracy = recognizer.evaluate(
@@ -185,7 +185,7 @@ Judge = Callable[[ImageRecognizer, Unit, str], dict[str, Any]]
 def work(
     unit: Unit, data_dir: str | None = None, folder: str | None = None, judge: Judge = accuracies
 ) -> dict[str, Any]:
-    """The accuracies on novel classes after training on the others."""
+    """Return the accuracies on novel classes after training on the others."""
     if folder is None:
         raise OptionError("Tokens are in the folder of results, which was not given.")
     episodes_of(unit, folder)  # fail before training if no setting can be judged

@@ -53,7 +53,7 @@ class ImageTable:
         self, *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None,
         backbones: list[str], per_class: int | None,
     ) -> list[Unit]:  # fmt: skip
-        """A unit for each backbone, mode, method and seed, and those with changes of the recipe.
+        """Return a unit for each backbone, mode, method and seed, and those with changes of the recipe.
 
         ``datasets`` may be ``["synthetic"]``, which needs no files. With a ``source`` they are the data sets to test
         on, or "SOURCE>TARGET" for another source.
@@ -72,7 +72,7 @@ class ImageTable:
         return found
 
     def _pairs(self, datasets: list[str] | None) -> list[tuple[str | None, str]]:
-        """(data set to train on, or None for the same, data set to test on)."""
+        """Return pairs: the data set to train on, or None for the same, and the data set to test on."""
         if self.source is None:
             return [(None, name) for name in chosen_datasets(datasets, [self.name], ["synthetic"])]
         pairs: list[tuple[str | None, str]] = []
@@ -84,7 +84,7 @@ class ImageTable:
         return pairs
 
     def report(self, results: Results, document: Document) -> None:
-        """Our accuracies beside the paper's."""
+        """Report our accuracies beside the paper's."""
         if self.source is None:
             report_accuracies(results, document, self.published)
             return

@@ -24,7 +24,7 @@ def units(
     *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None, backbones: list[str],
     per_class: int | None,
 ) -> list[Unit]:  # fmt: skip
-    """A unit for each backbone, method and seed."""
+    """Return a unit for each backbone, method and seed."""
     chosen_datasets(datasets, [NAME])
     return make_units(NAME, NAME, seeds, MODES, backbones=backbones, per_class=per_class, quick=quick)
 
@@ -38,12 +38,12 @@ def prepare(units: list[Unit], data_dir: str | None, folder: str, n_jobs: int = 
 
 
 def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
-    """The accuracies and errors of `judge` after training."""
+    """Return the accuracies and errors of `judge` after training."""
     return image_runs.work(unit, data_dir, folder, judge)
 
 
 def judge(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any]:
-    """Accuracy on novel characters, and the errors in the official runs.
+    """Return accuracy on novel characters, and the errors in the official runs.
 
     The runs use characters of the evaluation alphabets. Some of these are training classes in the published split of
     the whole Omniglot; then the errors would be too low and are left out.
@@ -56,7 +56,7 @@ def judge(recognizer: ImageRecognizer, unit: Unit, folder: str) -> dict[str, Any
 
 
 def run_errors(recognizer: ImageRecognizer, runs: TokenSet) -> list[float]:
-    """Error rate in each official run: 20 drawings to classify, 20 characters with one example each."""
+    """Return the error rate in each official run: 20 drawings to classify, 20 characters with one example each."""
     found = []
     for run in range(len(runs) // 40):
         known, asked = (np.arange(first, first + 20) for first in (40 * run, 40 * run + 20))
@@ -70,7 +70,7 @@ def _runs_folder(folder: str, backbone: str) -> Any:
 
 
 def report(results: Results, document: Document) -> None:
-    """Accuracies beside the paper's, and the errors in the official runs."""
+    """Report accuracies beside the paper's, and the errors in the official runs."""
     report_accuracies(results, document, DATASETS[NAME].paper)
     for backbone in sorted({unit.options["backbone"] for unit, _ in results}):
         rows = []

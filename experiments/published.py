@@ -18,7 +18,7 @@ UCR: Rows = {
     "soft_dtw_divergence": (78.6, 79.5, 80.1, 70.9),
     "udtw": (80.0, 81.2, 83.3, 72.2),
 }
-"""Accuracy in % by 1, 3 and 5 nearest neighbours and by nearest centroid."""
+"""Accuracy in % by 1, 3 and 5 nearest neighbors and by nearest centroid."""
 
 ECG5000: Rows = {
     "euclidean": (32.1, 20.0, 15.3, 14.4),

@@ -11,7 +11,7 @@ NOISE = (0.0, 0.02, 0.05, 0.1, 0.3)
 
 
 def random_task(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Series (n, T), standardised one by one, and their classes (n,): 2 to 6 classes of as many series, n ≥ ``count``.
+    """Draw series (n, T), each standardized, and their classes (n,): 2 to 6 classes of equal size, n ≥ ``count``.
 
     All classes share a random curve; each adds one of its own, everywhere or in a window. A series is the curve of its
     class in another tempo, with a shape of its own added, and with noise; how strong these are is random.
@@ -41,7 +41,9 @@ def random_task(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
 
 
 def random_curve(steps: int, rng: np.random.Generator) -> np.ndarray:
-    """(steps,), standardised: a sum of waves, plateaus, a few bumps or a random walk, more or less smoothed."""
+    """Draw a standardized curve (steps,): a sum of waves, plateaus, a few bumps or a random walk, more or less
+    smoothed.
+    """
     time = np.linspace(0, 1, steps)
     kind = rng.integers(4)
     if kind == 0:
@@ -64,7 +66,7 @@ def random_curve(steps: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _tempo(steps: int, warp: float, rng: np.random.Generator) -> np.ndarray:
-    """(steps,): the time on [0, 1] at which each step reads a curve, rising, from a start that may be late or cut."""
+    """Draw the rising times (steps,) in [0, 1] at which steps read a curve; the start may be late or cut."""
     speed = np.exp(10 * warp * _smoothed(rng.standard_normal(steps), steps // 4))
     time = speed.cumsum()
     time = (time - time[0]) / (time[-1] - time[0])
@@ -72,6 +74,6 @@ def _tempo(steps: int, warp: float, rng: np.random.Generator) -> np.ndarray:
 
 
 def _smoothed(values: np.ndarray, width: int) -> np.ndarray:
-    """The mean of ``width`` steps around each."""
+    """Return the mean of ``width`` steps around each step."""
     padded = np.pad(values, width, mode="edge")
     return np.convolve(padded, np.full(width, 1 / width), "same")[width:-width]

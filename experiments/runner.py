@@ -117,7 +117,7 @@ def run(units: Iterable[Unit], work: Work, store: Store, *, n_jobs: int = 1, con
 
 
 def _outcomes(pending: list[Unit], work: Work, store: Store, n_jobs: int) -> Outcomes:
-    """A value for each finished unit, in the order in which they finish: its failure or None."""
+    """Yield the failure or None of each finished unit, in the order in which they finish."""
     if joblib_tasks.chosen():
         yield from _outcomes_elsewhere(pending, work, store)
         return
@@ -143,7 +143,7 @@ def _known(result: dict[str, Any], unit: Unit) -> dict[str, Any]:
 
 
 def _compute_elsewhere(unit: Unit, work: Work) -> tuple[dict[str, Any] | None, Failure | None]:
-    """The result or failure of a unit; the process that started the run writes it."""
+    """Return the result or failure of a unit; the process that started the run writes it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,8 +1,8 @@
 """Faults of the tracker in few-shot recognition of actions: limbs that are lost, jitter or change sides.
 
-A unit is one trained recogniser. ``train`` says on what: "clean" clips, faults of which the confidence tells
+A unit is one trained recognizer. ``train`` says on what: "clean" clips, faults of which the confidence tells
 ("stated"), or of which nothing tells ("unstated"). A result holds the accuracy on novel classes for each part of the
-test: a recogniser that was trained on clean clips is tested on clean ones and on both kinds of faults, the others on
+test: a recognizer that was trained on clean clips is tested on clean ones and on both kinds of faults, the others on
 the kind they know.
 """
 
@@ -50,7 +50,7 @@ TRAIN_SEED, TEST_SEED = 1, 2
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None = None) -> list[Unit]:
-    """A unit for each seed, method, data set and kind of training clips, those of the slowest method last.
+    """Return a unit for each seed, method, data set and kind of training clips, those of the slowest method last.
 
     So a run that is stopped early has whole seeds.
     """
@@ -67,7 +67,7 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
 
 
 def work(unit: Unit, data_dir: str | None = None) -> dict[str, Any]:
-    """Accuracies on novel classes, by the kind of test clips."""
+    """Return accuracies on novel classes, by the kind of test clips."""
     if unit.method not in METHODS:
         raise OptionError(f"There is no method {unit.method!r}; there are {', '.join(METHODS)}.")
     skeletons = load_once(unit.dataset, data_dir)
@@ -98,7 +98,10 @@ def _with_faults(skeletons: SkeletonSet, kind: str, seed: int) -> SkeletonSet:
 
 
 def accuracies(results: Results, method: str, trained: str, tested: str) -> dict[int, float]:
-    """Seed to accuracy. Comparators without uncertainty have the same with and without confidence."""
+    """Return the accuracy of each seed.
+
+    Comparators without uncertainty have the same accuracy with and without confidence.
+    """
     if method in CERTAIN and tested == "stated":
         tested = "unstated"
         trained = "clean" if trained == "clean" else "unstated"
@@ -110,7 +113,7 @@ def accuracies(results: Results, method: str, trained: str, tested: str) -> dict
 
 
 def report(results: Results, document: Document) -> None:
-    """Accuracies by method and kind of faults, and uDTW's advantage over the best comparator without uncertainty."""
+    """Report accuracies by method and kind of faults, and uDTW's lead over the best comparator without uncertainty."""
     document.text(f"Faults per clip: {FAULTS}")
     for name in sorted({unit.dataset for unit, _ in results}):
         own = [(unit, result) for unit, result in results if unit.dataset == name]
@@ -140,7 +143,7 @@ def _over(found: dict[int, float]) -> str | None:
 
 
 def _advantage(found: dict[str, dict[int, float]]) -> str | None:
-    """uDTW minus the one of `CERTAIN` with the best mean, over the seeds that both have."""
+    """Return the accuracy of uDTW minus that of the best of `CERTAIN`, over the seeds that both have."""
     others = [found[m] for m in CERTAIN if found[m]]
     if not others or not found["udtw"]:
         return None

@@ -1,6 +1,6 @@
 """The paper's tables on skeletons: an entry for each table, and the units, work and report that they share.
 
-A unit is one trained recogniser, judged on novel classes. Its ``params`` are settings of `udtw.skeleton.Recipe` (others
+A unit is one trained recognizer, judged on novel classes. Its ``params`` are settings of `udtw.skeleton.Recipe` (others
 have their defaults) and ``n_train``, the number of training classes if not all are used. Its result holds the accuracy
 by alignment and, for training without labels, by codes. All methods of a table have the same encoder, blocks,
 augmentation, episodes and steps.
@@ -104,7 +104,7 @@ class SkeletonTable:
     def units(
         self, *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None = None
     ) -> list[Unit]:
-        """A unit for each data set, method, mode, number of training classes and seed."""
+        """Return a unit for each data set, method, mode, number of training classes and seed."""
         common, of_mode = (self.common | QUICK, {}) if quick else (self.common, self.of_mode)
         sizes = self.sizes[:1] if quick else self.sizes
         parts: list[tuple[str, dict[str, Any]]] = [
@@ -124,7 +124,7 @@ class SkeletonTable:
         ]  # fmt: skip
 
     def report(self, results: Results, document: Document) -> None:
-        """Our accuracies, with the paper's."""
+        """Report our accuracies, with the paper's."""
         if self.sizes:
             for mode, way in WAYS:
                 self._report_sizes(results, document, mode, way)
@@ -141,7 +141,7 @@ class SkeletonTable:
             )
 
     def _report_sizes(self, results: Results, document: Document, mode: str, way: str) -> None:
-        """Methods down, numbers of training classes across, "ours (paper)" in the cells."""
+        """Report a table of methods by numbers of training classes, with "ours (paper)" in the cells."""
         found = accuracies(results, mode, way)
         # The paper classifies by codes where it trains without labels.
         printed = {} if (mode, way) == ("unsupervised", "alignment") else self.published.get(mode, {})
@@ -214,7 +214,7 @@ SKELETON_TABLES = (
 
 
 def recipe_of(unit: Unit) -> Recipe:
-    """The recipe that a unit trains by."""
+    """Return the recipe that a unit trains by."""
     if unit.method not in METHODS:
         raise OptionError(f"There is no method {unit.method!r}; there are {', '.join(METHODS)}.")
     settings = {name: value for name, value in unit.options.items() if name not in ("n_train", "cross_view")}
@@ -222,19 +222,19 @@ def recipe_of(unit: Unit) -> Recipe:
 
 
 def recipe_by(method: str, settings: Settings) -> Recipe:
-    """The recipe of a method: the name of a comparator, alone or followed by "-" and one of `VARIANTS`."""
+    """Return the recipe of a method: the name of a comparator, alone or followed by "-" and one of `VARIANTS`."""
     metric, _, variant = method.partition("-")
     return Recipe.from_dict(settings | {"metric": metric} | VARIANTS.get(variant, {}))
 
 
 @lru_cache(maxsize=2)
 def load_once(name: str, data_dir: str | None) -> SkeletonSet:
-    """The data set, kept in memory for the next unit."""
+    """Load the data set, and keep it in memory for the next unit."""
     return load_skeletons(name, data_dir)
 
 
 def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> dict[str, Any]:
-    """The accuracy on novel classes after training on the others: by episodes, or by the protocol's exemplars."""
+    """Return the accuracy on novel classes after training on the others, by episodes or by the protocol's exemplars."""
     skeletons = load_once(unit.dataset, data_dir)
     crossed = unit.options.get("cross_view", False)
     if crossed:
@@ -269,7 +269,10 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
 def novel_accuracy(
     recognizer: ActionRecognizer, novel: SkeletonSet, queries: np.ndarray | None = None, way: str = "auto"
 ) -> Accuracy:
-    """Accuracy in `episodes_of` the clips of novel classes; ``way`` of inference as in `ActionRecognizer.scores`."""
+    """Return accuracy in `episodes_of` the clips of novel classes.
+
+    ``way`` of inference as in `ActionRecognizer.scores`.
+    """
     if queries is None:
         scores = recognizer.scores(novel, inference=way)
     else:  # the others are never compared
@@ -280,14 +283,14 @@ def novel_accuracy(
 
 
 def episodes_of(labels: np.ndarray, queries: np.ndarray | None = None) -> EpisodeSampler:
-    """The test episodes, the same for all methods and seeds: 5-way 1-shot with up to 10 queries per class."""
+    """Return the test episodes, the same for all methods and seeds: 5-way 1-shot with up to 10 queries per class."""
     possible = labels if queries is None else labels[queries]
     n_query = queries_for(possible, 1 if queries is None else 0)
     return EpisodeSampler(labels, min(5, len(np.unique(labels))), 1, n_query, NOVEL_SEED, queries=queries)
 
 
 def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], list[float]]:
-    """(method, n_train) to the accuracies of the seeds, in their order."""
+    """Return the accuracies of the seeds, in their order, for each (method, n_train)."""
     found: dict[tuple[str, Any], list[float]] = {}
     for unit, result in sorted(results, key=lambda pair: pair[0].seed):
         if unit.options["mode"] == mode and way in result:
@@ -296,7 +299,7 @@ def accuracies(results: Results, mode: str, way: str) -> dict[tuple[str, Any], l
 
 
 def _report_ways(results: Results, document: Document, name: str) -> None:
-    """One data set: methods down, ways of training and inference across; then the differences to uDTW."""
+    """Report one data set (methods down, ways of training and inference across), then the differences to uDTW."""
     every = {heading: accuracies(results, *way) for way, heading in WAYS.items()}
     columns = {heading: found for heading, found in every.items() if found}
     cross_view = " Cross-view: by the nearest training clip." if WAYS["supervised", "cross-view"] in columns else ""
@@ -322,7 +325,7 @@ def _report_ways(results: Results, document: Document, name: str) -> None:
 def against(
     results: Results, method: str = "udtw", way: tuple[str, str] = ("supervised", "alignment")
 ) -> list[list[Any]]:
-    """Rows ``[other, "mean difference ± 95 % interval"]`` of ``method`` minus every other, paired by seed."""
+    """Return rows ``[other, "mean difference ± 95 % interval"]`` of ``method`` minus every other, paired by seed."""
     found = accuracies(results, *way)
     rows = []
     for other, label in METHODS.items():

@@ -35,15 +35,15 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, unit: Unit) -> Path:
-        """The file of a unit's result."""
+        """Return the file of a unit's result."""
         return self.folder / f"{unit.key}.json"
 
     def has(self, unit: Unit) -> bool:
-        """Whether the unit is finished."""
+        """Return whether the unit is finished."""
         return self.path(unit).is_file()
 
     def read(self, unit: Unit) -> dict[str, Any]:
-        """The result of a finished unit."""
+        """Read the result of a finished unit."""
         if not self.has(unit):
             raise StoreError(f"{self.folder} has no result of {unit}. Compute it first.")
         found, result = self._read(self.path(unit))
@@ -60,7 +60,7 @@ class Store:
         write_atomically(self.path(unit), (to_json(content, indent=1) + "\n").encode())
 
     def results(self) -> list[tuple[Unit, dict[str, Any]]]:
-        """All finished units, ordered by experiment, data set, method, seed and parameters."""
+        """Return all finished units, ordered by experiment, data set, method, seed and parameters."""
         found = [self._read(path) for path in self.folder.glob("*.json")]
         return sorted(found, key=lambda pair: pair[0])
 

@@ -2,7 +2,7 @@
 
 The train and test files of a data set are joined, at most `MAX_SERIES` series are drawn (stratified, by seed) and split
 50/25/25. Missing values are interpolated, shorter series are resampled to the longest (so that the Euclidean distance
-can take part), and all are z-normalised. A unit is one data set, method, seed and setting with its accuracy on
+can take part), and all are z-normalized. A unit is one data set, method, seed and setting with its accuracy on
 validation and test; the report chooses settings by validation.
 """
 
@@ -13,13 +13,14 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from experiments import published
+from experiments.estimator_options import estimator_options
 from experiments.experiment import Experiment, Results
 from experiments.units import Unit
 from udtw._engine.metrics import METRICS
 from udtw.data import available_ucr, load_ucr, split_by_seed, znormalize
 from udtw.demo.document import Document
 from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
-from udtw.timeseries.resample import resample
+from udtw.timeseries.base import resample
 
 NAME = "ucr"
 MAX_SERIES, MAX_LENGTH, MAX_CLASSES = 240, 300, 20
@@ -57,7 +58,7 @@ _COMMON: dict[str, list[dict[str, Any]]] = {
 def _udtw(
     *settings: tuple[float, str | None], weighting: str = "likelihood", beta: float = 0.1
 ) -> list[dict[str, Any]]:
-    """Settings of uDTW from γ and kind of σ."""
+    """Return the settings of uDTW from γ and the kind of σ."""
     return [{"gamma": gamma, "beta": beta, "sigma": sigma, "weighting": weighting} for gamma, sigma in settings]
 
 
@@ -86,7 +87,7 @@ GRIDS: Grids = {
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """All units, ordered by seed, so that an interrupted run has complete tables of fewer seeds."""
+    """List all units, ordered by seed, so that an interrupted run has complete tables of fewer seeds."""
     names = datasets or [name for name in available_ucr(data_dir) if _small(name, data_dir)]
     found = []
     for seed in seeds:
@@ -99,13 +100,13 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
 
 
 def _small(name: str, data_dir: str | None) -> bool:
-    """Whether the series are short and the classes few, so that the whole table takes hours on two cores."""
+    """Return whether the series are short and the classes few, so that the whole table takes hours on two cores."""
     whole = load_ucr(name, data_dir).all
     return int(whole.lengths.max()) <= MAX_LENGTH and len(np.unique(whole.y)) <= MAX_CLASSES
 
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """Accuracy of one setting: ``{"validation": {...}, "test": {...}}`` by K, or "centroid"."""
+    """Measure the accuracy of one setting: ``{"validation": {...}, "test": {...}}`` by K, or "centroid"."""
     kind, row = unit.method.split(" ")
     metric = ROWS[row][0]
     parts = load_parts(unit.dataset, unit.seed, data_dir)
@@ -115,7 +116,7 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
 
 
 def load_parts(name: str, seed: int, data_dir: str | None, max_series: int | None = None) -> Parts:
-    """Training, validation and test part, each (X (n, T) float32, y); `MAX_SERIES` in all unless given."""
+    """Return training, validation and test part, each (X (n, T) float32, y); `MAX_SERIES` in all unless given."""
     max_series = max_series or MAX_SERIES
     whole = load_ucr(name, data_dir).all
     y = np.asarray(whole.y)
@@ -132,7 +133,7 @@ def load_parts(name: str, seed: int, data_dir: str | None, max_series: int | Non
 
 
 def _filled(series: np.ndarray) -> np.ndarray:
-    """The series with missing values interpolated linearly; zeros if it has no value at all."""
+    """Interpolate missing values of a series linearly; zeros if it has no value at all."""
     known = np.flatnonzero(~np.isnan(series))
     if known.size == 0:
         return np.zeros_like(series)
@@ -142,7 +143,8 @@ def _filled(series: np.ndarray) -> np.ndarray:
 def _knn(metric: str, setting: dict[str, Any], seed: int, parts: Parts) -> dict[str, Any]:
     (X, y), *others = parts
     most = min(max(NEIGHBORS), len(y))
-    options = {"sigma_iter": SIGMA_ITER, "random_state": seed} | setting
+    settings = {"sigma_iter": SIGMA_ITER, "random_state": seed} | setting
+    options = estimator_options(KNeighborsTimeSeriesClassifier, settings)
     model = KNeighborsTimeSeriesClassifier(most, metric=metric, **options).fit(X, y)
     result: dict[str, Any] = {}
     for name, (new, truth) in zip(("validation", "test"), others, strict=True):
@@ -160,8 +162,9 @@ def _centroid(metric: str, objective: str, setting: dict[str, Any], seed: int, p
     by_means = objective == "frechet" and setting.get("sigma") is None
     steps = FRECHET_ITER if by_means else ADAM_ITER
     model = NearestCentroidTimeSeriesClassifier(
-        metric, objective=objective, max_iter=steps, random_state=seed, **setting
-    ).fit(X, y)
+        metric, objective=objective, max_iter=steps, random_state=seed,
+        **estimator_options(NearestCentroidTimeSeriesClassifier, setting),
+    ).fit(X, y)  # fmt: skip
     return {
         name: {"centroid": float(model.score(new, truth))}
         for name, (new, truth) in zip(("validation", "test"), others, strict=True)
@@ -169,7 +172,7 @@ def _centroid(metric: str, objective: str, setting: dict[str, Any], seed: int, p
 
 
 def chosen_scores(results: Results, grids: Grids = GRIDS) -> tuple[Scores, dict[str, dict[str, int]]]:
-    """Test accuracy of the setting with the best validation accuracy, and how often each setting of uDTW was chosen.
+    """Return the test accuracy of the setting with the best validation accuracy, and the choices of uDTW settings.
 
     Ties on the validation part of a data set are broken by the mean validation accuracy over all data sets, then by
     the order of the grid. Results of settings that are not in the grid (any more) are ignored.
@@ -198,7 +201,7 @@ def chosen_scores(results: Results, grids: Grids = GRIDS) -> tuple[Scores, dict[
 
 
 def _mean_validation(results: Results) -> dict[tuple[str, Any], dict[str, float]]:
-    """(method, setting) to mean validation accuracy by K, or "centroid"."""
+    """Map (method, setting) to mean validation accuracy by K, or "centroid"."""
     found: dict[tuple[str, Any], list[dict[str, float]]] = defaultdict(list)
     for unit, result in results:
         found[unit.method, unit.params].append(result["validation"])
@@ -206,7 +209,7 @@ def _mean_validation(results: Results) -> dict[tuple[str, Any], dict[str, float]
 
 
 def complete_seeds(results: Results, grids: Grids = GRIDS) -> tuple[Results, dict[str, list[int]]]:
-    """The results of seeds that are complete for a kind of classifier, and these seeds by kind.
+    """Return the results of seeds that are complete for a kind of classifier, and these seeds by kind.
 
     A seed is complete if it has every unit that any seed has. An interrupted run would otherwise compare means over
     different seeds. If no seed is complete, all are kept.
@@ -225,13 +228,13 @@ def complete_seeds(results: Results, grids: Grids = GRIDS) -> tuple[Results, dic
 
 
 def complete_sets(scores: Scores) -> list[str]:
-    """Data sets for which every method has results; only these can be compared."""
+    """Return the data sets with results of every method; only these can be compared."""
     found = [set(sets) for sets in scores.values()]
     return sorted(set.intersection(*found)) if found else []
 
 
 def report(results: Results, document: Document) -> None:
-    """Our accuracies beside the paper's, ranks, Wilcoxon tests, and all data sets."""
+    """Report our accuracies beside the paper's, ranks, Wilcoxon tests, and all data sets."""
     document.text(
         f"Accuracy in %. At most {MAX_SERIES} series per data set, drawn and split 50/25/25 by seed; settings chosen "
         f"on validation ({len(GAMMAS)} for sDTW, its divergence and uDTW), reported on test."

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
+from experiments.estimator_options import estimator_options
 from experiments.experiment import Experiment, Results
 from experiments.units import Unit
 from udtw._engine.metrics import get_metric
@@ -45,7 +46,7 @@ PUBLISHED_DTW, PUBLISHED_FILE = "1NN-DTW", "ucr-default-split.csv"
 
 
 def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None) -> list[Unit]:
-    """A unit for each data set and method; the cheaper data sets first."""
+    """List a unit for each data set and method, the cheaper data sets first."""
     sizes = {name: _size(name, data_dir) for name in datasets or available_ucr(data_dir)}
     names = [name for name, (cells, _) in sizes.items() if datasets or cells <= MAX_CELLS]
     names.sort(key=lambda name: sizes[name][1])
@@ -58,29 +59,31 @@ def units(*, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir
 
 
 def _size(name: str, data_dir: str | None) -> tuple[int, int]:
-    """Cells of a pair, and of all pairs of a test and a training series."""
+    """Return the cells of a pair, and of all pairs of a test and a training series."""
     data = load_ucr(name, data_dir)
     cells = int(data.all.lengths.max()) ** 2
     return cells, cells * len(data.train) * len(data.test)
 
 
 def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
-    """Test accuracy with the setting that leave-one-out on the training part chooses."""
+    """Measure the test accuracy with the setting chosen by leave-one-out on the training part."""
     data = load_ucr(unit.dataset, data_dir)
     found: dict[str, Any] = {"published": published_accuracies(unit.dataset, data_dir)}
     X, new = (_filled(part.X) for part in (data.train, data.test))
     y, truth = np.asarray(data.train.y), np.asarray(data.test.y)
     if unit.method == "uDTW prototypes":
-        prototypes = NearestCentroidTimeSeriesClassifier(beta=0.25, random_state=unit.seed).fit(X, y)
+        prototypes = NearestCentroidTimeSeriesClassifier(metric_params={"beta": 0.25}, random_state=unit.seed)
+        prototypes.fit(X, y)
         return found | {"test": float(prototypes.score(new, truth)), "setting": {}}
     grid = METHODS[unit.method]
     setting = grid[0] if len(grid) == 1 else min(grid, key=lambda one: _left_out(X, y, one, unit.seed))
-    model = KNeighborsTimeSeriesClassifier(random_state=unit.seed, **setting).fit(X, y)
+    options = estimator_options(KNeighborsTimeSeriesClassifier, setting)
+    model = KNeighborsTimeSeriesClassifier(random_state=unit.seed, **options).fit(X, y)
     return found | {"test": float(model.score(new, truth)), "setting": setting}
 
 
 def _filled(series: Any) -> list[np.ndarray]:
-    """(T, 1) each: missing values are interpolated; those at the end stand for a shorter series and are left out."""
+    """Interpolate missing values of series (T, 1); missing ends stand for a shorter series and are left out."""
     found = []
     for one in series:
         row = np.asarray(one, dtype=float)
@@ -92,7 +95,7 @@ def _filled(series: Any) -> list[np.ndarray]:
 
 
 def _left_out(X: list[np.ndarray], y: np.ndarray, setting: dict[str, Any], seed: int) -> float:
-    """The leave-one-out error of 1-NN on (some of) the training series."""
+    """Return the leave-one-out error of 1-NN on (some of) the training series."""
     some = np.sort(np.random.default_rng(seed).permutation(len(X))[:MOST_JUDGED])
     metric = get_metric(setting["metric"], **{name: value for name, value in setting.items() if name != "metric"})
     table = distances(load_series("X", [X[i] for i in some]), None, metric)
@@ -101,7 +104,7 @@ def _left_out(X: list[np.ndarray], y: np.ndarray, setting: dict[str, Any], seed:
 
 
 def published_accuracies(dataset: str, data_dir: str | None) -> dict[str, float]:
-    """Method to accuracy in %, from a CSV file (dataset, method, accuracy) in the data folder or beside it, if any."""
+    """Read accuracies in % by method from a CSV file (dataset, method, accuracy) in or beside the data folder."""
     root = Path(data_dir or os.environ.get("UDTW_DATA", "."))
     places = (root / PUBLISHED_FILE, root / "published" / PUBLISHED_FILE, root.parent / "published" / PUBLISHED_FILE)
     path = next((place for place in places if place.is_file()), None)
@@ -119,7 +122,7 @@ def published_accuracies(dataset: str, data_dir: str | None) -> dict[str, float]
 
 
 def report(results: Results, document: Document) -> None:
-    """Our accuracies beside published ones, on the data sets that have all of them."""
+    """Report our accuracies beside published ones, on the data sets that have all of them."""
     ours: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit, result in results:
         ours[unit.method][unit.dataset].append(100 * result["test"])

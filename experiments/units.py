@@ -6,13 +6,13 @@ training that diverged is a result too: in results they are stored as ``{"$float
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from udtw.errors import OptionError, StoreError
+from udtw._io import strict_json
+from udtw.errors import OptionError
 
 FLOAT = "$float"
 
@@ -57,12 +57,12 @@ class Unit:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The parameters as a new dict, in alphabetical order."""
+        """Return the parameters as a new dict, in alphabetical order."""
         return {name: json.loads(text) for name, text in self.params}
 
     @property
     def fields(self) -> dict[str, Any]:
-        """All that identifies the unit, as JSON values: ``Unit(**unit.fields) == unit``."""
+        """Return all that identifies the unit, as JSON values: ``Unit(**unit.fields) == unit``."""
         return {
             "experiment": self.experiment,
             "dataset": self.dataset,
@@ -73,7 +73,7 @@ class Unit:
 
     @property
     def key(self) -> str:
-        """A file name: readable, safe on every file system, different for different units."""
+        """Return a file name: readable, safe on every file system, different for different units."""
         readable = "-".join(_safe(part) for part in (self.experiment, self.dataset, self.method, f"s{self.seed}"))
         return f"{readable}-{hashlib.sha256(to_json(self.fields).encode()).hexdigest()[:16]}"
 
@@ -94,29 +94,12 @@ def _safe(text: str) -> str:
 
 
 def plain(where: str, value: Any) -> Any:
-    """``value`` as dict, list, str, bool, int, float and None only, with marked NaN and infinity."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {FLOAT: repr(float(value))}
-    if isinstance(value, list | tuple):
-        return [plain(f"{where}[{i}]", item) for i, item in enumerate(value)]
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str) or key == FLOAT:
-                raise StoreError(f"{where} has the key {key!r}; keys must be strings other than {FLOAT!r}.")
-        return {key: plain(f"{where}.{key}", item) for key, item in value.items()}
-    raise StoreError(
-        f"{where} is a {type(value).__name__}, which JSON cannot represent. Convert it to a number, string or list."
-    )
+    """Return ``value`` as dict, list, str, bool, int, float and None only, with marked NaN and infinity."""
+    return strict_json.plain(where, value, lambda number: {FLOAT: repr(number)}, reserved=FLOAT)
 
 
 def restored(value: Any) -> Any:
-    """The inverse of `plain`, up to types that JSON does not have."""
+    """Invert `plain`, up to types that JSON does not have."""
     if isinstance(value, list):
         return [restored(item) for item in value]
     if isinstance(value, dict):
@@ -125,5 +108,5 @@ def restored(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """The same text for the same value, on every machine."""
+    """Return the same text for the same value, on every machine."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)

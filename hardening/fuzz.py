@@ -79,7 +79,7 @@ def _replace_number(content: bytes, rng: random.Random) -> bytes:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(container, key) of every value inside a JSON value."""
+    """Return (container, key) of every value inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield value, key
@@ -87,7 +87,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _change_json(content: bytes, rng: random.Random) -> bytes:
-    """One value is replaced, deleted, wrapped in a list, or copied from elsewhere in the same text."""
+    """Replace, delete, wrap in a list, or copy from elsewhere one value of a JSON text."""
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError):
@@ -110,7 +110,7 @@ def _change_json(content: bytes, rng: random.Random) -> bytes:
 
 
 def mutated(content: bytes, kind: str, rng: random.Random) -> bytes:
-    """The content with a number or a JSON value replaced, or unchanged where that is left to libFuzzer."""
+    """Replace a number or a JSON value in the content, or leave mutation to libFuzzer."""
     if kind == "json" and rng.random() < 0.6:
         return _change_json(content, rng)
     if kind != "binary" and rng.random() < 0.4:
@@ -120,7 +120,7 @@ def mutated(content: bytes, kind: str, rng: random.Random) -> bytes:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """An empty folder, in memory where the system has one for that."""
+    """Create an empty folder, in memory where the system supports it."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="udtw-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
     try:
@@ -215,7 +215,7 @@ def _peak_memory() -> int:
 
 @contextlib.contextmanager
 def prepared(parser: Parser, limits: Limits) -> Iterator[Target]:
-    """A target whose seeds were read without an error; otherwise nothing behind the first check would be reached.
+    """Build a target whose seeds are read without an error; otherwise nothing behind the first check is reached.
 
     Modules that this imports are instrumented, except the kernels, whose bytecode Numba compiles.
     """
@@ -231,7 +231,7 @@ def prepared(parser: Parser, limits: Limits) -> Iterator[Target]:
 
 
 def fuzz(parser: Parser, count: int, seed: int, out: Path, limits: Limits | None = None, shown: bool = True) -> Tally:
-    """Feed ``count`` inputs to ``parser``; in ``out`` are its corpus, which later runs build on, log and findings."""
+    """Feed ``count`` inputs to ``parser``; ``out`` holds its corpus (extended by later runs), log and findings."""
     corpus, log = out / "corpus" / parser.name, out / f"{parser.name}.log"
     corpus.mkdir(parents=True, exist_ok=True)
     with prepared(parser, limits or Limits()) as target:
@@ -256,7 +256,7 @@ def fuzz(parser: Parser, count: int, seed: int, out: Path, limits: Limits | None
 
 
 def _wait(child: int, shared: Shared, name: str, total: int, shown: bool) -> int:
-    """The child's exit status; the bar follows its counts. The bar starts after the fork, since it has a thread."""
+    """Return the child's exit status; the progress bar has a thread and therefore starts after the fork."""
     done = 0
     with progress_bar(f"{name:20}", total, shown) as advance:
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:

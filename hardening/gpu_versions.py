@@ -14,7 +14,7 @@ VERSIONS = ("3.4.0", "3.5.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0")
 
 
 def compile_with(version: str) -> tuple[bool, list[str]]:
-    """Whether the kernels compile with that Triton, and what there is to say: why not, and what was left out."""
+    """Return whether the kernels compile with that Triton, and the reasons of failures and skips."""
     folder = Path("build") / f"triton-{version}"
     if not folder.exists():
         part = folder.with_name(f"{folder.name}.part")  # a download that was stopped is not taken for a version
@@ -28,14 +28,17 @@ def compile_with(version: str) -> tuple[bool, list[str]]:
     checks = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-rfs", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*checks, "tests/_kernels/gpu/test_compiled.py"],
-        env=os.environ | {"PYTHONPATH": path}, check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": path},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     told = [line for line in done.stdout.splitlines() if line.startswith(("E   ", "FAILED", "SKIPPED"))]
     return done.returncode == 0, told if told or done.returncode == 0 else done.stderr.strip().splitlines()[-3:]
 
 
 def main() -> int:
-    """Compile with every version; say which failed, and why. Returns their number."""
+    """Compile with every version; report failures with their reasons, and return their number."""
     failed = 0
     for version in VERSIONS:
         compiles, told = compile_with(version)

@@ -50,7 +50,7 @@ def _tar_of(members: dict[str, bytes]) -> bytes:
 
 
 def _with_empty_cache(folder: Path, load: Callable[[], Any]) -> Callable[[], Any]:
-    """``load`` with a cache of its own, so that thousands of unpacked archives do not pile up."""
+    """Call ``load`` with its own cache, so that thousands of unpacked archives do not accumulate."""
 
     def run() -> Any:
         os.environ["UDTW_CACHE"] = str(folder / "cache")
@@ -124,26 +124,38 @@ def _check_listing(listing: Any) -> None:
 LISTS = {
     "cub": {"images.txt": b"1 001.Crow/a.jpg\n2 002.Owl/b.jpg\n"},
     "aircraft": {
-        "images_variant_trainval.txt": b"0034309 707-320\n0034958 A310\n", "images_variant_test.txt": b"1 A310\n",
+        "images_variant_trainval.txt": b"0034309 707-320\n0034958 A310\n",
+        "images_variant_test.txt": b"1 A310\n",
     },
     "nabirds": {
-        "images.txt": b"x1 0817/a.jpg\nx2 0900/b.jpg\n", "image_class_labels.txt": b"x1 817\nx2 900\n",
+        "images.txt": b"x1 0817/a.jpg\nx2 0900/b.jpg\n",
+        "image_class_labels.txt": b"x1 817\nx2 900\n",
         "classes.txt": b"817 Owl (Adult)\n900 Crow\n",
     },
     "cotton80": {"anno/train.txt": b"a.jpg 1\n", "anno/test.txt": b"b.jpg 2\n"},
     "miniimagenet": {
         "train.csv": b"filename,label\nn0153282900000005.jpg,n01532829\n",
-        "val.csv": b"filename,label\nn0185567200000003.jpg,n01855672\n", "test.csv": b"filename,label\n",
+        "val.csv": b"filename,label\nn0185567200000003.jpg,n01855672\n",
+        "test.csv": b"filename,label\n",
     },
-}  # fmt: skip
+}
 PICTURES = (
-    "001.Crow/a.jpg", "002.Owl/b.jpg", "0034309.jpg", "0034958.jpg", "1.jpg", "0817/a.jpg", "0900/b.jpg", "a.jpg",
-    "b.jpg", "n0153282900000005.jpg", "n0185567200000003.jpg",
-)  # fmt: skip
+    "001.Crow/a.jpg",
+    "002.Owl/b.jpg",
+    "0034309.jpg",
+    "0034958.jpg",
+    "1.jpg",
+    "0817/a.jpg",
+    "0900/b.jpg",
+    "a.jpg",
+    "b.jpg",
+    "n0153282900000005.jpg",
+    "n0185567200000003.jpg",
+)
 
 
 def _lists(folder: Path) -> tuple[list[Seed], Read]:
-    """Each list lies in a folder with the name of its data set."""
+    """Put each list into a folder with the name of its data set."""
     from udtw.images.datasets import data_set
     from udtw.images.datasets.folders import Folder
 
@@ -207,7 +219,7 @@ def _omniglot(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def token_folder(folder: Path) -> tuple[bytes, str]:
-    """Cached tokens of four images, with a view each; the manifest, and the name of the only shard."""
+    """Cache tokens of four images, with a view each; return the manifest and the name of the only shard."""
     from udtw.images import embed
     from udtw.images.backbones.patches import PatchBackbone
     from udtw.images.datasets import make_images
@@ -236,7 +248,7 @@ def _token_manifest(folder: Path) -> tuple[list[Seed], Read]:
 
 def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
     from udtw.images import open_tokens
-    from udtw.images.tokens.shards import TokenShard
+    from udtw.images.tokens.token_set import TokenShard
 
     manifest, shard = token_folder(folder)
     content = (folder / shard).read_bytes()
@@ -254,10 +266,16 @@ def _processing(folder: Path) -> tuple[list[Seed], Read]:
     from udtw.images.backbones.checkpoint import read_processing
 
     one = {
-        "image_processor_type": "ViTImageProcessor", "do_resize": True, "size": {"height": 224, "width": 224},
-        "resample": 2, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True,
-        "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
-    }  # fmt: skip
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": 224, "width": 224},
+        "resample": 2,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+    }
     other = one | {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}, "crop_size": 224}
 
     def check(found: Any) -> None:
@@ -299,4 +317,4 @@ PARSERS = [
     Parser("token-shard", "`open_tokens`, shards with a right checksum", _token_shard),
     Parser("hf-processing", "`load_backbone`, preprocessor_config.json", _processing),
     Parser("hf-index", "`load_backbone`, model.safetensors.index.json", _weights_index),
-]  # fmt: skip
+]

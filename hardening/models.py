@@ -76,9 +76,8 @@ PAST = np.random.default_rng(0).normal(size=(6, 4))
 def _forecaster(folder: Path) -> tuple[list[Seed], Read]:
     from udtw.timeseries import SequenceForecaster
 
-    SequenceForecaster("udtw", hidden=(2,), max_epochs=1, batch_size=6, random_state=0).fit(PAST, PAST[:, :2]).save(
-        folder
-    )
+    forecaster = SequenceForecaster("udtw", hidden=(2,), max_iter=1, training={"batch_size": 6}, random_state=0)
+    forecaster.fit(PAST, PAST[:, :2]).save(folder)
     config = (folder / "config.json").read_bytes()
     name = json.loads(config)["weights"]
     weights = (folder / name).read_bytes()

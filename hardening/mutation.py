@@ -146,7 +146,7 @@ OPERATOR = re.compile(
 
 
 def _unmutated(tree: ast.AST) -> Iterator[ast.AST]:
-    """Annotations, decorators, assertions, the text of messages, and the constants of `PERFORMANCE`."""
+    """Return annotations, decorators, assertions, the text of messages, and the constants of `PERFORMANCE`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert | ast.JoinedStr):
             yield node
@@ -161,7 +161,7 @@ def _unmutated(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_wanted(mutation: MutationSpec, unmutated: list[ast.AST]) -> bool:
-    """Whether the operator is one of `OPERATOR` and the place is outside of ``unmutated``."""
+    """Return whether the operator is one of `OPERATOR` and the place is outside of ``unmutated``."""
     return bool(OPERATOR.fullmatch(mutation.operator_name)) and not any(
         (node.lineno, node.col_offset) <= mutation.start_pos < (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
         for node in unmutated
@@ -169,7 +169,7 @@ def is_wanted(mutation: MutationSpec, unmutated: list[ast.AST]) -> bool:
 
 
 def mutants(file: Path, db: WorkDB) -> list[WorkItem]:
-    """Mutants of ``file`` in a fixed order, from the session ``db``, which is filled if it is empty."""
+    """Return the mutants of ``file`` in a fixed order, from the session ``db``, which is filled if it is empty."""
     if not db.num_work_items:
         init([file], db, {})
     unmutated = list(_unmutated(ast.parse(file.read_text())))
@@ -180,12 +180,12 @@ def mutants(file: Path, db: WorkDB) -> list[WorkItem]:
 
 
 def interval(killed: int, total: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion."""
+    """Return Wilson's 95 % interval of a proportion."""
     if total == 0:
         return 0.0, 1.0
     z, share = 1.96, killed / total
-    centre, width = share + z * z / (2 * total), z * math.sqrt(share * (1 - share) / total + z * z / (4 * total**2))
-    return (centre - width) / (1 + z * z / total), (centre + width) / (1 + z * z / total)
+    center, width = share + z * z / (2 * total), z * math.sqrt(share * (1 - share) / total + z * z / (4 * total**2))
+    return (center - width) / (1 + z * z / total), (center + width) / (1 + z * z / total)
 
 
 def _checksum(name: str) -> str:
@@ -193,7 +193,7 @@ def _checksum(name: str) -> str:
 
 
 def run(names: list[str], sample: int | None, seed: int, out: Path, again: bool) -> dict[str, list[WorkResult]]:
-    """Results by file. Those in a session in ``out`` are used again, but survivors are run once more if ``again``."""
+    """Return results by file, reusing sessions in ``out``; survivors are run once more if ``again``."""
     out.mkdir(parents=True, exist_ok=True)
     sessions = {name: str(out / f"{name.replace('/', '.')}-{_checksum(name)}.sqlite") for name in names}
     chosen: list[tuple[str, WorkItem]] = []
@@ -219,7 +219,7 @@ def run(names: list[str], sample: int | None, seed: int, out: Path, again: bool)
 
 
 def report(results: dict[str, list[WorkResult]]) -> float:
-    """Print a table; the share of mutants that were killed."""
+    """Print a table; return the share of killed mutants."""
     print("| file | mutants | killed | share | 95 % interval |\n|---|---:|---:|---:|---|")
     everything = [result for found in results.values() for result in found]
     share = 0.0
@@ -234,7 +234,7 @@ def report(results: dict[str, list[WorkResult]]) -> float:
 
 
 def check(names: list[str]) -> int:
-    """The number of test selections that fail on unchanged code; a failure on a mutant then says nothing."""
+    """Count the test selections that fail on unchanged code, where a failure on a mutant would be meaningless."""
     from cosmic_ray.testing import run_tests
 
     failed = 0

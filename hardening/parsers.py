@@ -58,7 +58,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def reader(folder: Path, load: Callable[[], Any], check: Callable[[Any], None]) -> Read:
-    """A function that replaces ``folder/file`` and calls ``check(load())``; all other files are valid at that time."""
+    """Return a function that replaces ``folder/file`` and calls ``check(load())``; all other files are valid."""
     damaged: dict[Path, bytes | None] = {}  # what was there before
 
     def read(file: str, content: bytes) -> None:
@@ -83,7 +83,7 @@ def zip_of(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 
 
 def zip_seeds(members: dict[str, bytes], file: str, damaged: Sequence[str]) -> list[Seed]:
-    """The zip file itself, and each of the members ``damaged`` inside an intact one."""
+    """Return seeds of the zip file itself, and of each of the members ``damaged`` inside an intact one."""
 
     def packer(name: str) -> Callable[[bytes], bytes]:
         return lambda content: zip_of({**members, name: content}, zipfile.ZIP_STORED)
@@ -92,7 +92,7 @@ def zip_seeds(members: dict[str, bytes], file: str, damaged: Sequence[str]) -> l
 
 
 def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> list[Seed]:
-    """The whole file; its header, behind the right length; its values; and JSON texts of its metadata.
+    """Return seeds of the whole file; its header, behind the right length; its values; and JSON texts of its metadata.
 
     The parts are those of a file without checksum, which would otherwise refuse all damage behind it.
     """
@@ -119,7 +119,7 @@ def safetensors_seeds(content: bytes, file: str, texts: Sequence[str] = ()) -> l
 
 
 def mat_seeds(content: bytes, file: str) -> list[Seed]:
-    """An uncompressed MATLAB file, and the same with its elements compressed after the mutation."""
+    """Return seeds of an uncompressed MATLAB file, and the same with its elements compressed after the mutation."""
 
     def compressed(new: bytes) -> bytes:
         body = zlib.compress(new[128:])
@@ -132,7 +132,7 @@ MODULES = tuple(f"hardening.{name}" for name in ("series", "skeletons", "images"
 
 
 def parsers() -> dict[str, Parser]:
-    """All of them by name."""
+    """Return all parsers by name."""
     found: dict[str, Parser] = {}
     for module in MODULES:
         found |= {parser.name: parser for parser in importlib.import_module(module).PARSERS}

@@ -105,7 +105,7 @@ def mantissa(x):
 
 
 def log(x):
-    """As compiled: a value that is no positive normal number gives some finite number, so no check may rely on NaN."""
+    """Compute as compiled: anything but a positive normal number gives a finite number, so do not rely on NaN."""
     return np.log(np.clip(np.abs(np.nan_to_num(x)), np.finfo(x.dtype).tiny, None))
 
 

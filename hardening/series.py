@@ -82,9 +82,8 @@ def _check_rows(found: tuple[np.ndarray, Any]) -> None:
 
 
 def _both(path: Path) -> tuple[np.ndarray, list[np.ndarray]]:
-    """A file read as one series, and as a set of series if its rows can be such."""
-    from udtw.data.series_files import read_series
-    from udtw.data.series_tables import read_series_table
+    """Read a file as one series, and as a set of series if its rows allow it."""
+    from udtw.data.series_files import read_series, read_series_table
     from udtw.errors import DataError, LengthError
 
     one = read_series(path).values
@@ -121,7 +120,7 @@ def _csv_upload(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _tables() -> list[bytes]:
-    """A spreadsheet and a Parquet file."""
+    """Write a spreadsheet and a Parquet file."""
     import pandas
 
     frame, found = pandas.DataFrame({"value": [1.5, 2.0, -3.0]}), (io.BytesIO(), io.BytesIO())

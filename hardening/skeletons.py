@@ -27,7 +27,7 @@ def _load(name: str, folder: Path, **options: Any) -> Callable[[], Any]:
 
 
 def _clip_reader(name: str, folder: Path) -> Read:
-    """As `load_skeletons` reads its clips, but the folder is searched once."""
+    """Read clips as `load_skeletons` does, but search the folder once."""
     from udtw.skeleton.datasets.loading import find_source
 
     source = find_source(name, folder)
@@ -136,7 +136,7 @@ def _natops(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def prepared_folder(folder: Path) -> tuple[bytes, str]:
-    """A prepared data set of three clips; its manifest, and the name of its only shard."""
+    """Prepare a data set of three clips; return its manifest and the name of its only shard."""
     from udtw.skeleton.datasets import prepare
     from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
@@ -153,7 +153,7 @@ def _manifest(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def shard_reader(folder: Path, manifest: bytes, shard: str, load: Callable[[], None]) -> Read:
-    """Writes a damaged shard under the checksum that it now has, and a manifest that names it."""
+    """Write a damaged shard under its new checksum, and a manifest that names it."""
 
     def read(file: str, content: bytes) -> None:
         name = f"shard-00000-{hashlib.sha256(content).hexdigest()}.safetensors"

@@ -99,9 +99,11 @@ def test_the_version_imports_nothing_heavy(environment, tmp_path, udtw_command):
 
 
 def test_the_first_lines_of_the_readme_run(environment, tmp_path):
-    first = next(block for block in blocks(ROOT / "README.md") if block.language == "python")
-    (tmp_path / "first.py").write_text(first.code + "\nprint(found.low.shape, D.shape)\n")
-    assert run([environment, "first.py"], tmp_path).strip() == "torch.Size([8, 120]) (2, 1)"
+    first, explicit = [block for block in blocks(ROOT / "README.md") if block.language == "python"][:2]
+    (tmp_path / "first.py").write_text(first.code + explicit.code + "\nprint(matches.low.shape, D.shape)\n")
+    said = run([environment, "first.py"], tmp_path).strip().splitlines()
+    assert said[0].startswith("Good match: x is ")
+    assert said[1:] == ["torch.Size([8, 120]) (2, 1)"]
 
 
 def test_from_two_files_to_matches_a_picture_a_classifier_and_predictions(tmp_path, udtw_command):

@@ -10,12 +10,16 @@ import udtw
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "udtw"
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-PUBLIC_NAMES = 150
-"""Names in all ``__all__`` lists together: 176 in version 0.2, and 90 is the aim."""
-ONE_IMPORTER = 81
-"""Modules that only one other module imports; 60 is the aim."""
-REACHED = 12
-"""Reads of private attributes from outside; none is the aim."""
+PUBLIC_NAMES = 94
+"""Names in all ``__all__`` lists together: 176 in version 0.2."""
+ONE_IMPORTER = 60
+"""Modules that only one other module imports."""
+REACHED = 0
+"""Reads of private attributes from outside."""
+EXEMPT = {
+    "os._exit": "ends an orphaned worker at once, without the cleanup that belongs to its parent",
+    "model.config._attn_implementation": "transformers has no public way to read which attention a model uses",
+}
 SPELLED_METRIC = 8
 """Files that may spell a metric's name out: the table of metrics is one place."""
 
@@ -87,6 +91,7 @@ def test_private_attributes_stay_in_their_package():
             and not node.attr.endswith("__")
             and node.attr not in own
             and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+            and ast.unparse(node) not in EXEMPT
         ]
     assert len(reached) <= REACHED, reached
 

@@ -25,7 +25,7 @@ from udtw.images.backbones.checkpoint import read_processing
 from udtw.images.backbones.onnx import OnnxBackbone
 from udtw.images.datasets.class_splits import read_split_file
 from udtw.images.datasets.folders import open_folder
-from udtw.images.tokens.shards import TokenShard
+from udtw.images.tokens.token_set import TokenShard
 from udtw.skeleton import ActionRecognizer
 from udtw.skeleton.datasets import load_skeletons, open_prepared
 from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
@@ -93,8 +93,8 @@ READERS = {
     "lifted skeletons": lambda folder, content: read_lifted(content, "x.npz"),
     "MATLAB": lambda folder, content: read_mat(content, "x.mat"),
     "checkpoint": in_file("a.safetensors", read_checkpoint),
-    "action recogniser": in_file("a.safetensors", ActionRecognizer.load),
-    "image recogniser": in_file("a.pt", ImageRecognizer.load),
+    "action recognizer": in_file("a.safetensors", ActionRecognizer.load),
+    "image recognizer": in_file("a.pt", ImageRecognizer.load),
     "forecaster": forecaster,
     "shard of skeletons": shard(ClipShard),
     "shard of tokens": shard(TokenShard),
@@ -152,7 +152,7 @@ def test_a_result_with_a_key_twice_is_refused(tmp_path):
     store.write(unit, {"accuracy": 0.5})
     path = store.path(unit)
     path.write_text(path.read_text().replace('"accuracy": 0.5', '"accuracy": 0.5, "accuracy": 0.9'))
-    with pytest.raises(UdtwError, match="the key 'accuracy' is there twice"):
+    with pytest.raises(UdtwError, match="duplicate key 'accuracy'"):
         store.results()
 
 

@@ -1,7 +1,7 @@
-"""MkDocs hook: runs the code of the gallery and keeps the figures that it makes, in light and in dark colours.
+"""Run the code of the gallery and keep its figures in light and dark colors (MkDocs hook).
 
 A picture ``pictures/plot_NAME.svg`` in any page becomes the one of the reader's theme. mkdocs-matplotlib (0.10) keeps
-pyplot's current figure only, and mkdocs-gallery (0.10) makes a page of each script; neither draws for two themes.
+only pyplot's current figure, and mkdocs-gallery (0.10) makes a page of each script; neither draws for two themes.
 """
 
 import io
@@ -21,8 +21,8 @@ CALL = re.compile(r"\b(plot_\w+)\(")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)?pictures/\w+)\.svg\)")
 TEXT = {"light": "#1F2933", "dark": "#D9DEE6"}
 BRIGHTER = {b"#0072b2": b"#4fa8e0", b"#009e73": b"#3cc49a", b"#d55e00": b"#ff8a3d"}
-"""Colours of lines that are too dark on dark paper."""
-COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+"""Brighter replacements of line colors that are too dark on a dark background."""
+COLORED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -34,27 +34,27 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Show each picture in the colours of the reader's theme."""
+    """Show each picture in the colors of the reader's theme."""
     return PICTURE.sub(r"![\1](\2-light.svg#only-light)![\1](\2-dark.svg#only-dark)", markdown)
 
 
 @cache
 def pictures(page: str) -> dict[str, bytes]:
-    """Name → SVG of every figure that the code of a page makes."""
-    found = {}
+    """Map names to the SVG of every figure drawn by the code of a page."""
+    drawn = {}
     for block in BLOCK.findall(page):
         name = CALL.findall(block)[-1]
         for theme in TEXT:
-            found[f"{name}-{theme}.svg"] = draw(block, theme)
-    return found
+            drawn[f"{name}-{theme}.svg"] = draw(block, theme)
+    return drawn
 
 
 def draw(code: str, theme: str) -> bytes:
-    """The ``figure`` that the code makes, on a transparent background."""
+    """Draw the ``figure`` of the code on a transparent background."""
     names: dict[str, Any] = {}
     torch.manual_seed(0)
     ground = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none")
-    with matplotlib.rc_context(ground | dict.fromkeys(COLOURED, TEXT[theme]) | {"svg.hashsalt": "udtw"}):
+    with matplotlib.rc_context(ground | dict.fromkeys(COLORED, TEXT[theme]) | {"svg.hashsalt": "udtw"}):
         exec(compile(code, PAGE, "exec"), names)
         figure = names["figure"]
         assert isinstance(figure, Figure), "each block of the gallery makes a `figure`"

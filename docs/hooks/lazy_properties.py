@@ -1,4 +1,4 @@
-"""Griffe extension: what `udtw._engine.lazy.lazy` decorates is a property, and is shown as one."""
+"""Show what `udtw._engine.lazy.lazy` decorates as a property (Griffe extension)."""
 
 from typing import Any
 

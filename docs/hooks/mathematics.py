@@ -1,4 +1,4 @@
-"""MkDocs hook: formulas become MathML when the site is built, so that no script is needed to read them."""
+"""Convert formulas to MathML when the site is built, so that pages need no script (MkDocs hook)."""
 
 import html
 import re
@@ -11,7 +11,7 @@ THIN = '<mspace width="0.17em"/>'
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Replace what pymdownx.arithmatex has marked."""
+    """Replace the formulas marked by pymdownx.arithmatex."""
     return FORMULA.sub(_mathml, content)
 
 

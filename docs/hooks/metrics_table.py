@@ -1,4 +1,4 @@
-"""Replaces ``<!-- metrics -->`` in a page by the table of metrics, so that no page lists them by hand."""
+"""Replace ``<!-- metrics -->`` in a page by the table of metrics (MkDocs hook)."""
 
 from udtw._engine.metrics import METRICS
 
@@ -6,12 +6,12 @@ MARKER = "<!-- metrics -->"
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Called by MkDocs for every page."""
+    """Insert the table into a page; MkDocs calls this for every page."""
     return markdown.replace(MARKER, table()) if MARKER in markdown else markdown
 
 
 def table() -> str:
-    """The metrics as a Markdown table."""
+    """Return the metrics as a Markdown table."""
     lines = ["| name | distance | parameters | lengths may differ | variances |", "|---|---|---|---|---|"]
     for metric in METRICS.values():
         params = ", ".join(f"`{name}={value!r}`" for name, value in metric.params.items())

@@ -1,4 +1,4 @@
-"""Griffe extension: each parameter is shown with its own default.
+"""Show each parameter with its own default (Griffe extension).
 
 Griffe gives parameters that share a line of the docstring ("beta, lam : float") the default of the first.
 """

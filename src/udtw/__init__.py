@@ -5,29 +5,35 @@ from udtw._engine.align import align, dtw, euclidean, soft_dtw, soft_dtw_diverge
 from udtw._engine.alignment import Alignment
 from udtw._engine.calibration import Calibration, calibrate
 from udtw._engine.distribution import PathDistribution
+from udtw._engine.match import Match, NoiseBetween, fit_noise_between, match
 from udtw._engine.matches import Matches
 from udtw._engine.metrics import Metric, get_metric, register_metric
 from udtw._engine.pairwise import pairwise
+from udtw._engine.trust import Trust
 from udtw._kernels.backends import available_backends
 from udtw.errors import UdtwError
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _moved.install()
 
 __all__ = [
     "Alignment",
     "Calibration",
+    "Match",
     "Matches",
     "Metric",
+    "NoiseBetween",
     "PathDistribution",
+    "Trust",
     "UdtwError",
     "align",
     "available_backends",
     "calibrate",
     "dtw",
     "euclidean",
-    "get_metric",
+    "fit_noise_between",
+    "match",
     "pairwise",
     "register_metric",
     "soft_dtw",

@@ -2,7 +2,23 @@
 
 
 class UdtwError(ValueError):
-    """Root of the family."""
+    """Root of the family.
+
+    >>> import udtw
+    >>> try:
+    ...     udtw.align([0.0, 1.0], [0.0, 1.0], gamma=-1)
+    ... except udtw.UdtwError as error:
+    ...     print(error.parameter)
+    gamma
+    """
+
+    parameter: str | None = None
+    """Name of the parameter whose value is wrong, where it is a single one."""
+
+    def __init__(self, *args: object, parameter: str | None = None) -> None:
+        super().__init__(*args)
+        if parameter is not None:
+            self.parameter = parameter
 
 
 class ShapeError(UdtwError):
@@ -24,6 +40,8 @@ class VarianceError(UdtwError):
 class GammaError(UdtwError):
     """A temperature γ that is not a positive finite number."""
 
+    parameter = "gamma"
+
 
 class RangeError(UdtwError):
     """Finite values whose path sums do not fit the floating-point type."""
@@ -31,6 +49,8 @@ class RangeError(UdtwError):
 
 class BandError(UdtwError):
     """A band that cannot be understood, or that leaves no path."""
+
+    parameter = "band"
 
 
 class PathError(UdtwError):
@@ -42,7 +62,7 @@ class BackendError(UdtwError):
 
 
 class OptionError(UdtwError):
-    """An option with a value that is not among its choices, or that contradicts another."""
+    """An option whose value is not among its choices, or contradicts another option."""
 
 
 class SizeError(UdtwError):
@@ -54,7 +74,7 @@ class FileFormatError(UdtwError):
 
 
 class DataError(UdtwError):
-    """A data set that is not there, or a file of one that cannot be read."""
+    """A data set that is missing, or a data file that cannot be read."""
 
 
 class StoreError(UdtwError):

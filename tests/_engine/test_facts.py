@@ -48,10 +48,18 @@ def test_coupling_is_the_derivative_of_the_soft_min(backend):
 @BACKENDS
 def test_as_gamma_vanishes_the_distance_becomes_the_dtw_of_the_weighted_cost(backend):
     x, y, a, b = sample(2)
-    found = udtw.align(x, y, a, b, gamma=1e-5, backend=backend)
-    assert torch.allclose(found.distance, udtw.dtw(x, y, var_x=a, var_y=b), rtol=1e-9)
+    found = udtw.align(x, y, a, b, gamma=1e-5, weighting="precision", backend=backend)
+    assert torch.allclose(found.distance, udtw.dtw(x, y, var_x=a, var_y=b, weighting="precision"), rtol=1e-9)
     along = [v[p[:, 0], p[:, 1]].log().sum() for v, p in zip(found.variance, found.paths.mode(), strict=True)]
     assert torch.allclose(found.regularizer, torch.stack(along), rtol=1e-8)
+
+
+@BACKENDS
+def test_as_gamma_vanishes_the_free_energy_becomes_the_dtw_of_the_same_options(backend):
+    x, y, a, b = sample(2)
+    found = udtw.align(x, y, a, b, beta=0.3, warp_penalty=0.2, gamma=1e-6, backend=backend)
+    least = udtw.dtw(x, y, var_x=a, var_y=b, beta=0.3, warp_penalty=0.2, backend=backend)
+    assert torch.allclose(found.free_energy, least, atol=1e-4)
 
 
 @BACKENDS
@@ -163,7 +171,7 @@ def test_gamma_gradient_is_the_covariance_over_gamma_squared():
     every = torch.ones(5, 4, dtype=torch.bool)
     first, last = starts_and_ends(None, torch.tensor([[5], [4]]), 5, 4)
     _, table, _, log_weight = enumeration.path_distribution(
-        cost, gamma.detach(), torch.zeros(()), every, first[0], last[0]
+        cost, gamma.detach(), torch.zeros(2, dtype=torch.float64), every, first[0], last[0]
     )
     p = torch.softmax(log_weight, 0)
     c, f = (table * cost).sum((1, 2)), (table * field).sum((1, 2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from udtw._engine.series_set import SeriesSet, load_series
+from udtw.errors import NonFiniteError, ShapeError
 
 SERIES = [np.arange(3.0), np.arange(5.0) + 10, np.arange(1.0) + 20]
 NOISE = [np.full(3, 2.0), np.full(5, 3.0), np.full(1, 4.0)]
@@ -61,3 +62,17 @@ def test_steps_that_are_left_out_take_their_variances_with_them():
     found = load_series("X", [steps], [[0.5, np.nan, 2.0]], nan_policy="omit")
     assert found.values.tolist() == [[[1, 2], [4, 5]]]
     assert found.variances.tolist() == [[0.5, 2]]
+
+
+def test_variances_follow_the_rules_of_a_pair():
+    assert (load_series("X", SERIES, 2.0).variances == 2).all()
+    assert load_series("X", SERIES, [one[:, None] for one in NOISE]).variances.shape == (3, 5)
+    with pytest.raises(ShapeError, match=r"var_x\[0\] must hold one variance per step, shape \(3,\)"):
+        load_series("X", SERIES, np.ones((3, 5)))
+    with pytest.raises(ShapeError, match="one per feature in every series"):
+        load_series("X", SERIES, [NOISE[0][:, None], *NOISE[1:]])
+
+
+def test_the_place_of_a_fault_is_that_in_the_users_array():
+    with pytest.raises(NonFiniteError, match=r"X\[1, 3, 0\] is inf"):
+        load_series("X", [[1.0, 2.0], [np.nan, np.nan, 1.0, np.inf]], nan_policy="omit")

@@ -61,7 +61,7 @@ BATCH = torch.zeros(2, 5, 1)
         (lambda: udtw.align(BATCH, BATCH).matches(), "2 pair(s) of 5 steps"),
         (lambda: udtw.align(SERIES[0][10:15], SERIES[1], relax="y", gamma=0.01).matches(of="y"), "30 steps"),
         (lambda: udtw.calibrate(SERIES), "inside intervals of 90%"),
-        (lambda: barycenter(SERIES, "dtw"), "30 steps, objective="),
+        (lambda: barycenter(SERIES, "dtw"), "30 steps, loss="),
         (lambda: SubsequenceSearch(SERIES[0][5:15]).search(SERIES[0], k=1)[0], "begin=5"),
     ],
 )

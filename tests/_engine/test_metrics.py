@@ -94,7 +94,7 @@ def test_a_metric_for_one_length_refuses_others():
 def test_a_metric_object_brings_its_parameters():
     sharp = get_metric("soft_dtw", gamma=0.01)
     assert np.array_equal(udtw.pairwise(X, metric=sharp), udtw.pairwise(X, metric="soft_dtw", gamma=0.01))
-    classifier = KNeighborsTimeSeriesClassifier(metric=sharp, gamma=1.0).fit(X, LABELS)
+    classifier = KNeighborsTimeSeriesClassifier(metric=sharp, metric_params={"gamma": 1.0}).fit(X, LABELS)
     assert np.array_equal(classifier.kneighbors(Y)[0][:, 0], udtw.pairwise(Y, X, sharp).min(1))
     with pytest.raises(OptionError, match="brings its own parameters"):
         udtw.pairwise(X, metric=sharp, gamma=1.0)

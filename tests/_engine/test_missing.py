@@ -64,3 +64,9 @@ def test_what_cannot_be_left_out_is_named():
         udtw.align(np.full(3, np.nan), np.zeros(3), nan_policy="omit")
     with pytest.raises(NonFiniteError):
         udtw.align(np.array([0.0, np.inf]), np.zeros(3), nan_policy="omit")
+
+
+def test_lists_of_many_series_lose_their_missing_steps():
+    series = [with_gaps()[: 6 + n % 3] for n in range(70)]
+    kept = [one[~np.isnan(one).any(1)] for one in series]
+    np.testing.assert_array_equal(udtw.align(series, Y, nan_policy="omit").loss, udtw.align(kept, Y).loss)

@@ -16,7 +16,7 @@ from udtw._kernels.reference.enumeration import paths as all_paths
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
 from udtw.nn import SigmaNet, UDTWLoss
 from udtw.timeseries import KNeighborsTimeSeriesClassifier
-from udtw.timeseries.search import nearest
+from udtw.timeseries.neighbors import nearest
 
 BACKENDS = ["numba", "portable", "enumeration"]
 RNG = np.random.default_rng(0)
@@ -331,7 +331,7 @@ def test_a_network_learns_the_noise_by_the_free_energy():
     rough = torch.zeros(16, 40, 1)
     rough[:, 25:32] = 1.5
     x, y = clean + 0.1 * torch.randn(16, 40, 1), clean + (0.1 + rough) * torch.randn(16, 40, 1)
-    net = SigmaNet(1, context=5, sigma_span=3.0, sigma_min=0.1)
+    net = SigmaNet(1, context=5, sigma_range=(0.1, 3.1))
     loss = UDTWLoss(net, gamma=4.0, weighting="likelihood", normalize="length")
     optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
     first = float(loss(x, y).detach())

@@ -50,7 +50,7 @@ TASKS = {"contrastive": contrastive, "dictionary": dictionary}
 def forecaster(path=None, fabric=None, tick=None) -> SequenceForecaster:
     time = np.linspace(0, 6, 20)
     series = np.stack([np.sin(time + phase) for phase in np.linspace(0, 5, 33)])
-    model = SequenceForecaster("udtw", hidden=8, batch_size=BATCH, max_epochs=3, random_state=0)
+    model = SequenceForecaster("udtw", hidden=8, training={"batch_size": BATCH}, max_iter=3, random_state=0)
     return model.fit(series[:, :12], series[:, 12:], checkpoint_path=path, fabric=fabric)
 
 

@@ -19,7 +19,7 @@ from udtw.skeleton.datasets import make_actions
 
 X = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0))
 NETS = {
-    "step": (lambda: SigmaNet(3, sigma_span=2.0, sigma_min=0.25, sigma_init=1.0), (X,)),
+    "step": (lambda: SigmaNet(3, sigma_range=(0.25, 2.25), sigma_init=1.0), (X,)),
     "context": (lambda: SigmaNet(3, 5, context=3, per_feature=True), (X,)),
     "series": (lambda: SigmaNet(3, length=6), (X,)),
     "linear": (lambda: SigmaNet(3, 0), (X,)),
@@ -111,7 +111,7 @@ def test_an_image_recogniser_comes_back_from_a_folder_and_from_a_file(tmp_path):
         ImageRecognizer.from_pretrained(tmp_path / "folder"), ImageRecognizer.load(tmp_path / "model.safetensors")
     ):  # fmt: skip
         torch.testing.assert_close(found.encode(tokens).features, expected, rtol=0, atol=0)
-    with pytest.raises(FileFormatError, match="action recogniser"):
+    with pytest.raises(FileFormatError, match="action recognizer"):
         ActionRecognizer.from_pretrained(tmp_path / "folder")
 
 

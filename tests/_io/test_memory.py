@@ -155,5 +155,5 @@ def test_a_search_that_does_not_fit_is_refused(monkeypatch):
     series = np.zeros((3000, 2))
     search = KNeighborsTimeSeriesClassifier(metric="dtw").fit(series, np.arange(3000) % 2)
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB // 4)
-    with pytest.raises(SizeError, match="Searching 3,000 series for the neighbours of 3,000"):
+    with pytest.raises(SizeError, match="Searching 3,000 series for the neighbors of 3,000"):
         search.predict(series)

@@ -118,5 +118,5 @@ def test_other_settings_are_refused_by_name(saved):
 
 
 def test_settings_of_another_kind_are_damage():
-    with pytest.raises(FileFormatError, match="no dictionary"):
+    with pytest.raises(FileFormatError, match="not a dictionary"):
         refuse_other_settings("f", [1], {"gamma": 0.1})

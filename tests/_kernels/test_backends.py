@@ -19,7 +19,7 @@ from udtw._kernels import backends
 from udtw._kernels.base import Backend
 from udtw._kernels.cpu import launch, work_queue
 from udtw._kernels.cpu.backend import can_fuse
-from udtw._kernels.reference import portable
+from udtw._kernels.reference import gaps, portable
 from udtw._kernels.reference.torch_backends import TorchBackend
 
 USUAL: dict[str, Any] = {
@@ -60,10 +60,9 @@ def backend(name: str) -> Backend:
     return backends.choose(name, torch.zeros(1))
 
 
-def asked_for(x, y, lengths_x=None, lengths_y=None, weighting="precision", **options) -> Problem:
+def asked_for(x, y, weighting="precision", **options) -> Problem:
     assert weighting == "precision"
-    given = {name: options.pop(name) for name in ("var_x", "var_y", "variance", "cost") if name in options}
-    return _paths(x, y, lengths=(lengths_x, lengths_y), given=given, **options)._problem
+    return _paths(x, y, weighting=weighting, **options)._problem
 
 
 def problem(name: str) -> Case:
@@ -321,7 +320,7 @@ class Suspect(TorchBackend):
     needs_check, factor = True, 1.0
 
     def __init__(self):
-        super().__init__("suspect", portable, all_pairs=False)
+        super().__init__("suspect", portable, gaps, all_pairs=False)
 
     def free_energy(self, problem):
         return super().free_energy(problem) * self.factor

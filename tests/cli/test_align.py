@@ -39,9 +39,11 @@ def test_prints_what_align_finds(pair):
 
 
 def test_table_for_people(pair):
-    shown = run_ok("align", *pair[:2]).stdout
+    shown = run_ok("align", *pair[:2], "--sigma", "estimate").stdout
     assert "distance" in shown
     assert "a.csv and b.npy" in shown
+    assert "Intervals count the noise of --sigma and --gamma only" in shown
+    assert "calibrated" not in run_ok("align", *pair[:2], "--gamma", 1).stdout
 
 
 @pytest.mark.parametrize("metric", ["dtw", "soft_dtw", "soft_dtw_divergence"])
@@ -72,7 +74,7 @@ def test_sigma_in_the_last_column(pair):
 
 def test_learned_sigma_lowers_the_loss(pair):
     a, b, *_ = pair
-    learned, estimated = run_json("align", a, b, "--sigma", "learn"), run_json("align", a, b)
+    learned, estimated = (run_json("align", a, b, "--sigma", one) for one in ("learn", "estimate"))
     assert estimated["sigma"] == "estimate"
     assert learned["loss"] < estimated["loss"]
     first, second = (np.log([row["sigma_i"] for row in one["matches"]]) for one in (learned, estimated))
@@ -94,6 +96,138 @@ def test_plot(pair, tmp_path, kind, view):
     assert picture.stat().st_size > 5_000
     assert str(picture) in result.stderr
     assert str(picture) not in result.stdout
+
+
+@pytest.fixture
+def waves(tmp_path):
+    """A good pair with a time column, in other units, with a faulty stretch."""
+    rng = np.random.default_rng(0)
+    time = np.linspace(0, 1, 60)
+    a = np.sin(9 * time) + 0.1 * rng.normal(size=60)
+    a[25:33] += rng.normal(size=8)
+    b = np.sin(9 * time**1.3) + 0.1 * rng.normal(size=60)
+    minutes = np.datetime64("2024-03-01T10:00") + np.arange(60)
+    for name, values in (("a", 5 * a + 20), ("b", b)):
+        rows = [f"{when},{value!r}\n" for when, value in zip(minutes, values.tolist(), strict=True)]
+        (tmp_path / f"{name}.csv").write_text("timestamp,temp\n" + "".join(rows))
+    return tmp_path / "a.csv", tmp_path / "b.csv", 5 * a + 20, b
+
+
+def test_a_good_match_says_so_first(waves, tmp_path):
+    a, b, x, y = waves
+    wanted = udtw.match(x, y, level=0.8)
+    shown = run_ok("align", a, b, "--level", 0.8, "--out", tmp_path / "m.csv").stdout.splitlines()
+    assert shown[0] == wanted.trust.sentence
+    assert shown[0].startswith("Good match")
+    assert "the 80 % intervals hold" in shown[2]
+    assert any("(2024-03-01T10:" in line for line in shown), "doubtful stretches have times"
+    rows = read_rows(tmp_path / "m.csv")
+    assert [int(row["low"]) for row in rows] == wanted.low.tolist()
+    np.testing.assert_allclose([float(row["expected"]) for row in rows], wanted.expected)
+    np.testing.assert_allclose([float(row["sigma_i"]) for row in rows], np.sqrt(wanted.noise.var_x))
+    assert rows[3]["time_i"] == "2024-03-01T10:03"
+
+
+def test_json_holds_the_verdict_and_the_noise(waves):
+    a, b, x, y = waves
+    wanted = udtw.match(x, y)
+    said = run_json("align", a, b)
+    assert said["verdict"] == "good"
+    for name in ("sentence", "p_value", "coverage"):
+        assert said[name] == getattr(wanted.trust, name)
+    for name in ("gain", "offset", "drift", "correlation_time"):
+        assert said["noise"][name] == pytest.approx(getattr(wanted.noise, name))
+    assert 4 < said["noise"]["gain"] < 6
+    assert len(said["matches"]) == 60
+    assert said["columns"] == ["temp"]
+    assert said["time_columns"] == ["timestamp", "timestamp"]
+    other = run_json("align", a, b, "--of", "y")
+    assert other["files"] == [str(b), str(a)]
+    assert other["of"] == "y"
+    assert 0.1 < other["noise"]["gain"] < 0.4
+
+
+def test_unrelated_series_have_no_match_and_no_lines(tmp_path, monkeypatch):
+    walks = np.random.default_rng(0).standard_normal((2, 80)).cumsum(1)
+    names = [tmp_path / f"{name}.csv" for name in "ab"]
+    for path, walk in zip(names, walks, strict=True):
+        np.savetxt(path, walk)
+    figures = []
+    monkeypatch.setattr("udtw.cli.align.save_figure", lambda figure, path: figures.append(figure))
+    result = run_ok("align", *names, "--plot", tmp_path / "m.png", "--out", tmp_path / "m.csv")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("No match: ")
+    assert "interval" not in "".join(lines[1:])
+    assert "m.csv is not to be trusted" in result.stderr
+    run_ok("align", *names, "--plot", tmp_path / "m.png", "--view", "matrix")
+    for figure in figures:
+        assert figure.get_suptitle().startswith("No match")
+        drawn = [one for axes in figure.axes for one in axes.collections if type(one).__name__ == "LineCollection"]
+        assert not any(len(path.vertices) for one in drawn for path in one.get_paths() if axes_of(one) != "colorbar")
+    assert run_json("align", *names)["verdict"] == "none"
+
+
+def axes_of(artist):
+    label = artist.axes.get_label()
+    return "colorbar" if label == "<colorbar>" else label
+
+
+@pytest.mark.parametrize("view", ["matches", "matrix"])
+def test_a_lag_leaves_steps_without_a_partner(tmp_path, view):
+    rng = np.random.default_rng(0)
+    base = np.convolve(rng.standard_normal(160), np.hanning(15), "same")
+    np.savetxt(tmp_path / "a.csv", base[20:120] + 0.1 * rng.normal(size=100))
+    np.savetxt(tmp_path / "b.csv", base[40:150] + 0.1 * rng.normal(size=110))
+    words = ("align", tmp_path / "a.csv", tmp_path / "b.csv")
+    result = run_ok(
+        *words,
+        "--out",
+        tmp_path / "m.csv",
+        "--warped",
+        tmp_path / "w.csv",
+        "--plot",
+        tmp_path / "p.png",
+        "--view",
+        view,
+    )
+    assert "have no partner in y" in result.stdout.splitlines()[0]
+    rows, warped = read_rows(tmp_path / "m.csv"), read_rows(tmp_path / "w.csv")
+    assert rows[5]["j"] == warped[5]["1_mean"] == warped[5]["1_std"] == ""
+    partners = [int(row["j"]) - int(row["i"]) for row in rows[25:]]
+    assert abs(np.median(partners) + 20) <= 1
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_warped_series_keep_their_columns(waves, tmp_path):
+    a, b, x, y = waves
+    run_ok("align", a, b, "--warped", tmp_path / "w.csv")
+    rows = read_rows(tmp_path / "w.csv")
+    assert list(rows[0]) == ["i", "timestamp", "temp_mean", "temp_std"]
+    mean, std = udtw.match(x, y).warp(y)
+    np.testing.assert_allclose([float(row["temp_mean"]) for row in rows], mean)
+    np.testing.assert_allclose([float(row["temp_std"]) for row in rows], std)
+    assert rows[-1]["timestamp"] == "2024-03-01T10:59"
+    before = a.read_bytes()
+    assert "one of the files that are read" in fails(2, "align", a, b, "--warped", a)
+    assert "one of the files that are read" in fails(2, "align", a, b, "--out", tmp_path / "new" / ".." / "b.csv")
+    assert a.read_bytes() == before
+    assert "--warped belongs to the match" in fails(2, "align", a, b, "--warped", tmp_path / "w.csv", "--gamma", 1)
+
+
+def test_constant_columns_are_left_out(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in "ab":
+        wave = np.sin(np.arange(50) / 5) + 0.1 * rng.normal(size=50)
+        np.savetxt(
+            tmp_path / f"{name}.csv", np.column_stack([wave, np.ones(50), 2 * wave]), delimiter=",",
+            header="u,flat,v", comments="",
+        )  # fmt: skip
+    files = tmp_path / "a.csv", tmp_path / "b.csv"
+    result = run_ok("align", *files, "--out", tmp_path / "m.csv", "--warped", tmp_path / "w.csv")
+    assert "left out flat: constant" in result.stderr
+    assert list(read_rows(tmp_path / "m.csv")[0])[-4:] == ["sigma_i_u", "sigma_j_u", "sigma_i_v", "sigma_j_v"]
+    assert "flat_mean" in read_rows(tmp_path / "w.csv")[0]
+    assert "x or y is constant" in fails(2, "align", *files, "--columns", "flat")
 
 
 def read_rows(path):
@@ -247,4 +381,4 @@ def test_the_likelihood_with_estimated_variances_and_a_warp_penalty(pair):
     hard = run_json("align", a, b, "--metric", "dtw", "--warp-penalty", 0.5)
     assert hard["distance"] == pytest.approx(float(udtw.dtw(x, y, warp_penalty=0.5)))
     assert "--weighting belongs to" in fails(2, "align", a, b, "--metric", "dtw", "--weighting", "likelihood")
-    assert "--weighting bayes" in fails(2, "align", a, b, "--weighting", "bayes")
+    assert "--weighting 'bayes'" in fails(2, "align", a, b, "--weighting", "bayes")

@@ -12,7 +12,7 @@ from tests.cli.helpers import fails, run, run_ok
 
 COMMANDS = (
     "demo", "align", "search", "explore", "barycenter", "classify", "cluster", "forecast", "predict", "reproduce",
-    "report",
+    "report", "doctor",
 )  # fmt: skip
 
 
@@ -78,3 +78,11 @@ def test_ctrl_c_is_code_130(monkeypatch):
 
     monkeypatch.setattr("udtw.cli.files.read_series", interrupted)
     assert "Ctrl-C" in fails(130, "align", "a.csv", "b.csv")
+
+
+def test_a_wrong_parameter_is_named_by_its_flag(tmp_path):
+    (tmp_path / "a.csv").write_text("1\n2\n4\n")
+    words = ("align", tmp_path / "a.csv", tmp_path / "a.csv")
+    assert "--gamma must be a positive" in fails(2, *words, "--gamma", "-1")
+    assert "--warp-penalty must be finite" in fails(1, *words, "--warp-penalty", "inf")
+    assert "--k must lie between" in fails(2, "classify", "cbf", "--k", "700", "--metric", "euclidean")

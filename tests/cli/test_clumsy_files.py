@@ -162,7 +162,7 @@ REFUSED = [
     ("scalar.json", "3", [], "instead of a list"),
     ("mixed.json", "[1, [2]]", [], "mixes rows"),
     ("uneven.json", '{"a": [1, 2], "b": [1]}', [], "columns of different lengths"),
-    ("twice.json", '{"a": [1], "a": [2]}', [], "there twice"),
+    ("twice.json", '{"a": [1], "a": [2]}', [], "duplicate key 'a'"),
     ("text.json", '["a", "b"]', [], "holds no numbers"),
     ("split.json", '{"columns": 3, "index": [0, 1], "data": 4}', [], "not one of columns"),
     ("uneven_split.json", '{"columns": ["a"], "index": [0, 1], "data": [[1], [2, 3]]}', [], "different lengths"),
@@ -288,7 +288,7 @@ def test_series_of_another_length_are_classified(tmp_path):
     (tmp_path / "test.csv").write_text("y,a,b,c\nup,1,3,7\ndown,9,3,1\n")
     words = ["classify", "--train", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--metric"]
     assert run_json(*words, "dtw")["accuracy"] == 1
-    assert "--metric euclidean compares step by step" in fails(1, *words, "euclidean")
+    assert "--metric 'euclidean' compares step by step" in fails(1, *words, "euclidean")
 
 
 def test_a_row_per_step_is_not_taken_for_a_row_per_series(tmp_path):

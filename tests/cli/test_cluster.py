@@ -9,7 +9,6 @@ from distributed import LocalCluster
 
 from tests.cli.helpers import fails, run_json
 from udtw._io import joblib_tasks
-from udtw.cli import cluster
 
 COMMAND = ("classify", "cbf", "--metric", "dtw")
 
@@ -30,6 +29,6 @@ def test_classification_on_a_cluster_gives_the_same_accuracy(monkeypatch):
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("udtw.cli.training.CONNECT_SECONDS", 0.5)
     message = fails(1, *COMMAND, "--dask", "tcp://127.0.0.1:9")
     assert "No Dask scheduler answers at tcp://127.0.0.1:9" in message

@@ -33,7 +33,7 @@ def test_barycenter_of_a_file(tmp_path):
     words = ["barycenter", tmp_path / "set.csv", "--max-iter", 5, "--length", 8, "--weights", "1,1,1,2", "--noise", 0.5]
     said = run_json(*words, "--out", out, "--plot", picture)
     wanted = barycenter(series, max_iter=5, length=8, weights=[1, 1, 1, 2], noise=0.5)
-    assert said["objective"] == pytest.approx(wanted.objective)
+    assert said["objective"] == pytest.approx(wanted.loss)
     np.testing.assert_allclose(said["mean"], wanted.mean)
     np.testing.assert_allclose(read_series(out).values, np.column_stack([wanted.mean, np.sqrt(wanted.variance)]))
     assert out.read_text().startswith("value,sigma\n")

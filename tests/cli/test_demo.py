@@ -16,7 +16,7 @@ def test_demo_prints_tables_and_leaves_a_report(tmp_path):
     shown = run_ok("demo", "--quick", "--out", out).stdout
     assert f"Open {out / 'report.html'}" in shown
     page = (out / "report.html").read_text()
-    for heading in ("Align", "Average", "Classify", "Forecast", "Recognise", "Tell apart"):
+    for heading in ("Align", "Average", "Classify", "Forecast", "Recognize", "Tell apart"):
         assert f"<h2>{heading}</h2>" in page
     for metric in published.UCR:
         assert f"<td>{METRICS[metric].label}</td>" in page

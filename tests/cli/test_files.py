@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-from udtw.cli.files import read_series, write_table
+from udtw.cli.files import read_series
+from udtw.cli.output import write_table
 from udtw.errors import OptionError
 
 ROWS = [{"i": 0, "name": 'a "b", c', "value": 0.1}, {"i": 1, "name": None, "value": 1e-17}]

@@ -91,7 +91,7 @@ def test_a_model_without_uncertainty(skeletons, tmp_path):
     ActionRecognizer(Recipe(metric="protonet", n_way=3, **SMALL), skeletons.graph).fit(training, checkpoint_path=path)
     done = run_ok(*show(path, tmp_path / "clip.png", "--clip", skeletons.names[0]))
     assert "no uncertainty" in done.stderr
-    assert "gives no coupling" in fails(2, *show(path, tmp_path / "match.png"))
+    assert "has no coupling" in fails(2, *show(path, tmp_path / "match.png"))
 
 
 def test_mistakes_are_one_line(model, skeletons, tmp_path):

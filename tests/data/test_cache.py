@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from udtw.data import LabelledSeries, UCRData, cache, load_ucr, save_npz
+from udtw.data import LabelledSeries, UCRData, load_ucr, save_npz
 from udtw.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -105,7 +105,7 @@ def test_a_damaged_header_inside_is_refused(tmp_path, header):
 
 
 def test_a_file_that_expands_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "RATIO_FROM", 2**20)
+    monkeypatch.setattr("udtw.data.ucr.RATIO_FROM", 2**20)
     np.savez_compressed(tmp_path / "Toy.npz", **arrays(train_values=np.zeros((2**19, 1))))
     with pytest.raises(DataError, match=r"Toy.npz.*more than \d+ bytes"):
         load_ucr("Toy", tmp_path)

@@ -14,39 +14,38 @@ COMMAND_LINE = ("udtw.cli",)
 """Not a Python interface: it is run from a terminal, and `test_code_blocks` runs the commands of its pages."""
 
 
-def public_modules():
-    """``udtw``, its modules, and all packages below it, if they have an ``__all__``."""
+def packages():
+    """``udtw`` and all packages below it."""
     yield udtw
     for info in pkgutil.walk_packages(udtw.__path__, "udtw."):
-        if (info.ispkg or info.name.count(".") == 1) and info.name not in COMMAND_LINE:
-            module = importlib.import_module(info.name)
-            if hasattr(module, "__all__"):
-                yield module
+        if info.ispkg and info.name not in COMMAND_LINE:
+            yield importlib.import_module(info.name)
 
 
-def needs_example(found):
-    """Functions and classes do. Constants, modules, type aliases, exceptions and protocols do not."""
-    if inspect.isclass(found):
-        return not issubclass(found, BaseException) and not getattr(found, "_is_protocol", False)
-    return inspect.isroutine(found)
+def needs_example(thing):
+    """Functions and classes of udtw do. Constants, modules, type aliases, exceptions and protocols do not."""
+    if not getattr(thing, "__module__", "").startswith("udtw."):
+        return False
+    if inspect.isclass(thing):
+        return not issubclass(thing, BaseException) and not getattr(thing, "_is_protocol", False)
+    return inspect.isroutine(thing)
 
 
 def public_names():
-    """One parameter for each object, under the shortest of its public names."""
+    """One parameter for each object that a package gathers, listed in ``__all__`` or not, under its shortest name."""
     names = {}
-    for module in public_modules():
-        for name in module.__all__:
-            found = getattr(module, name)
-            if needs_example(found):
-                names.setdefault(id(found), (f"{module.__name__}.{name}", found))
-    return [pytest.param(name, found, id=name) for name, found in names.values()]
+    for package in packages():
+        for name, thing in sorted(vars(package).items()):
+            if needs_example(thing) and not name.startswith("_"):
+                names.setdefault(id(thing), (f"{package.__name__}.{name}", thing))
+    return [pytest.param(name, thing, id=name) for name, thing in names.values()]
 
 
-@pytest.mark.parametrize(("name", "found"), public_names())
-def test_examples_of_the_docstring(name, found, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "thing"), public_names())
+def test_examples_of_the_docstring(name, thing, tmp_path, monkeypatch):
     """The examples import what they use; those of a class may stand in the docstrings of its methods."""
     monkeypatch.chdir(tmp_path)
-    tests = [test for test in doctest.DocTestFinder().find(found, name, globs={}) if test.examples]
+    tests = [test for test in doctest.DocTestFinder().find(thing, name, globs={}) if test.examples]
     assert tests, f"{name} has no example (>>>) in its docstring"
     printed = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)

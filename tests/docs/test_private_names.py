@@ -1,11 +1,14 @@
 """Public pages and examples use public names only."""
 
+import ast
+import importlib
 import json
 import re
+from types import ModuleType
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT
+from tests.docs.pages import PAGES, ROOT, blocks
 
 PRIVATE = re.compile(
     r"\budtw(?:\.\w+)*\._[a-z]\w*"  # udtw._engine.align, udtw.images._x
@@ -53,3 +56,30 @@ def test_private_names_are_recognised(text, names):
     found = private_names(text)
     assert len(found) == len(names)
     assert all(one.startswith(expected) for one, expected in zip(found, names, strict=True))
+
+
+def resolve(name):
+    """Return what a full name stands for; a function may hide the module that defines it, as barycenter does."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def listed_things():
+    """Return everything that an API page lists."""
+    pages = (ROOT / "docs" / "api").glob("*.md")
+    return [resolve(name) for page in pages for name in re.findall(r"^::: ([\w.]+)", page.read_text("utf-8"), re.M)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imported_names_are_on_an_api_page(page):
+    imported = {
+        f"{node.module}.{alias.name}"
+        for block in blocks(page)
+        if block.language == "python"
+        for node in ast.walk(ast.parse(block.code))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("udtw")
+        for alias in node.names
+    }
+    listed = listed_things() if imported else []
+    missing = [name for name in imported if not any(resolve(name) is one for one in listed)]
+    assert all(isinstance(resolve(name), ModuleType) for name in missing), missing

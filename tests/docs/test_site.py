@@ -25,7 +25,6 @@ MODULES = [
     "udtw.nn",
     "udtw.plots",
     "udtw.skeleton",
-    "udtw.skeleton.datasets",
     "udtw.timeseries",
 ]
 PLOTS = [name for name in importlib.import_module("udtw.plots").__all__ if name.startswith("plot_")]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from experiments import pretraining
@@ -29,6 +30,12 @@ def test_training_writes_what_a_view_starts_with(tmp_path, monkeypatch, capsys):
     pretraining.main()
     assert "loss" in capsys.readouterr().out
     assert set(load_file(out)) == set(load_file(START_FILE))
+    with safe_open(out, "pt") as file:
+        about = file.metadata()
+    assert about.keys() >= {"beta", "beta_at_start", "seed", "steps", "learning_rate"}
+    first = load_file(out)
+    pretraining.main()
+    assert all(torch.equal(first[name], again) for name, again in load_file(out).items())
 
 
 def mean_loss(task, tasks=40):

@@ -15,7 +15,7 @@ def app():
 
 @pytest.fixture(scope="session")
 def url(app):
-    from udtw.explorer.server import bind, make_server
+    from udtw.explorer.app import bind, make_server
 
     listening = bind("127.0.0.1", 0)
     server = make_server(app, listening)

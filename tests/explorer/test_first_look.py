@@ -45,7 +45,8 @@ def test_the_first_example_shows_match_lines_and_says_what_one_sees(page):
     plain, uncertain = map(float, re.findall(r"off by (\d+\.\d)", said))
     assert uncertain < plain / 3
     assert chosen(page, "series-view") == "lines"
-    assert chosen(page, "series-variance") == "estimate"
+    assert chosen(page, "series-variance") == "match"
+    assert page.text("series-verdict").startswith("Good match: ")
     titles = " ".join(one.text for one in page.all("#series-alignment .annotation-text"))
     assert f"DTW: {plain} steps off" in titles
     assert f"uDTW: {uncertain} steps off" in titles
@@ -69,8 +70,8 @@ def test_nothing_is_added_to_own_files_and_sigma_is_estimated(page, own_files):
         page.changed(f"{upload}-name", lambda to=upload, file=name: page.upload(to, folder / file))
     page.until(lambda: page.text("series-sentence").startswith("Nothing was added to a.csv and b.csv: "))
     page.settle()
-    assert chosen(page, "series-variance") == "estimate"
-    a = udtw.align(x, y, "estimate", "estimate", gamma="auto")
+    assert chosen(page, "series-variance") == "match"
+    a = udtw.match(x, y).alignment
     assert float(page.text("series-distance")) == pytest.approx(float(a.distance), rel=1e-4)
     page.screenshot("own-files")
 

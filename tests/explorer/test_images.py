@@ -24,7 +24,7 @@ def grid_of(trace):
 
 
 def test_an_image_matches_itself_patch_by_patch(tab):
-    *_, result = tab.found(IMAGES | {"y-item": 0, "gamma": -3})
+    *_, result = tab.aligned(IMAGES | {"y-item": 0, "gamma": -3})
     assert float(result.alignment.distance) < 0.01
     assert np.diag(result.coupling).min() > 0.9
 
@@ -74,10 +74,10 @@ def test_a_trained_model_gives_tokens_and_variances(tmp_path):
     tokens = open_tokens(tmp_path / "tokens")
     recipe = ImageRecipe(metric="udtw", n_steps=2, dim=8, n_way=2, n_query=1)
     ImageRecognizer(recipe, tokens.dim).fit(tokens, checkpoint_path=tmp_path / "model.safetensors")
-    *_, result = ImageTab(tmp_path / "model.safetensors", spec).found(IMAGES)
+    *_, result = ImageTab(tmp_path / "model.safetensors", spec).aligned(IMAGES)
     assert result.grid == (3, 3)
     assert result.var_x is not None
     with pytest.raises(OptionError, match="trained on tokens of"):
         TokenEncoder(tmp_path / "model.safetensors", "patches")
-    with pytest.raises(OptionError, match="needed both"):
+    with pytest.raises(OptionError, match="both a model"):
         TokenEncoder(tmp_path / "model.safetensors")

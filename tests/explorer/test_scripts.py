@@ -43,7 +43,7 @@ def run(tab, values, folder, monkeypatch, capsys):
 
 def check(tab, values, folder, monkeypatch, capsys):
     a, printed, (drawn, offered) = run(tab, values, folder, monkeypatch, capsys)
-    *_, result = tab.found(values)
+    *_, result = tab.aligned(values)
     assert float(a.distance) == float(result.alignment.distance)
     assert float(a.regularizer) == float(result.alignment.regularizer)
     assert float(a.loss) == float(result.alignment.loss)
@@ -58,6 +58,9 @@ def check(tab, values, folder, monkeypatch, capsys):
         {"variance": "estimate", "side": "both", "band": 20, "scale": [], "view": "lines"},
         {"x-set": "warps", "x-item": 1, "y-set": "warps", "y-item": 0, "side": "both", "view": "lines"},
         {"variance": "none", "noise": 0, "gamma": 0.3, "y-set": "charts-60", "y-item": 1},
+        {"variance": "match"},
+        {"variance": "match", "y-set": "charts-60", "y-item": 5},
+        {"variance": "match", "x-set": "warps", "x-item": 1, "y-set": "warps", "y-item": 0, "view": "lines"},
     ],
     ids=str,
 )

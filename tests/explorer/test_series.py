@@ -79,7 +79,7 @@ def test_the_figure_holds_the_coupling_and_the_variance(tab):
 
 
 def test_four_distances_are_shown_side_by_side(tab):
-    *_, result = tab.found(SERIES | {"noise": 0, "variance": "none"})
+    *_, result = tab.aligned(SERIES | {"noise": 0, "variance": "none"})
     names = [one.name for one in result.compared]
     values = {one.name: one.value for one in result.compared}
     assert names == ["Euclidean", "DTW", "soft-DTW", "uDTW"]
@@ -183,7 +183,7 @@ EXAMPLE = SERIES | {"x-set": WARPS, "x-item": 1, "y-set": WARPS, "y-item": 0, "g
 
 def test_in_the_first_example_uncertainty_pays(tab):
     """And the sentence says so, with errors against the true matches."""
-    *_, result = tab.found(EXAMPLE)
+    *_, result = tab.aligned(EXAMPLE)
     plain, uncertain = result.error(result.dtw_partners), result.error(result.matches.expected)
     assert uncertain < plain / 3
     said = tab.update(EXAMPLE)["sentence"]
@@ -218,7 +218,7 @@ def test_nothing_is_added_to_uploads_and_sigma_is_estimated(tab):
     a = udtw.align(x, y, "estimate", "estimate", gamma=4.0)
     assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
     assert found["sentence"].startswith("Nothing was added to a.csv and b.csv: ")
-    with pytest.raises(OptionError, match=r"noise of a\.csv is not known"):
+    with pytest.raises(OptionError, match=r"noise of a\.csv is unknown"):
         tab.update(own | {"variance": "known"})
 
 
@@ -235,6 +235,51 @@ def test_times_of_a_file_are_written_at_the_axis(tab):
     assert "time column when" in described
     assert figure["layout"]["xaxis2"]["ticktext"][0] == "10:00"
     assert figure["layout"]["xaxis2"]["title"]["text"] == "time of x"
+
+
+MATCHED = EXAMPLE | {"variance": "match"}
+
+
+def test_the_verdict_of_match_is_shown_in_words_and_color(tab):
+    *_, result = tab.aligned(MATCHED)
+    found = udtw.match(result.prepared.x, result.prepared.y)
+    [said] = tab.update(MATCHED)["verdict"]
+    assert said.children == found.trust.sentence
+    assert said.className == "verdict good"
+    np.testing.assert_array_equal(result.matches.low, found.low)
+    assert tab.update(EXAMPLE)["verdict"] == []
+
+
+@pytest.mark.parametrize("view", ["lines", "matrix"])
+def test_unrelated_series_have_no_lines(tab, view):
+    unrelated = MATCHED | {"x-set": "cbf-128", "x-item": 0, "y-set": "charts-60", "y-item": 5, "view": view}
+    found = tab.update(unrelated)
+    assert found["verdict"][0].className == "verdict none"
+    assert found["verdict"][0].children.startswith("No match")
+    assert found["sentence"] == ""
+    names = [one.get("name") for one in found["alignment"]["data"]]
+    assert "most probable path" not in names
+    if view == "lines":
+        below = [one for one in found["alignment"]["data"] if one["yaxis"] == "y2"]
+        related = [one for one in tab.update(MATCHED)["alignment"]["data"] if one["yaxis"] == "y2"]
+        assert len(below) == 4 < len(related), "both series with their bands"
+        assert not found["alignment"]["layout"]["shapes"]
+
+
+@pytest.mark.parametrize("view", ["lines", "matrix"])
+def test_a_lag_of_an_upload_keeps_the_shape_of_the_matrix(tab, view):
+    rng = np.random.default_rng(0)
+    base = np.convolve(rng.standard_normal(160), np.hanning(15), "same")
+    pair = base[20:120] + 0.1 * rng.normal(size=100), base[40:150] + 0.1 * rng.normal(size=110)
+    texts = ["\n".join(map(repr, one.tolist())) for one in pair]
+    keys = [tab.take(data_url(one.encode()), f"{name}.csv")[0] for one, name in zip(texts, "ab", strict=True)]
+    own = MATCHED | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1], "view": view}
+    *_, result = tab.aligned(own)
+    assert result.matches.noise.open_ends
+    assert result.coupling.shape == result.variance.shape == (100, 110)
+    assert (result.mode >= 0).all()
+    assert (result.mode < (100, 110)).all()
+    assert "have no partner in y" in tab.update(own)["verdict"][0].children
 
 
 @pytest.mark.parametrize("view", ["lines", "matrix"])

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from udtw.errors import OptionError
-from udtw.explorer.server import bind
+from udtw.explorer.app import bind
 
 
 def test_a_busy_port_is_reported():
@@ -23,7 +23,7 @@ def test_a_busy_port_is_reported():
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_ports_out_of_range_are_refused(port):
-    with pytest.raises(OptionError, match="A port is"):
+    with pytest.raises(OptionError, match="port must be"):
         bind("127.0.0.1", port)
 
 

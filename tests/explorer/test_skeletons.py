@@ -14,7 +14,7 @@ def tab():
 
 
 def test_a_clip_matches_itself_frame_by_frame(tab):
-    *_, result = tab.found(SKELETONS | {"y-item": 0, "gamma": -3})
+    *_, result = tab.aligned(SKELETONS | {"y-item": 0, "gamma": -3})
     assert (result.coupling.argmax(1) == np.arange(len(result.x))).all()
     titles = [
         note["text"] for note in tab.update(SKELETONS | {"y-item": 0, "gamma": -3})["match"]["layout"]["annotations"]
@@ -32,13 +32,13 @@ def test_every_item_is_the_clip_of_its_label(tab):
 
 def test_known_variance_marks_the_frames_in_which_a_limb_was_lost(tab):
     values = SKELETONS | {"variance": "known"}
-    x, _, _, result = tab.found(values)
+    x, _, _, result = tab.aligned(values)
     np.testing.assert_array_equal(result.var_x > 1, x.lost.any(1))
 
 
 def test_the_frame_follows_the_slider(tab):
     for share, expected in ((0, 0), (100, -1)):
-        *_, result = tab.found(SKELETONS | {"frame": share})
+        *_, result = tab.aligned(SKELETONS | {"frame": share})
         assert result.frame == range(len(result.x))[expected]
 
 

@@ -190,7 +190,7 @@ def test_a_damaged_state_of_the_optimiser_is_refused_before_the_next_step(tmp_pa
     train(task, 2, path)
     damaged = load_file(path) | {f"optimizer.{next(iter(task.optimizers))}.0.exp_avg": torch.zeros(7)}
     save_file(damaged, path, without_checksum(path))
-    with pytest.raises(FileFormatError, match=r"c\.safetensors does not fit this optimiser"):
+    with pytest.raises(FileFormatError, match=r"c\.safetensors does not fit this optimizer"):
         train(episodic(make_model()), 4, path)
 
 

@@ -1,10 +1,11 @@
 """The projection standardises, maps and scales tokens, so that both targets δ can be reached."""
 
+import numpy as np
 import pytest
 import torch
 
 from udtw.errors import OptionError, ShapeError
-from udtw.images.projection import TokenProjection
+from udtw.images.projection import ORDERS, TokenProjection, token_order
 
 
 def samples(seed: int = 0) -> torch.Tensor:
@@ -70,3 +71,41 @@ def test_wrong_shapes_and_options_are_named():
         TokenProjection(5, 6)
     with pytest.raises(OptionError, match="start"):
         TokenProjection(5, 3, start="zeros")
+
+
+GRIDS = [(1, 1), (1, 5), (4, 4), (7, 7), (14, 14), (3, 8), (16, 16)]
+
+
+def jumps(order: np.ndarray, width: int) -> np.ndarray:
+    rows, columns = np.divmod(order, width)
+    return abs(np.diff(rows)) + abs(np.diff(columns))
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("name", ORDERS)
+def test_each_token_once(name, grid):
+    assert sorted(token_order(name, grid)) == list(range(grid[0] * grid[1]))
+
+
+def test_the_orders_of_a_small_grid():
+    assert token_order("raster", (2, 3)).tolist() == [0, 1, 2, 3, 4, 5]
+    assert token_order("snake", (2, 3)).tolist() == [0, 1, 2, 5, 4, 3]
+    assert token_order("hilbert", (2, 2)).tolist() in ([0, 1, 3, 2], [0, 2, 3, 1])
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_snake_never_jumps(grid):
+    assert (jumps(token_order("snake", grid), grid[1]) == 1).all()
+
+
+@pytest.mark.parametrize("side", [2, 4, 8, 16])
+def test_hilbert_never_jumps_on_powers_of_two_and_keeps_quadrants_together(side):
+    order = token_order("hilbert", (side, side))
+    assert (jumps(order, side) == 1).all()
+    rows, columns = np.divmod(order.reshape(4, -1), side)
+    assert np.ptp(rows, axis=1).max() == np.ptp(columns, axis=1).max() == side // 2 - 1
+
+
+def test_an_unknown_order_is_named():
+    with pytest.raises(OptionError, match="zigzag"):
+        token_order("zigzag", (2, 2))

@@ -8,7 +8,7 @@ from udtw._io.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
 from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
 from udtw.images.datasets import make_images
-from udtw.images.order import token_order
+from udtw.images.projection import token_order
 from udtw.images.recognizer import TokenSource
 
 SOME = np.array([3, 0, 7])
@@ -130,7 +130,7 @@ def test_tokens_of_another_backbone_and_foreign_checkpoints_are_named(tokens, tm
         ImageRecipe(order="spiral")
     path = tmp_path / "x.safetensors"
     write_checkpoint(path, {"recipe": {"metric": "udtw"}}, {}, {})
-    with pytest.raises(FileFormatError, match="image recogniser"):
+    with pytest.raises(FileFormatError, match="image recognizer"):
         ImageRecognizer.load(path)
 
 

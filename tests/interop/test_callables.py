@@ -71,7 +71,7 @@ def test_wrong_options_are_refused_when_the_function_is_made():
         distance_function("dtw", layout="aeon")
     with pytest.raises(OptionError, match="radius"):
         distance_function("dtw", radius=3)
-    with pytest.raises(OptionError, match="sigma belongs to"):
+    with pytest.raises(OptionError, match="sigma requires a metric with variances"):
         distance_function("dtw", sigma=SigmaNet(1))
     with pytest.raises(ShapeError, match=r"\(d, T\)"):
         distance_function("dtw", layout="channels_first")(draw(2, 3), draw(2, 3))

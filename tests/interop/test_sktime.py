@@ -60,7 +60,9 @@ def wave(steps):
 
 def test_forecasts_have_the_index_of_the_future_and_follow_the_level():
     y = wave(120)
-    estimator = SequenceForecaster(hidden=32, dropout=0.0, learning_rate=0.01, max_epochs=60, random_state=0)
+    estimator = SequenceForecaster(
+        hidden=32, max_iter=60, training={"dropout": 0.0, "learning_rate": 0.01}, random_state=0
+    )
     model = adapters.UDTWForecaster(24, estimator).fit(y[:100], fh=[1, 3, 6])
     found = model.predict()
     pd.testing.assert_index_equal(found.index, y.index[[100, 102, 105]])

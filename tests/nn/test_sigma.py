@@ -21,7 +21,7 @@ def _seed():
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_variances_are_squares_of_sigma_between_its_bounds(options):
-    variance = SigmaNet(3, sigma_span=1.5, sigma_min=0.5, **options)(100 * torch.randn(5, 12, 3))
+    variance = SigmaNet(3, sigma_range=(0.5, 2.0), **options)(100 * torch.randn(5, 12, 3))
     assert variance.shape == (5, 12)
     assert (variance >= 0.5**2).all()
     assert (variance <= 2.0**2).all()
@@ -96,9 +96,10 @@ def test_a_pair_network_gives_one_variance_per_match(symmetric):
         lambda: SigmaNet(1, context=4),
         lambda: SigmaNet(1, context=0),
         lambda: SigmaNet(1, length=5, context=3),
-        lambda: SigmaNet(1, sigma_min=0.0),
+        lambda: SigmaNet(1, sigma_range=(0.0, 1.0)),
+        lambda: SigmaNet(1, sigma_range=2.0),
         lambda: SigmaNet(1, sigma_init=3.0),
-        lambda: PairSigmaNet(1, sigma_span=-1.0),
+        lambda: PairSigmaNet(1, sigma_range=(2.0, 1.0)),
     ],
 )
 def test_impossible_options_are_named_errors(make):
@@ -109,16 +110,20 @@ def test_impossible_options_are_named_errors(make):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SigmaNet(1, a=1.0), r"SigmaNet\(sigma_span=…\)"),
-        (lambda: SigmaNet(1, b=0.5), r"SigmaNet\(sigma_min=…\)"),
-        (lambda: SigmaNet(1, start=1.0), r"SigmaNet\(sigma_init=…\)"),
-        (lambda: PairSigmaNet(1, a=1.0), r"PairSigmaNet\(sigma_span=…\)"),
+        (lambda: SigmaNet(1, start=1.0), "unexpected keyword argument 'start'"),
         (lambda: PairSigmaNet(1, width=3), "unexpected keyword argument 'width'"),
     ],
 )
-def test_old_and_unknown_keywords_are_refused_by_name(make, message):
+def test_unknown_keywords_are_refused_by_name(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [SigmaNet, PairSigmaNet])
+def test_the_range_of_version_0_2_warns_and_is_the_same(make):
+    with pytest.warns(FutureWarning, match="replaced by 'sigma_range'"):
+        old = make(1, sigma_span=2.0, sigma_min=0.25)
+    assert old.range == make(1, sigma_range=(0.25, 2.25)).range
 
 
 def test_a_wrong_number_of_features_is_a_named_error():

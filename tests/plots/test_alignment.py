@@ -167,7 +167,7 @@ def test_index_out_of_range(index):
 
 def test_wrong_input_is_named(pair):
     x, y, alignment = pair
-    with pytest.raises(ShapeError, match="x must be the sequence"):
+    with pytest.raises(ShapeError, match="x must be the aligned sequence"):
         plot_alignment(y, x, alignment)
     with pytest.raises(OptionError, match="PathDistribution"):
         plot_alignment(x, y, alignment.paths)

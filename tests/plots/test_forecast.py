@@ -79,7 +79,7 @@ def test_shapes_that_do_not_fit_are_named_errors():
         plot_forecast(PAST, FUTURE, {"a": FUTURE[:1]})
     with pytest.raises(ShapeError, match="std of"):
         plot_forecast(PAST, FUTURE, FUTURE, FUTURE[0])
-    with pytest.raises(ShapeError, match="not there"):
+    with pytest.raises(ShapeError, match="unknown forecasts"):
         plot_forecast(PAST, FUTURE, FUTURE, {"b": FUTURE})
     with pytest.raises(ShapeError, match="observed"):
         plot_forecast(np.zeros((2, 0)), FUTURE, FUTURE)

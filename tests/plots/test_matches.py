@@ -130,11 +130,11 @@ def test_constant_series():
 
 def test_wrong_input_is_named(pair):
     x, y, alignment = pair
-    with pytest.raises(OptionError, match="lines is how many"):
+    with pytest.raises(OptionError, match="lines must be 1 or more"):
         plot_matches(x, y, alignment, lines=0)
     with pytest.raises(OptionError, match="of must be"):
         plot_matches(x, y, alignment, of="z")
-    with pytest.raises(OptionError, match=r"what udtw\.align returned"):
+    with pytest.raises(OptionError, match=r"result of udtw\.align"):
         plot_matches(x, y, alignment.coupling)
     with pytest.raises(ShapeError, match="12 steps"):
         plot_matches(y, x, alignment)
@@ -161,3 +161,66 @@ def test_light_text_on_a_transparent_figure_means_dark_paper():
         assert paper() == DARK_PAPER
     with matplotlib.rc_context({"axes.facecolor": "none"}):
         assert paper() == "#ffffff"
+
+
+def waves(gain=1.0, offset=0.0):
+    rng = np.random.default_rng(0)
+    time = np.linspace(0, 1, 60)
+    clean = [np.sin(9 * time), np.sin(9 * time**1.3)]
+    x, y = (one + 0.1 * rng.normal(size=60) for one in clean)
+    return gain * x + offset, y
+
+
+def test_a_match_brings_its_intervals_its_sentence_and_units():
+    x, y = waves(gain=40, offset=500)
+    match = udtw.match(x, y)
+    figure = match.plot()
+    axes = panels(figure)["matches"]
+    assert figure.get_suptitle().replace("\n", " ") == match.trust.sentence
+    [fans] = of_kind(axes, PolyCollection)
+    assert len(fans.get_paths()) == 60
+    for path, low, high in zip(fans.get_paths(), match.low, match.high, strict=True):
+        np.testing.assert_allclose(path.vertices[1:-1, 0], np.arange(low, high + 1) / 59)
+    upper, lower = (np.ptp(line.get_ydata()) for line in axes.lines)
+    assert 0.5 < upper / lower < 2, "both are drawn in units of x"
+    labels = [float(text.get_text().replace("\u2212", "-")) for text in axes.get_yticklabels()]
+    assert min(labels) >= -2, "y keeps its own values"
+    assert max(labels) > 500
+    render(figure)
+
+
+def test_a_lag_is_drawn_from_the_match_not_from_its_padded_alignment():
+    rng = np.random.default_rng(0)
+    base = np.convolve(rng.standard_normal(160), np.hanning(15), "same")
+    x, y = base[20:120] + 0.1 * rng.normal(size=100), base[40:150] + 0.1 * rng.normal(size=110)
+    match = udtw.match(x, y)
+    assert match.noise.open_ends
+    [links] = of_kind(panels(match.plot())["matches"], LineCollection)
+    ends = np.array(links.get_segments())[:, :, 0]
+    assert ends[:, 0].min() >= match.index.tolist().index(0) - 20.5
+    assert np.abs(ends[:, 0] - ends[:, 1]).max() < 3, "partners lie below each other"
+
+
+def test_without_a_match_no_lines_are_drawn():
+    x, y = np.random.default_rng(0).standard_normal((2, 80)).cumsum(1)
+    match = udtw.match(x, y)
+    assert match.trust.verdict == "none"
+    figure = match.plot()
+    axes = panels(figure)["matches"]
+    assert not of_kind(axes, LineCollection)
+    assert not of_kind(axes, PolyCollection)
+    assert not axes.patches
+    assert figure.get_suptitle().startswith("No match")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["x ± σ", "y ± σ"]
+    with pytest.raises(OptionError, match=r"udtw\.match\(y, x\)"):
+        plot_matches(x, y, match.alignment, matches=match, of="y")
+    with pytest.raises(ShapeError, match="80 steps"):
+        plot_matches(x[:9], y, match.alignment, matches=match)
+
+
+def test_given_matches_replace_those_of_the_alignment(pair):
+    x, y, alignment = pair
+    axes = panels(plot_matches(x, y, alignment, matches=alignment.matches(level=0.5), lines=100))["matches"]
+    wanted = panels(plot_matches(x, y, alignment, level=0.5, lines=100))["matches"]
+    for mine, theirs in zip(*(of_kind(one, PolyCollection)[0].get_paths() for one in (axes, wanted)), strict=True):
+        np.testing.assert_array_equal(mine.vertices, theirs.vertices)

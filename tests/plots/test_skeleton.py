@@ -180,7 +180,7 @@ def test_inputs_stay_as_they_were_in_any_form():
         (OptionError, "std_range", {"std": [1.0, 2.0], "std_range": (2, 1)}),
         (ShapeError, r"blocks must have shape \(2, 2\)", {"std": [1.0, 2.0], "blocks": [[0, 5]]}),
         (ShapeError, "within the 10 frames", {"std": [1.0, 2.0], "blocks": [[0, 5], [5, 11]]}),
-        (ShapeError, "in order", {"std": [1.0, 2.0], "blocks": [[5, 10], [0, 5]]}),
+        (ShapeError, "must be ordered", {"std": [1.0, 2.0], "blocks": [[5, 10], [0, 5]]}),
     ],
 )
 def test_wrong_input_is_named(error, message, options):

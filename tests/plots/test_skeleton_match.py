@@ -141,7 +141,7 @@ def test_wrong_input_is_named(model):
         plot_match(QUERY, [], model)
     with pytest.raises(OptionError, match="path_power"):
         plot_match(QUERY, [SAME], model, path_power=2)
-    with pytest.raises(OptionError, match="'protonet', which gives no coupling"):
+    with pytest.raises(OptionError, match="'protonet' has no coupling"):
         plot_match(QUERY, [SAME], recognizer(metric="protonet"))
     with pytest.raises((DataError, ShapeError), match="20"):
         plot_match(dataclasses.replace(QUERY, frames=QUERY.frames[:, :, :9]), [SAME], model)

@@ -244,7 +244,9 @@ class Forecasters(Scene):
         from udtw.timeseries import SequenceForecaster
 
         for version in range(len(self.finished(folder)), self.count):
-            model = SequenceForecaster("udtw", hidden=16, max_epochs=2, patience=version + 1, random_state=version)
+            model = SequenceForecaster(
+                "udtw", hidden=16, max_iter=2, training={"patience": version + 1}, random_state=version
+            )
             model.fit(self.past, self.future).save(folder / "model")
 
     def finished(self, folder: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from udtw.fewshot import FewShotModel
 from udtw.skeleton import ActionRecognizer, Recipe, SkeletonEncoder, SkeletonSource, graph
 from udtw.skeleton.datasets import Faults, make_actions
 from udtw.skeleton.datasets.synthetic import Sensor
-from udtw.skeleton.joint_features import JointFeatures, cosines
+from udtw.skeleton.encoder import JointFeatures, cosines
 
 CLEAN = make_actions(n_classes=4, n_clips=3, sensor=Sensor(noise=0.0, bursts=0.0))
 LAYOUT = graph(CLEAN.graph)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from udtw.skeleton import graph
+from udtw.skeleton.confidence import limb_pairs, swapped_limbs, unswapped
 from udtw.skeleton.datasets import Faults, make_actions
 from udtw.skeleton.datasets.synthetic import Sensor
 from udtw.skeleton.graphs import GRAPHS
-from udtw.skeleton.sides import limb_pairs, swapped_limbs, unswapped
 
 CLEAN = make_actions(n_classes=6, n_clips=3, sensor=Sensor(noise=0.01, bursts=0.0))
 LAYOUT = graph(CLEAN.graph)

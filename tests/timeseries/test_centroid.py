@@ -37,7 +37,7 @@ def test_every_kind_of_uncertainty(sigma, objective):
 
 
 def test_the_decision_is_the_least_objective_of_the_public_align():
-    model = Centroid(sigma="context", gamma=0.2, beta=0.3, max_iter=10, random_state=0).fit(X, Y)
+    model = Centroid(sigma="context", metric_params={"gamma": 0.2, "beta": 0.3}, max_iter=10, random_state=0).fit(X, Y)
     x = torch.tensor(X_NEW[..., None], dtype=torch.float32)
     with torch.no_grad():
         noise = model.sigma_net_(x)
@@ -53,7 +53,7 @@ def test_the_decision_is_the_least_objective_of_the_public_align():
 
 
 def test_frechet_prototypes_without_uncertainty_are_barycenters():
-    model = Centroid("soft_dtw", objective="frechet", gamma=0.5, max_iter=20).fit(X, Y)
+    model = Centroid("soft_dtw", objective="frechet", metric_params={"gamma": 0.5}, max_iter=20).fit(X, Y)
     expected = barycenter(X[Y == "two"], "soft_dtw", gamma=0.5, max_iter=20).mean
     np.testing.assert_allclose(model.prototypes_[1, :, 0], expected, atol=1e-5)
 
@@ -101,7 +101,7 @@ def test_bad_options_are_named_errors(options):
 
 def test_distances_to_prototypes_are_those_of_the_public_metric():
     for metric in ("soft_dtw", "soft_dtw_divergence", "dtw"):
-        model = Centroid(metric, gamma=0.2, max_iter=3, random_state=0).fit(X, Y)
+        model = Centroid(metric, metric_params={"gamma": 0.2}, max_iter=3, random_state=0).fit(X, Y)
         options = {} if metric == "dtw" else {"gamma": 0.2}
         table = udtw.pairwise(X_NEW, list(model.prototypes_.astype(float)), metric=metric, **options)
         np.testing.assert_allclose(model.distances(X_NEW), table, rtol=1e-3, atol=1e-4)

@@ -53,7 +53,7 @@ def test_k_nearest_neighbours(sigma, weighting):
 
     def fitted(device):
         model = KNeighborsTimeSeriesClassifier(
-            2, sigma=sigma, weighting=weighting, sigma_iter=2, random_state=0, device=device
+            2, sigma=sigma, metric_params={"weighting": weighting}, max_iter=2, random_state=0, device=device
         )
         return model.fit(X, y).kneighbors(X)[:1]
 
@@ -72,7 +72,7 @@ def test_a_network_trained_with_centroids():
 
     def fitted(device):
         model = KNeighborsTimeSeriesClassifier(
-            sigma="step", sigma_objective="centroid", sigma_iter=2, random_state=0, device=device
+            sigma="step", training={"objective": "centroid"}, max_iter=2, random_state=0, device=device
         )
         return model.fit(X, y).kneighbors(X)[:1]
 
@@ -111,7 +111,7 @@ def test_barycenter(metric, options):
 
     def found(device):
         result = barycenter(X, metric, max_iter=3, device=device, **options)
-        return result.mean, result.variance, result.objective
+        return result.mean, result.variance, result.loss
 
     agree(*both(found))
 
@@ -133,7 +133,7 @@ def test_forecaster(loss):
     X = np.stack([one[:10] for one in data()[0]])
 
     def fitted(device):
-        model = SequenceForecaster(loss, hidden=4, max_epochs=2, random_state=0, device=device).fit(X[:, :6], X[:, 6:])
+        model = SequenceForecaster(loss, hidden=4, max_iter=2, random_state=0, device=device).fit(X[:, :6], X[:, 6:])
         return model.predict(X[:, :6], return_std=True)
 
     agree(*both(fitted))
@@ -141,10 +141,10 @@ def test_forecaster(loss):
 
 FITS = {
     "k-NN, local": lambda X, y, name: KNeighborsTimeSeriesClassifier(
-        sigma="local", sigma_iter=3, random_state=0, device=name
+        sigma="local", max_iter=3, random_state=0, device=name
     ).fit(X, y),
     "k-NN, series": lambda X, y, name: KNeighborsTimeSeriesClassifier(
-        sigma="series", sigma_iter=3, random_state=0, device=name
+        sigma="series", max_iter=3, random_state=0, device=name
     ).fit(X, y),
     "prototypes, local": lambda X, y, name: NearestCentroidTimeSeriesClassifier(
         sigma="local", max_iter=3, random_state=0, device=name
@@ -152,9 +152,9 @@ FITS = {
     "prototypes, free": lambda X, y, name: NearestCentroidTimeSeriesClassifier(
         sigma="free", objective="frechet", max_iter=3, random_state=0, device=name
     ).fit(X, y),
-    "forecaster": lambda X, y, name: SequenceForecaster(
-        "udtw", hidden=4, dropout=0.2, max_epochs=2, random_state=0, device=name
-    ).fit(np.stack([one[:6] for one in X]), np.stack([one[6:10] for one in X])),
+    "forecaster": lambda X, y, name: SequenceForecaster("udtw", hidden=4, max_iter=2, random_state=0, device=name).fit(
+        np.stack([one[:6] for one in X]), np.stack([one[6:10] for one in X])
+    ),
 }
 
 
@@ -214,7 +214,7 @@ def test_a_device_that_is_not_there_is_a_named_error(name):
 def test_a_saved_model_loads_without_the_device(tmp_path):
     X, y = data()
     with simulated_device() as name:
-        model = KNeighborsTimeSeriesClassifier(sigma="local", sigma_iter=1, random_state=0, device=name).fit(X, y)
+        model = KNeighborsTimeSeriesClassifier(sigma="local", max_iter=1, random_state=0, device=name).fit(X, y)
         expected = model.kneighbors(X)[0]
         save_model(tmp_path / "model.safetensors", model)
     again, _ = load_model(tmp_path / "model.safetensors")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from udtw.timeseries import disjoint
-from udtw.timeseries.disjoint import Candidates, best_disjoint
+from udtw.timeseries import subsequence
+from udtw.timeseries.subsequence import Candidates, best_disjoint
 
 
 def obvious(lists, k):
@@ -30,7 +30,7 @@ def candidates(rng, count, ties):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("queries", [1, 3])
 def test_the_choice_is_that_of_the_obvious_algorithm(seed, queries, monkeypatch):
-    monkeypatch.setattr(disjoint, "BLOCK", 16)
+    monkeypatch.setattr(subsequence, "BLOCK", 16)
     rng = np.random.default_rng(seed)
     lists = [candidates(rng, 200, ties=seed % 2 == 0) for _ in range(queries)]
     for k in (1, 5, 1000):

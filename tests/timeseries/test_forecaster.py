@@ -34,8 +34,8 @@ def waves(count=60, steps=24, cut=14, seed=0, noise=0.0):
 
 
 def quick(loss="udtw", **options):
-    small = {"hidden": 32, "dropout": 0.0, "learning_rate": 1e-2, "max_epochs": 25, "random_state": 0}
-    return SequenceForecaster(loss, **small | options)
+    training = {"dropout": 0.0, "learning_rate": 1e-2} | options.pop("training", {})
+    return SequenceForecaster(loss, training=training, **{"hidden": 32, "max_iter": 25, "random_state": 0} | options)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def fitted():
     return quick().fit(*waves())
 
 
-@parametrize_with_checks([quick(hidden=16, batch_size=200)])
+@parametrize_with_checks([quick(hidden=16, training={"batch_size": 200})])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -84,7 +84,7 @@ def test_units_of_the_data_do_not_matter():
 @pytest.mark.parametrize("loss", ["euclidean", "udtw"])
 def test_std_is_calibrated_on_series_like_those_of_validation(loss):
     past, future = waves(400, noise=0.3)
-    forecaster = quick(loss, validation_fraction=0.5, patience=5).fit(past, future)
+    forecaster = quick(loss, training={"validation_fraction": 0.5, "patience": 5}).fit(past, future)
     past, future = waves(400, seed=1, noise=0.3)
     forecast, std = forecaster.predict(past, return_std=True)
     ratio = (future - forecast) / std
@@ -97,7 +97,7 @@ def test_with_udtw_uncertainty_depends_on_the_series():
     kind = np.repeat([[1.0], [-1.0]], 200, 0)
     past = kind + 0.01 * rng.normal(size=(400, 6))
     future = kind * np.ones(8) + np.where(kind > 0, 0.05, 1.0) * rng.normal(size=(400, 8))
-    forecaster = quick(beta=0.5, sigma_range=(0.1, 3.0)).fit(past, future)
+    forecaster = quick(metric_params={"beta": 0.5}, training={"sigma_range": (0.1, 3.0)}).fit(past, future)
     _, std = forecaster.predict(np.array([[1.0] * 6, [-1.0] * 6]), return_std=True)
     assert std[1].mean() > 2 * std[0].mean()
     constant = quick("euclidean").fit(past, future).predict(np.array([[1.0] * 6, [-1.0] * 6]), return_std=True)[1]
@@ -108,17 +108,18 @@ def test_equal_seeds_give_equal_forecasts_and_leave_global_random_state_alone():
     data = waves()
     torch.manual_seed(5)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    first = quick(max_epochs=3).fit(*data).predict(data[0])
+    first = quick(max_iter=3).fit(*data).predict(data[0])
     assert torch.equal(before[0], torch.get_rng_state())
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
     torch.manual_seed(6)
-    np.testing.assert_array_equal(first, quick(max_epochs=3).fit(*data).predict(data[0]))
-    assert not np.array_equal(first, quick(max_epochs=3, random_state=1).fit(*data).predict(data[0]))
+    np.testing.assert_array_equal(first, quick(max_iter=3).fit(*data).predict(data[0]))
+    assert not np.array_equal(first, quick(max_iter=3, random_state=1).fit(*data).predict(data[0]))
 
 
 def test_the_weights_of_least_validation_loss_are_kept():
     X, y = waves(noise=0.5)
-    forecaster = quick("euclidean", max_epochs=200, patience=7, hidden=64).fit(X[:30], y[:30], X[30:], y[30:])
+    forecaster = quick("euclidean", max_iter=200, training={"patience": 7}, hidden=64)
+    forecaster.fit(X[:30], y[:30], X[30:], y[30:])
     history = forecaster.history_["euclidean"]
     assert history.best == np.argmin(history.valid)
     assert forecaster.n_iter_ == len(history.valid) == history.best + 1 + 7
@@ -132,7 +133,7 @@ def test_the_warm_start_is_a_euclidean_training():
     warm = quick("soft_dtw").fit(past, future)
     assert list(warm.history_) == ["euclidean", "soft_dtw"]
     assert warm.history_["euclidean"] == euclidean.history_["euclidean"]
-    assert list(quick("soft_dtw", warm_start_euclidean=False, max_epochs=1).fit(past, future).history_) == ["soft_dtw"]
+    assert list(quick("soft_dtw", warm_start_euclidean=False, max_iter=1).fit(past, future).history_) == ["soft_dtw"]
 
 
 def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
@@ -146,7 +147,7 @@ def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(ForecastTask, "step", interrupted)
     past, future = waves()
-    forecaster = quick(patience=None)
+    forecaster = quick(training={"patience": None})
     with pytest.raises(KeyboardInterrupt):
         forecaster.fit(past, future)
     assert forecaster.score(past, future) > 0.8
@@ -154,22 +155,31 @@ def test_an_interrupt_leaves_the_best_so_far(monkeypatch):
 
 def test_grid_search_and_clone():
     past, future = waves(24)
-    search = GridSearchCV(quick(max_epochs=3), {"beta": [0.01, 0.1], "hidden": [8, (8, 8)]}, cv=2).fit(past, future)
+    grid = {"metric_params": [{"beta": 0.01}, {"beta": 0.1}], "hidden": [8, (8, 8)]}
+    search = GridSearchCV(quick(max_iter=3), grid, cv=2).fit(past, future)
     assert clone(search.best_estimator_).get_params() == search.best_estimator_.get_params()
 
 
 def test_progress_is_shown_only_if_asked(capsys):
     data = waves(12)
-    quick(max_epochs=1).fit(*data)
+    quick(max_iter=1).fit(*data)
     assert capsys.readouterr() == ("", "")
-    quick(max_epochs=1, verbose=True).fit(*data)
+    quick(max_iter=1, training={"progress": True}).fit(*data)
     assert "udtw loss" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "euclidean"}, {"sigma": None, "hidden": (8, 8)}, {"sigma": "step"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"loss": "euclidean"},
+        {"sigma": None, "hidden": (8, 8)},
+        {"sigma": "step", "metric_params": {"gamma": 0.5}},
+    ],
+)
 def test_save_and_load_give_the_same_forecaster(tmp_path, options):
     past, future = waves(20)
-    forecaster = quick(**{"max_epochs": 2} | options).fit(past, future)
+    forecaster = quick(**{"max_iter": 2} | options).fit(past, future)
     forecaster.save(tmp_path / "f")
     loaded = SequenceForecaster.load(tmp_path / "f")
     for a, b in zip(forecaster.predict(past, True), loaded.predict(past, True), strict=True):
@@ -181,26 +191,26 @@ def test_save_and_load_give_the_same_forecaster(tmp_path, options):
 
 def test_saving_again_replaces_and_leaves_nothing_else(tmp_path, fitted):
     fitted.save(tmp_path)
-    other = quick("euclidean", max_epochs=1).fit(*waves())
+    other = quick("euclidean", max_iter=1).fit(*waves())
     other.save(tmp_path)
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json", ".safetensors"]
     assert SequenceForecaster.load(tmp_path).loss == "euclidean"
 
 
 def test_a_save_that_fails_half_way_leaves_the_old_forecaster(tmp_path, fitted, monkeypatch):
-    from udtw.timeseries import forecaster_files
+    from udtw.timeseries import model_files
 
     fitted.save(tmp_path)
-    write = forecaster_files.write_atomically
+    write = model_files.write_atomically
 
     def weights_only(path, content):
         if path.suffix == ".json":
             raise OSError("disk full")
         write(path, content)
 
-    monkeypatch.setattr(forecaster_files, "write_atomically", weights_only)
+    monkeypatch.setattr(model_files, "write_atomically", weights_only)
     with pytest.raises(OSError, match="disk full"):
-        quick("euclidean", max_epochs=1).fit(*waves()).save(tmp_path)
+        quick("euclidean", max_iter=1).fit(*waves()).save(tmp_path)
     assert SequenceForecaster.load(tmp_path).loss == "udtw"
 
 
@@ -257,13 +267,16 @@ def test_what_is_not_there_cannot_be_loaded_or_saved(tmp_path):
     [
         ({"loss": "cosine"}, "loss"),
         ({"sigma": "all"}, "sigma"),
-        ({"sigma_range": (2, 1)}, "sigma_range"),
-        ({"sigma_range": 3}, "sigma_range"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"max_epochs": 1.5}, "max_epochs"),
-        ({"learning_rate": 0}, "learning_rate"),
-        ({"validation_fraction": 1}, "validation_fraction"),
-        ({"dropout": -0.1}, "dropout"),
+        ({"metric_params": {"weighting": "both"}}, "weighting"),
+        ({"metric_params": {"bend": 1}}, "bend"),
+        ({"training": {"sigma_range": (2, 1)}}, "sigma_range"),
+        ({"training": {"sigma_range": 3}}, "sigma_range"),
+        ({"training": {"batch_size": 0}}, "batch_size"),
+        ({"max_iter": 1.5}, "max_iter"),
+        ({"training": {"learning_rate": 0}}, "learning_rate"),
+        ({"training": {"validation_fraction": 1}}, "validation_fraction"),
+        ({"training": {"dropout": -0.1}}, "dropout"),
+        ({"training": {"objective": "x"}}, "objective"),
         ({"hidden": (8, 0)}, "hidden"),
     ],
 )

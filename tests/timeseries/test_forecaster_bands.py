@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from udtw.errors import OptionError
-from udtw.timeseries.forecaster_bands import Bands, fit_std
+from udtw.timeseries.forecaster_windows import Bands, fit_std
 
 RNG = np.random.default_rng(0)
 SIGMA = RNG.uniform(1, 1.5, (4000, 3, 1))

@@ -12,6 +12,7 @@ from udtw._engine.metrics import get_metric
 from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.timeseries import TimeSeriesKMeans, TimeSeriesKMedoids
+from udtw.timeseries.base import resample
 from udtw.timeseries.kmedoids import swapped
 from udtw.timeseries.matched_means import Means, least_variance, match, prior_energy, update
 
@@ -24,8 +25,8 @@ METRICS = ("euclidean", "dtw", "soft_dtw", "soft_dtw_divergence", "udtw")
 
 @pytest.mark.parametrize("metric", METRICS[1:])
 def test_elastic_metrics_find_the_classes(metric):
-    gamma = None if metric == "udtw" else 0.1
-    model = TimeSeriesKMeans(2, metric=metric, gamma=gamma, n_init=3, random_state=0).fit(X)
+    params = None if metric == "udtw" else {"gamma": 0.1}
+    model = TimeSeriesKMeans(2, metric=metric, metric_params=params, n_init=3, random_state=0).fit(X)
     assert adjusted_rand_score(Y, model.labels_) == 1
     assert model.cluster_centers_.shape == (2, 30, 1)
     assert (model.cluster_variances_ is not None) == (metric == "udtw")
@@ -46,15 +47,15 @@ def test_labels_inertia_predict_transform_and_score_agree(metric):
 @pytest.mark.parametrize("metric", ["dtw", "soft_dtw", "udtw"])
 def test_an_update_never_raises_the_inertia(metric):
     series = load_series("X", RAGGED).astype(np.dtype(np.float64))
-    start = np.stack([udtw.timeseries.resample.resample(row, 26) for row in series.rows()[:2]])
+    start = np.stack([resample(row, 26) for row in series.rows()[:2]])
     chosen = get_metric("udtw", gamma=4.0, warp_penalty=2.0) if metric == "udtw" else get_metric(metric, gamma=0.3)
     means = Means(start, np.full((2, 26), 0.1) if metric == "udtw" else None)
     owner, ones = np.arange(len(series)) % 2, np.ones(len(series))
     values = []
     for _ in range(12):
-        found = match(series, owner, ones, means, chosen)
-        values.append(found.energy.sum() + prior_energy(means))
-        means = update(found, means, chosen, least_variance(series))
+        matched = match(series, owner, ones, means, chosen)
+        values.append(matched.energy.sum() + prior_energy(means))
+        means = update(matched, means, chosen, least_variance(series))
     assert (np.diff(values) <= 1e-9 * np.abs(values[0])).all()
     assert values[-1] < values[0]
 
@@ -78,7 +79,7 @@ def test_series_of_different_lengths_and_several_features(metric):
     assert model.cluster_centers_.shape == (2, 26, 1)
     assert np.array_equal(model.predict(RAGGED), model.labels_)
     deep = [np.stack([row, -row], 1) for row in RAGGED]
-    model = TimeSeriesKMeans(2, metric=metric, length=20, random_state=0).fit(deep)
+    model = TimeSeriesKMeans(2, metric=metric, barycenter_params={"length": 20}, random_state=0).fit(deep)
     assert model.cluster_centers_.shape == (2, 20, 2)
 
 
@@ -94,7 +95,7 @@ def test_an_empty_cluster_gets_the_series_that_fits_worst():
 def test_missing_steps_can_be_left_out():
     broken = X.copy()
     broken[0, 4] = np.nan
-    model = TimeSeriesKMeans(2, metric="dtw", nan_policy="omit", random_state=0).fit(broken)
+    model = TimeSeriesKMeans(2, metric="dtw", metric_params={"nan_policy": "omit"}, random_state=0).fit(broken)
     assert np.isfinite(model.cluster_centers_).all()
     with pytest.raises(ValueError, match="NaN"):
         TimeSeriesKMeans(2, metric="dtw").fit(broken)
@@ -117,9 +118,11 @@ def test_a_large_offset_does_not_cost_precision():
         ({"max_iter": 1.5}, OptionError),
         ({"init": "best"}, OptionError),
         ({"init": np.zeros((3, 5))}, ShapeError),
-        ({"sigma": "wide"}, OptionError),
+        ({"barycenter_params": {"sigma": "wide"}}, OptionError),
+        ({"barycenter_params": {"max_iter": 0}}, OptionError),
+        ({"barycenter_params": {"weights": None}}, OptionError),
         ({"metric": "cosine"}, OptionError),
-        ({"metric": "soft_dtw", "gamma": -1.0}, ValueError),
+        ({"metric": "soft_dtw", "metric_params": {"gamma": -1.0}}, ValueError),
     ],
 )
 def test_bad_options_are_named_errors(options, error):
@@ -134,7 +137,7 @@ def test_the_euclidean_metric_refuses_different_lengths():
 
 @pytest.mark.parametrize("metric", METRICS[1:])
 def test_medoids_are_series_of_the_set(metric):
-    model = TimeSeriesKMedoids(2, metric=metric, gamma=0.1, random_state=0).fit(RAGGED)
+    model = TimeSeriesKMedoids(2, metric=metric, metric_params={"gamma": 0.1}, random_state=0).fit(RAGGED)
     assert model.labels_[model.medoid_indices_].tolist() == [0, 1]
     for index, medoid in zip(model.medoid_indices_, model.cluster_centers_, strict=True):
         np.testing.assert_array_equal(medoid[:, 0], RAGGED[index])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from udtw._engine.metrics import get_metric
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet, load_series
-from udtw.timeseries.search import nearest
+from udtw.timeseries.neighbors import nearest
 
 METRICS = [
     get_metric("dtw"),

@@ -9,7 +9,7 @@ import torch
 from tests._kernels.cpu.test_stream import plain
 from udtw import errors
 from udtw._kernels.cpu.stream import StreamSweep
-from udtw.timeseries import SubsequenceSearch, disjoint, subsequence
+from udtw.timeseries import SubsequenceSearch, subsequence
 
 
 def bumps(seed=0, steps=400, noise=0.05):
@@ -208,7 +208,7 @@ def test_a_progress_bar(capsys):
 
 def test_a_long_stream_is_chosen_from_in_blocks():
     query, _ = bumps()
-    stream = np.random.default_rng(0).standard_normal(5 * disjoint.BLOCK)
+    stream = np.random.default_rng(0).standard_normal(5 * subsequence.BLOCK)
     found = SubsequenceSearch(query, warp_penalty=0.1).search(stream, k=3)
     assert found[0].distance == SubsequenceSearch(query, warp_penalty=0.1).search(stream, k=1)[0].distance
 
@@ -217,23 +217,23 @@ def test_a_long_stream_is_chosen_from_in_blocks():
     ("error", "message", "call"),
     [
         (errors.LengthError, "stream has no step", lambda s: s.search([])),
-        (errors.LengthError, "call update", lambda s: s.matches()),
-        (errors.NonFiniteError, r"stream holds \[nan\] at step 2", lambda s: s.search([0.0, 1.0, np.nan])),
-        (errors.NonFiniteError, r"chunk holds \[inf\] at step 0", lambda s: s.update([np.inf])),
+        (errors.LengthError, "Call update", lambda s: s.matches()),
+        (errors.NonFiniteError, r"stream\[2, 0\] is nan", lambda s: s.search([0.0, 1.0, np.nan])),
+        (errors.NonFiniteError, r"chunk\[0, 0\] is inf", lambda s: s.update([np.inf])),
         (errors.ShapeError, "1 feature", lambda s: s.search(np.zeros((9, 2)))),
-        (errors.ShapeError, "real array", lambda s: s.search(np.zeros((2, 9, 2)))),
+        (errors.ShapeError, r"stream must have shape \(T,\) or \(T, d\)", lambda s: s.search(np.zeros((2, 9, 2)))),
         (errors.OptionError, "k must be", lambda s: s.search([0.0], k=0)),
         (errors.OptionError, "level must lie", lambda s: s.search([0.0], level=1.0)),
         (errors.OptionError, "level must lie", lambda s: s.search([0.0], level=0.0)),
-        (errors.VarianceError, "at step 1", lambda s: s.search([0.0, 1.0], var_stream=[1.0, -1.0])),
-        (errors.OptionError, "variances or none", lambda s: s.update([0.0]).update([0.0], var_chunk=[1.0])),
+        (errors.VarianceError, r"var_stream\[1\] is -1", lambda s: s.search([0.0, 1.0], var_stream=[1.0, -1.0])),
+        (errors.OptionError, "variances with all chunks", lambda s: s.update([0.0]).update([0.0], var_chunk=[1.0])),
         (errors.RangeError, "do not fit", lambda s: s.search(np.full(5, 1e200))),
         (errors.OptionError, "warp_penalty", lambda s: SubsequenceSearch([0.0], warp_penalty=-1.0)),
         (errors.OptionError, "beta", lambda s: SubsequenceSearch([0.0], beta=-1.0)),
         (errors.OptionError, "normalize", lambda s: SubsequenceSearch([0.0], normalize="path")),
         (errors.GammaError, "gamma", lambda s: SubsequenceSearch([0.0], gamma=0.0)),
         (errors.LengthError, "query has no step", lambda s: SubsequenceSearch([])),
-        (errors.NonFiniteError, r"query\[1\] holds", lambda s: SubsequenceSearch([[0.0], [0.0, np.nan]])),
+        (errors.NonFiniteError, r"query\[1\]\[1, 0\] is nan", lambda s: SubsequenceSearch([[0.0], [0.0, np.nan]])),
         (errors.ShapeError, "same number of features", lambda s: SubsequenceSearch([np.zeros(3), np.zeros((3, 2))])),
         (errors.ShapeError, "each of 2 queries", lambda s: SubsequenceSearch([[0.0], [1.0]], var_query=[1.0])),
     ],

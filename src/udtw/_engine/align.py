@@ -4,14 +4,12 @@ All are sums of **squared** Euclidean differences along the path (no root is tak
 and given), and are not divided by the length unless ``normalize`` says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
-import torch
-from torch import Tensor
-
-from udtw._engine import inputs, likelihood, missing, ragged
+from udtw._engine import inputs, likelihood
 from udtw._engine.alignment import Alignment, Reported
+from udtw._engine.checks import can_read
 from udtw._engine.distribution import PathDistribution
 from udtw._engine.inputs import ArrayLike
 from udtw._engine.problem import make_problem, without_autocast
@@ -21,8 +19,6 @@ from udtw.errors import LengthError, OptionError
 
 NORMALIZE = (None, "length", "path")
 DISTANCES = ("expected", "soft_min")
-LEAST_ROUGHNESS = 1e-4
-"""Share of the variance of a series below which no estimated variance lies."""
 AUTO_GAMMA = 4.0
 """The difference of two steps has twice the variance Σ, and −log of a Gaussian is half a square: γ = 4 (β = 1)."""
 
@@ -33,6 +29,11 @@ class Options(TypedDict, total=False):
     band: Any
     warp_penalty: Any
     relax: Any
+    gap_penalty: Any
+    gap_opening: Any
+    order: str
+    shape: tuple[int, int] | None
+    reach: Any
     normalize: str | None
     debias: bool
     distance: str
@@ -41,7 +42,12 @@ class Options(TypedDict, total=False):
     backend: str
 
 
-PRIOR = ("band", "warp_penalty", "relax")
+PRIOR = ("band", "warp_penalty", "relax", "gap_penalty", "gap_opening", "order", "shape", "reach")
+OF_DTW = (
+    "var_x", "var_y", "beta", "weighting", "lengths_x", "lengths_y", "variance", "cost",
+    *PRIOR, "nan_policy", "backend",
+)  # fmt: skip
+"""Keywords of `align` that `dtw` takes."""
 
 
 def align(  # noqa: PLR0913 (the first options are those that people use)
@@ -93,11 +99,28 @@ def align(  # noqa: PLR0913 (the first options are those that people use)
     band : int, float, "itakura" or boolean mask, optional
         Restrict paths to a band around the slanted diagonal: a radius in steps or a fraction of the shorter length
         (Sakoe-Chiba), the Itakura parallelogram, or a mask of the admissible cells.
-    warp_penalty : float or tensor, default 0
+    warp_penalty : float, tensor or tuple of two, default 0
         ω, added to the energy of a path for each non-diagonal step; may be negative. If a tensor, gradients are
-        propagated to it.
+        propagated to it. A tuple ``(ω_x, ω_y)`` has two prices: ω_x for staying in x, the step (0, 1) that matches a
+        step of x with one more step of y, and ω_y for staying in y, the step (1, 0).
     relax : None, "x", "y", "both" or four counts
         How many steps may stay unmatched at x begin, x end, y begin and y end. "y" lets x lie anywhere inside y.
+    gap_penalty : float or tensor, optional
+        δ ≥ 0: steps may also stay unmatched inside, which adds δ to the energy for each of them. Left-out steps of x
+        come before those of y, and only a matched step is repeated, so that every set of matches is one path; a band
+        restricts matches alone. Relaxed ends stay free, in one series at each end; what is left out beyond them costs
+        as inside. ``matches().matched`` is then the probability that a step has a partner. One number or one per pair;
+        if a tensor, gradients are propagated to it.
+    gap_opening : float or tensor, default 0
+        κ ≥ 0, added for every run of unmatched steps of one series. Needs ``gap_penalty``.
+    order : "path", "set" or "grid"
+        "set" and "grid" are for tokens without an order, such as those of images: every step of x has a partner
+        anywhere in y, and every step of y one in x. The free energy is the mean of both ways,
+        ``½ Σ_m −γ log Σ_n exp(−E_mn/γ) + ½ Σ_n −γ log Σ_m exp(−E_mn/γ)``, and the coupling that of the probabilities.
+        There are no paths, and the options of the prior above do not apply.
+    shape, reach : (height, width), and float or tensor
+        Of "grid": its sides, read row by row, and the displacement in tokens that costs one unit of energy: a match
+        over the distance r costs ``r²/reach²`` more. If ``reach`` is a tensor, gradients are propagated to it.
     normalize : None, "length" or "path"
         Divide distance and regularisers by the longer true length, or by the expected path length ``E[1]``.
     debias : bool, default False
@@ -128,6 +151,14 @@ def align(  # noqa: PLR0913 (the first options are those that people use)
     >>> a = udtw.align(x, y, noisy, gamma=0.1)
     >>> round(float(a.distance), 3), round(float(a.regularizer), 3)
     (0.001, 0.916)
+
+    A step that has no counterpart may stay unmatched, for a price:
+
+    >>> a = udtw.align([0.0, 1.0, 9.0, 2.0], [0.0, 1.0, 2.0], gamma=0.1, gap_penalty=1.0)
+    >>> a.matches().matched.round(2).tolist()
+    [1.0, 1.0, 0.0, 1.0]
+    >>> a.paths.mode().tolist()
+    [[0, 0], [1, 1], [2, -1], [3, 2]]
     """
     _check_names("align", options)
     reported = Reported(
@@ -140,12 +171,17 @@ def align(  # noqa: PLR0913 (the first options are those that people use)
         options.get("relax"),
     )
     _check_reported(reported, ready_made=cost is not None or variance is not None)
-    given = {"var_x": var_x, "var_y": var_y, "variance": variance, "cost": cost}
+    if options.get("gap_penalty") is not None and weighting == "precision" and reported.distance == "expected":
+        raise OptionError(
+            "weighting='precision' with distance='expected' does not support gap_penalty: its loss counts matched "
+            "steps alone, so that leaving out all of them would be best. Use weighting='likelihood'."
+        )
     with without_autocast(x if cost is None else cost):
         paths = _paths(
-            x, y, gamma=gamma, lengths=(lengths_x, lengths_y), given=given, weighting=weighting, beta=beta, **options
-        )
-        alignment = Alignment(paths, reported, (inputs.labels(x), inputs.labels(y)))
+            x, y, var_x, var_y, gamma=gamma, beta=beta, weighting=weighting, lengths_x=lengths_x, lengths_y=lengths_y,
+            variance=variance, cost=cost, **options,
+        )  # fmt: skip
+        alignment = Alignment(paths, reported, (inputs.read_labels(x), inputs.read_labels(y)))
         _ = alignment.loss  # raise errors here, not where a result is first read
     return alignment
 
@@ -169,25 +205,6 @@ def _check_reported(reported: Reported, ready_made: bool) -> None:
     likelihood.check_weighting(reported.weighting, reported.lam, reported.distance)
 
 
-def _estimate(name: str, word: str, series: ArrayLike, steps: Any) -> Tensor:
-    """Estimate variances (B, N) from the roughness of the series; 1 in padding.
-
-    A variance must not be zero: each is at least a small share of the variance of the series.
-    """
-    if word != "estimate" or series is None:
-        raise OptionError(f"{name} must be variances, or 'estimate' beside sequences; got {word!r}.")
-    tensor, _ = inputs.sequence(name[-1], series)
-    variances = tensor.new_ones(tensor.shape[:2])
-    count, padded = tensor.shape[:2]
-    for b, length in enumerate(inputs.lengths(f"lengths_{name[-1]}", steps, count, padded, tensor.device).tolist()):
-        own = tensor[b, :length].detach()
-        if length < 3:
-            raise LengthError(f"{name}='estimate' needs at least three steps; sequence {b} has {length}.")
-        least = LEAST_ROUGHNESS * float(own.var(0, correction=0).mean()) + torch.finfo(own.dtype).tiny
-        variances[b, :length] = likelihood.roughness(own).clamp_min(least)
-    return variances
-
-
 def _resolve_gamma(gamma: Any, *variances: Any) -> Any:
     """Return γ; for "auto" the value that is calibrated for variances of the noise."""
     if not isinstance(gamma, str):
@@ -199,41 +216,34 @@ def _resolve_gamma(gamma: Any, *variances: Any) -> Any:
     return AUTO_GAMMA
 
 
-def _paths(
+def _paths(  # noqa: PLR0913 (the arguments of align)
     x: ArrayLike,
     y: ArrayLike,
+    var_x: ArrayLike | None = None,
+    var_y: ArrayLike | None = None,
     *,
     gamma: Any = 1.0,
-    lengths: tuple[Any, Any] = (None, None),
-    given: Mapping[str, Any] | None = None,
-    weighting: str = "precision",
     beta: Any = 1.0,
+    weighting: str = "likelihood",
+    lengths_x: Any = None,
+    lengths_y: Any = None,
+    variance: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
     **options: Any,
 ) -> PathDistribution:
-    """Build the distribution over paths that the arguments of `align` describe.
+    """Build the distribution over paths that the arguments of `align` describe, with the defaults of `align`.
 
-    ``given`` holds variances and cost by name, as in `inputs.pair`; of ``options`` those that concern the paths are
-    read: the prior, ``nan_policy`` and ``backend``.
+    Of ``options`` those that concern the paths are read: the prior, ``nan_policy`` and ``backend``.
     """
-    given = {name: (given or {}).get(name) for name in ("var_x", "var_y", "variance", "cost")}
-    policy = options.get("nan_policy", "raise")
-    missing.check_policy(policy, given["cost"], given["variance"])
-    if policy == "omit":
-        x, given["var_x"], steps_x = missing.without_missing("x", x, given["var_x"], lengths[0])
-        y, given["var_y"], steps_y = missing.without_missing("y", y, given["var_y"], lengths[1])
-        lengths = steps_x, steps_y
-    gamma = _resolve_gamma(gamma, given["var_x"], given["var_y"], given["variance"])
-    x, steps_x = ragged.padded("x", x, lengths[0])
-    y, steps_y = ragged.padded("y", y, lengths[1])
-    lengths = (steps_x, steps_y)
-    for name, series, steps in (("var_x", x, steps_x), ("var_y", y, steps_y)):
-        given[name] = ragged.padded_variances(name, given[name], steps)
-        if isinstance(given[name], str):
-            given[name] = _estimate(name, given[name], series, steps)
-    tensors, form = inputs.pair(x, y, **given)
+    likelihood.check_weighting(weighting)
+    tensors, lengths, form = inputs.read_pair(
+        x, y, var_x, var_y, variance, cost,
+        lengths=(lengths_x, lengths_y), nan_policy=options.get("nan_policy", "raise"),
+    )  # fmt: skip
+    gamma = _resolve_gamma(gamma, var_x, var_y, variance)
     prior = {name: options[name] for name in PRIOR if name in options}
     problem = make_problem(tensors, gamma, lengths, beta=beta if weighting == "likelihood" else None, **prior)
-    backend = choose(options.get("backend", "auto"), problem.main)
+    backend = choose(options.get("backend", "auto"), problem.main, problem.prior)
     if any(one is not None for one in lengths):
         if problem.cost is not None or problem.variance is not None:
             memory_estimate.refuse_copies(problem)
@@ -282,9 +292,9 @@ def dtw(
     """Compute classical DTW, (B,): the least sum of squared distances along a path; its root if not ``squared``.
 
     Differentiable by the least path (a subgradient where paths tie). ``normalize`` is None or "length"; ``options`` are
-    those of `align`: lengths, band, cost, variances, backend, ``warp_penalty``, which is added for each non-diagonal
-    step (amerced DTW, ADTW), ``relax`` for open ends, and ``weighting="likelihood"`` with ``beta`` for the least energy
-    where there are variances.
+    those of `align` with the same defaults: lengths, band, cost, backend, ``warp_penalty``, which is added for each
+    non-diagonal step (amerced DTW, ADTW), ``relax`` for open ends, ``gap_penalty`` and ``gap_opening`` for unmatched
+    steps. With variances the result is the least energy of a path; ``beta`` and ``weighting`` say which.
 
     >>> import udtw
     >>> float(udtw.dtw([0.0, 1.0, 2.0], [0.0, 2.0, 2.0]))
@@ -294,13 +304,10 @@ def dtw(
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    lengths = options.pop("lengths_x", None), options.pop("lengths_y", None)
-    given = {name: options.pop(name, None) for name in ("var_x", "var_y", "variance", "cost")}
-    weighting, beta = options.pop("weighting", "precision"), options.pop("beta", 1.0)
-    _check_names("dtw", options, (*PRIOR, "nan_policy", "backend"))
-    likelihood.check_weighting(weighting)
-    with without_autocast(x if given["cost"] is None else given["cost"]):
-        paths = _paths(x, y, lengths=lengths, given=given, weighting=weighting, beta=beta, **options)
+    _check_names("dtw", options, OF_DTW)
+    cost = options.get("cost")
+    with without_autocast(x if cost is None else cost):
+        paths = _paths(x, y, **options)
         value = paths._least_energy()
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
@@ -326,17 +333,17 @@ def euclidean(
     """
     if normalize not in (None, "length"):
         raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    paths = _paths(x, y, lengths=(lengths_x, lengths_y))
+    paths = _paths(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
     problem = paths._problem
     assert problem.x is not None, "_paths was given sequences"
     assert problem.y is not None, "_paths was given sequences"
     same_padding = problem.x.shape[1] == problem.y.shape[1]
-    if not same_padding or (inputs.visible(problem.lengths) and bool((problem.lengths[0] != problem.lengths[1]).any())):
+    if not same_padding or (can_read(problem.lengths) and bool((problem.lengths[0] != problem.lengths[1]).any())):
         raise LengthError(
             f"The Euclidean distance compares step by step and needs equal lengths; got {problem.lengths.T.tolist()}. "
             "Use udtw.dtw for different lengths."
         )
-    if inputs.visible(problem.x, problem.y):
+    if can_read(problem.x, problem.y):
         problem.check_values()
     value = (problem.x - problem.y).square().sum((1, 2))
     if normalize == "length":

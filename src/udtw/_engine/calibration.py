@@ -14,7 +14,7 @@ from udtw._engine.align import align
 from udtw._engine.alignment import Alignment
 from udtw._engine.matches import tail_of
 from udtw._engine.series_set import SeriesSet, load_series
-from udtw._engine.warped_copies import Truth, in_float64, warped_copies
+from udtw._engine.warped_copies import Truth, drawn_pairs, in_float64, warped_copies
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -52,11 +52,13 @@ class Calibration:
     """Stated probabilities, ascending."""
     observed: tuple[float, ...]
     """The coverage at each of `levels`; `udtw.plots.plot_calibration` draws both."""
+    checked: str = "on true alignments"
+    """What the coverage was observed on, and what that leaves unchecked."""
 
     def __repr__(self) -> str:
         return (
             f"Calibration(gamma={self.gamma:.4g}, warp_penalty={self.warp_penalty:.4g}, {self.coverage:.1%} inside "
-            f"intervals of {self.level:.0%})"
+            f"intervals of {self.level:.0%}, {self.checked})"
         )
 
     @property
@@ -92,7 +94,7 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     Parameters
     ----------
     pairs : sequence of (x, y), or of single series
-        Series (T,) or (T, d) of any lengths. Single series need no true alignment, see Notes.
+        Series (T,) or (T, d) of any lengths. Without true alignments see Notes.
     true_paths : sequence of (L, 2) integer arrays, optional
         The true path of each pair.
     warps : sequence of (N,) arrays, optional
@@ -123,6 +125,9 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
 
     Notes
     -----
+    Pairs without true alignments are fitted as in `udtw.match`; pairs that are drawn from the fit, with the variances,
+    correlation and units that are found between the two, take their place.
+
     A single series x is paired with a warped copy of itself: y = f(w) + noise. Here f is x smoothed (penalised second
     differences; generalised cross-validation chooses the strength), w a random smooth monotone warp, and the noise is
     white with the variance ``var_x`` or, if that is not given as numbers, the local roughness of x. So x keeps
@@ -147,7 +152,14 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
         raise OptionError("Give true_paths or warps, not both.")
     if len(pairs) < MIN_PAIRS:
         raise LengthError(f"calibrate needs at least {MIN_PAIRS} pairs, and better dozens; got {len(pairs)}.")
-    if true_paths is None and warps is None:
+    checked = "on true alignments"
+    if true_paths is None and warps is None and all(_is_pair(one) for one in pairs):
+        if not (var_x is None or isinstance(var_x, str)) or not (var_y is None or isinstance(var_y, str)):
+            raise OptionError("Pairs without true alignments: var_x and var_y are None or 'estimate'.")
+        x, y, truth = drawn_pairs(pairs, random_state)
+        words, checked = (var_x, var_y), DRAWN
+    elif true_paths is None and warps is None:
+        checked = COPIES
         x, y, truth = warped_copies(pairs, var_x, var_y, speed_std, random_state)
         words = (var_x, var_x) if isinstance(var_x, str) else (None, None)
     else:
@@ -168,7 +180,15 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     levels = tuple(sorted({*LEVELS, level}))
     observed = aligned.coverage(levels, found_gamma, found_penalty)
     coverage = observed[levels.index(level)]
-    return Calibration(found_gamma, found_penalty, level, coverage, score, levels, observed)
+    return Calibration(found_gamma, found_penalty, level, coverage, score, levels, observed, checked)
+
+
+DRAWN = "on pairs drawn from the noise between the given ones: whether they belong together is not checked"
+COPIES = "on warped copies with white noise: other noise between two series is not checked"
+
+
+def _is_pair(one: Any) -> bool:
+    return isinstance(one, list | tuple) and len(one) == 2 and np.ndim(one[0]) > 0
 
 
 @dataclass(frozen=True)
@@ -299,7 +319,7 @@ def _loaded(pairs: Sequence[Any], var_x: Any, var_y: Any) -> tuple[SeriesSet, Se
 
 
 def _read_path(b: int, path: Any, n: int, m: int) -> Truth:
-    cells = inputs.path(f"true_paths[{b}]", path)
+    cells = inputs.read_path(f"true_paths[{b}]", path)
     ends = cells[0].tolist(), cells[-1].tolist()
     if ends != ([0, 0], [n - 1, m - 1]):
         raise PathError(f"true_paths[{b}] must go from [0, 0] to [{n - 1}, {m - 1}]; got {ends[0]} to {ends[1]}.")

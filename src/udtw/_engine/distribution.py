@@ -9,18 +9,19 @@ from torch import Tensor
 from udtw._engine import inputs, prior
 from udtw._engine.inputs import ArrayLike, Form
 from udtw._engine.lazy import lazy
-from udtw._engine.path_sampling import walk_back, walk_choices
-from udtw._engine.problem import COST, LOG_VARIANCE, ONE, WARPS, Problem, make_problem
+from udtw._engine.path_sampling import matches_of, unmatched_energy, walk_back, walk_choices, with_unmatched
+from udtw._engine.problem import ONE, WARPS, Problem, make_problem
 from udtw._kernels import memory_estimate
 from udtw._kernels.backends import choose
 from udtw._kernels.base import Backend
-from udtw.errors import LengthError, PathError, ShapeError
+from udtw.errors import LengthError, OptionError, PathError, ShapeError
 
 
 class PathDistribution:
     """``π(Π) = exp(−E(Π)/γ) / Z`` over the paths Π from the first to the last cell of ``cost``.
 
-    The energy of a path is the cost of its cells, ``⟨Π, C⟩``, plus ω for each non-diagonal step.
+    The energy of a path is the cost of its cells, ``⟨Π, C⟩``, plus ω for each non-diagonal step; with gaps plus δ for
+    each step without a partner and κ for each run of them.
 
     A path moves by (1, 0), (0, 1) or (1, 1). Everything is exact and, except `mode` and `sample`, differentiable in
     ``cost``, in the fields and in ``gamma`` (if it is a tensor).
@@ -36,12 +37,17 @@ class PathDistribution:
     band : None, int, float, "itakura" or boolean mask
         Which cells a path may use, see `udtw._engine.prior`.
     backend : "auto", "numba", "portable" or "enumeration"
-    warp_penalty : float or tensor
-        ω, one number or one per pair; may be negative. A tensor gets its gradient, ``∂ soft_min/∂ω = E[warps]``.
+    warp_penalty : float, tensor or tuple of two
+        ω, one number or one per pair; may be negative. If a tensor, gradients are propagated to it,
+        ``∂ soft_min/∂ω = E[warps]``. A tuple ``(ω_x, ω_y)`` prices staying in x, the step (0, 1), and staying in y,
+        the step (1, 0).
     relax : None, "x", "y", "both" or four counts
         Steps that may stay unmatched at x begin, x end, y begin and y end: a path then starts anywhere in the first
         rows of the first column or in the first columns of the first row, and ends likewise. "y" lets x lie anywhere
         inside y.
+    gap_penalty, gap_opening : float or tensor, optional
+        δ and κ, not negative, one number or one per pair: steps may then stay unmatched inside, see `udtw.align`. A
+        path lists its matches [i, j] and its unmatched steps, [i, -1] of x before [-1, j] of y.
 
     Examples
     --------
@@ -54,7 +60,7 @@ class PathDistribution:
     [[0, 0], [1, 1], [2, 2]]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (options of the prior)
         self,
         cost: ArrayLike,
         gamma: float | Tensor = 1.0,
@@ -64,12 +70,16 @@ class PathDistribution:
         *,
         warp_penalty: Any = 0.0,
         relax: Any = None,
+        gap_penalty: Any = None,
+        gap_opening: Any = 0.0,
     ):
-        tensor, single = inputs.matrix("cost", cost)
+        tensor, single = inputs.read_matrix("cost", cost)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
-        self._backend = choose(backend, tensor)
-        both = _both_lengths(lengths, tensor.shape[0])
-        self._problem = make_problem({"cost": tensor}, gamma, both, band=band, warp_penalty=warp_penalty, relax=relax)
+        self._problem = make_problem(
+            {"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band=band, warp_penalty=warp_penalty,
+            relax=relax, gap_penalty=gap_penalty, gap_opening=gap_opening,
+        )  # fmt: skip
+        self._backend = choose(backend, tensor, self._problem.prior)
 
     @classmethod
     def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
@@ -99,12 +109,14 @@ class PathDistribution:
 
     @property
     def relaxed(self) -> bool:
-        """Whether steps may stay unmatched at an end."""
-        return self._problem.prior.relax is not None
+        """Whether steps may stay unmatched, at an end or inside."""
+        return self._problem.prior.relax is not None or self._problem.prior.gaps
 
     @lazy
     def _for_kernels(self) -> Problem:
         """Return the problem with D made once if there are many features."""
+        if self._problem.prior.order != "path":
+            return self._problem
         if self._problem.x is not None and not self._problem.few_features:
             memory_estimate.refuse_cost_matrix(self._problem)
         return self._problem.with_cost_of_many_features()
@@ -153,9 +165,14 @@ class PathDistribution:
 
     @lazy
     def starts(self) -> Any:
-        """(B, N, M): the probability that the path starts in each cell; one in the first unless ends are relaxed."""
+        """(B, N, M): the probability that the path starts in each cell; one in the first unless ends are relaxed.
+
+        With gaps, that its first match is there.
+        """
         came, _ = self._transitions
         visited = self._coupling.detach()
+        if self._problem.prior.gaps:
+            return self._form.restore(came[3] * visited)
         return self._form.restore(torch.where(self._borders[0], came[prior.CORNER] * visited, 0))
 
     @lazy
@@ -174,17 +191,8 @@ class PathDistribution:
         The difference is taken in float64, where it does not cancel.
         """
         narrow, problem = self._problem.main.dtype, self._for_kernels.to(torch.float64)
-        priced = problem.beta is not None and problem.uncertain
-        fields = [COST, *([WARPS] if problem.prior.warp_penalty is not None else []), *([ONE, LOG_VARIANCE] * priced)]
-        soft_min, *means = self._backend.sums(problem, fields).unbind(1)
-        mean = dict(zip(fields, means, strict=True))
-        energy = mean[COST]
-        if problem.prior.warp_penalty is not None:
-            energy = energy + problem.prior.warp_penalty * mean[WARPS]
-        if problem.beta is not None and priced:
-            relative = mean[LOG_VARIANCE] - problem.log_level() * mean[ONE]
-            energy = energy + problem.beta * relative + problem.constant_energy()
-        return self._form.restore(((energy - soft_min) / problem.gamma).to(narrow))
+        free, mean = self._backend.energies(problem)
+        return self._form.restore(((mean - free) / problem.gamma).to(narrow))
 
     def expect(self, *fields: ArrayLike) -> Any:
         """``E[F] = Σ_mn π*_mn F_mn``, (B,), for each field F (B, N, M); a tuple if there are several.
@@ -195,7 +203,7 @@ class PathDistribution:
             raise ShapeError("expect() needs at least one field of the cost's shape.")
         tensors = []
         for number, field in enumerate(fields):
-            tensor, _ = inputs.matrix(f"field {number}", field)
+            tensor, _ = inputs.read_matrix(f"field {number}", field)
             shape = self._problem.shape
             if tensor.shape[1:] != shape[1:] or tensor.shape[0] not in (1, shape[0]):
                 raise ShapeError(f"field {number} must have the cost's shape {shape}; got {tuple(tensor.shape)}.")
@@ -211,9 +219,22 @@ class PathDistribution:
 
         Ties go to the diagonal step, then to the step along x.
         """
+        self._refuse_without_paths()
+        if self._problem.prior.gaps:
+            pair, *cells = self._backend.least_cells(self._for_kernels)[1]
+            matches = torch.stack(cells, 1).cpu()
+            every = [self._with_gaps(b, matches[pair.cpu() == b]) for b in range(self._problem.shape[0])]
+            return every[0] if self._form.single else every
         _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
         found = [self._form_path(path) for path in walk_choices(choice, last)]
         return found[0] if self._form.single else found
+
+    def _refuse_without_paths(self) -> None:
+        order = self._problem.prior.order
+        if order != "path":
+            raise OptionError(
+                f"order={order!r} has no paths: steps choose their partners one by one. Use coupling or matches()."
+            )
 
     @property
     def mode_coupling(self) -> Any:
@@ -226,12 +247,17 @@ class PathDistribution:
         A list of k integer arrays (L, 2) for one pair, a list of B such lists for a batch. ``generator`` is a
         `torch.Generator` or an int seed.
         """
+        self._refuse_without_paths()
         if k < 1:
             raise LengthError(f"sample() draws at least one path; got k={k}.")
         if isinstance(generator, int):
             generator = torch.Generator().manual_seed(generator)
-        transitions, ends = self._transitions
-        drawn = [[self._form_path(path) for path in paths] for paths in walk_back(transitions, ends, k, generator)]
+        if self._problem.prior.gaps:
+            sets = self._backend.sample_matches(self._for_kernels, k, generator)
+            drawn = [[self._with_gaps(b, matches) for matches in each] for b, each in enumerate(sets)]
+        else:
+            transitions, ends = self._transitions
+            drawn = [[self._form_path(path) for path in paths] for paths in walk_back(transitions, ends, k, generator)]
         return drawn[0] if self._form.single else drawn
 
     def log_prob(self, path: Any) -> Any:
@@ -239,6 +265,7 @@ class PathDistribution:
 
         A path that leaves the band has probability zero, so −inf.
         """
+        self._refuse_without_paths()
         if self._form.single:
             return self._form.restore(self._log_prob(0, path)[None])
         if len(path) != self._problem.shape[0]:
@@ -250,11 +277,16 @@ class PathDistribution:
     def _log_prob(self, b: int, path: Any) -> Tensor:
         if isinstance(path, list | tuple) and len(path) and np.ndim(path[0]) == 2:
             return torch.stack([self._log_prob(b, item) for item in path])
-        cells = self._checked_path(b, path)
+        prior, gaps = self._problem.prior, self._problem.prior.gaps
+        cells = self._checked_matches(b, path) if gaps else self._checked_path(b, path)
         i, j = cells.unbind(1)
         energy = self._energy[b, i, j].sum() + self._problem.constant_energy()[b]
-        if self._problem.prior.warp_penalty is not None:
-            energy = energy + self._problem.prior.warp_penalty[b] * (cells.diff(dim=0).sum(1) == 1).sum()
+        if prior.warp_penalty is not None:
+            moves = cells.diff(dim=0)
+            stays = (moves.sum(1) == 1)[:, None] & (moves == 1)  # (1, 0) stays in y, (0, 1) in x
+            energy = energy + (prior.step_prices(self._problem.gamma)[:, b] * stays.sum(0)).sum()
+        if gaps:
+            energy = energy + unmatched_energy(prior, b, cells, self._problem.lengths[:, b])
         value = (self._free_energy[b] - energy) / self._problem.gamma[b]
         return torch.where(self._admissible[b, i, j].all(), value, -torch.inf)
 
@@ -267,7 +299,7 @@ class PathDistribution:
         return prior.starts_and_ends(self._problem.prior.relax, self._problem.lengths, *self._problem.shape[1:])
 
     def _checked_path(self, b: int, path: Any) -> Tensor:
-        cells = inputs.path("A path", path).cpu()
+        cells = inputs.read_path("A path", path).cpu()
         n, m = self._problem.lengths[:, b].tolist()
         inside = bool(((cells >= 0) & (cells < torch.tensor([n, m]))).all())
         starts, ends = self._borders
@@ -278,6 +310,23 @@ class PathDistribution:
                 f"{cells[-1].tolist()}."
             )
         return cells.to(self._problem.main.device)
+
+    def _checked_matches(self, b: int, path: Any) -> Tensor:
+        """Return the matches (L, 2) of a path with gaps, without its unmatched steps."""
+        cells = torch.as_tensor(path).detach().cpu()
+        lengths = self._problem.lengths[:, b].tolist()
+        whole = cells.ndim == 2 and cells.shape[1] == 2 and not cells.is_floating_point()
+        matches = matches_of(cells.long(), *lengths) if whole else None
+        if matches is None:
+            raise PathError(
+                f"A path of pair {b} with gaps lists matches [i, j], i < {lengths[0]} and j < {lengths[1]}, each of "
+                "which goes on in both series or repeats a step of one; alone, or with all unmatched steps, [i, -1] "
+                "before [-1, j]."
+            )
+        return matches.to(self._problem.main.device)
+
+    def _with_gaps(self, b: int, matches: Tensor) -> Any:
+        return self._form_path(with_unmatched(matches, *self._problem.lengths[:, b].tolist()))
 
     def _form_path(self, path: Tensor) -> Any:
         return path.numpy() if self._form.numpy else path

@@ -4,20 +4,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from udtw.errors import OptionError
+from udtw.errors import LengthError, OptionError
 
 MAX_DIRECT_DIM = 16
 """Up to this many features D is summed from differences, exact for nearby points; beyond, by a matrix product."""
 
 
-def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+def squared_distances(x: Tensor, y: Tensor, max_direct_dim: int = MAX_DIRECT_DIM) -> Tensor:
     """``D_mn = ‖x_m − y_n‖²``: (B, N, d), (B, M, d) → (B, N, M), without a (B, N, M, d) temporary.
 
     The matrix product ``‖x‖² + ‖y‖² − 2xy`` is taken about a common centre, which bounds its cancellation error by
     the spread of the points instead of their distance from the origin. Negative rounding is cut off; the gradient is
     that of the uncut value.
     """
-    if x.shape[2] <= MAX_DIRECT_DIM:
+    if x.shape[2] <= max_direct_dim:
         total = (x[:, :, None, 0] - y[:, None, :, 0]).square()
         for f in range(1, x.shape[2]):
             total = total + (x[:, :, None, f] - y[:, None, :, f]).square()
@@ -25,6 +25,8 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     centre = y.detach().mean(1, keepdim=True)
     x, y = x - centre, y - centre
     norms = x.square().sum(2)[:, :, None] + y.square().sum(2)[:, None, :]
+    if not torch.is_grad_enabled():  # without new memory: for all pairs of long sequences these passes take most time
+        return norms.baddbmm_(x, y.transpose(1, 2), alpha=-2).clamp_min_(0)
     product = torch.baddbmm(norms, x, y.transpose(1, 2), alpha=-2)
     return product + torch.relu(-product.detach())
 
@@ -50,7 +52,7 @@ WEIGHTINGS = ("likelihood", "precision")
 def check_weighting(weighting: str, lam: float = 0.0, distance: str = "expected") -> None:
     """Raise `OptionError` for an unknown weighting, or with what belongs to the paper's alone."""
     if weighting not in WEIGHTINGS:
-        raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.")
+        raise OptionError(f"weighting must be one of {WEIGHTINGS}; got {weighting!r}.", parameter="weighting")
     if weighting == "likelihood" and (lam or distance != "expected"):
         raise OptionError(
             "lam and distance='soft_min' belong to weighting='precision', the paper's; the free energy of the "
@@ -87,3 +89,22 @@ def roughness(series: Tensor) -> Tensor:
     # One more value at each end, where there is no second difference.
     padded = functional.pad(bend[None], (1 + ROUGHNESS_WINDOW // 2,) * 2, mode="replicate")
     return padded[0].unfold(0, ROUGHNESS_WINDOW, 1).mean(1)
+
+
+LEAST_ROUGHNESS = 1e-4
+"""Share of the variance of a series below which no estimated variance lies."""
+
+
+def estimate_variances(name: str, series: Tensor, lengths: Tensor) -> Tensor:
+    """Return variances (B, T) from the `roughness` of series (B, T, d) with these lengths (B,); 1 in padding.
+
+    A variance must not be zero: each is at least a small share of the variance of its series.
+    """
+    variances = series.new_ones(series.shape[:2])
+    for b, length in enumerate(lengths.tolist()):
+        own = series[b, :length].detach()
+        if length < 3:
+            raise LengthError(f"{name}='estimate' needs at least three steps; sequence {b} has {length}.")
+        least = LEAST_ROUGHNESS * float(own.var(0, correction=0).mean()) + torch.finfo(own.dtype).tiny
+        variances[b, :length] = roughness(own).clamp_min(least)
+    return variances

@@ -27,7 +27,7 @@ def dtw_bounds(
     x: SeriesSet, y: SeriesSet, *, normalize: str | None, warp_penalty: float, relax: object, **_: object
 ) -> Bounds | None:
     """Lower bounds of DTW, in O(T) per pair; they need every step to be matched and ω ≥ 0."""
-    if warp_penalty < 0 or relax is not None:
+    if _least_price(warp_penalty) < 0 or relax is not None:
         return None
     cost = cost_bounds(x, y, normalize)
     return Bounds(_lowered(cost, np.zeros_like(cost)))
@@ -41,12 +41,18 @@ def udtw_bounds(
     A free energy is at least the least energy less ``γ log(number of paths)``.
     """
     warp_penalty, relax, lam = params["warp_penalty"], params["relax"], params.pop("lam")
-    if params.pop("debias") or normalize == "path" or lam < 0 or warp_penalty < 0 or relax is not None:
+    order, *_ = (params.pop(name) for name in ("order", "shape", "reach"))
+    if order != "path" or params["gap_penalty"] is not None:
+        return None  # a step need not pay for a match, or pays for one anywhere
+    if params.pop("debias") or normalize == "path" or lam < 0 or relax is not None:
+        return None
+    warp_penalty = _least_price(warp_penalty)
+    if warp_penalty < 0:
         return None
     if x.variances is not None and x.variances.ndim == 3:
         return None  # the bounds below take one variance per step
     likely = weighting == "likelihood"
-    if not likely and warp_penalty > 0:
+    if not likely and params["warp_penalty"] != 0:
         return None  # d² is an expectation of C alone, under paths that the penalty has moved
     level = _log_level(x, y) if likely else np.zeros((len(x), len(y)))
     rest = regularizer_bounds(x, y, beta, normalize, level)
@@ -63,6 +69,10 @@ def udtw_bounds(
         return _lowered(least / size, (entropy if likely else rest)[block.i, block.j])
 
     return Bounds(_lowered(cost_bounds(x, y, normalize), rest), [hard])
+
+
+def _least_price(warp_penalty: float | tuple[float, float]) -> float:
+    return min(warp_penalty) if isinstance(warp_penalty, tuple) else warp_penalty
 
 
 @cache

@@ -1,6 +1,6 @@
 """`Matches`: for every step of one sequence its partner in the other, and how sure that is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ UNMATCHED = 1e-9
 def tail_of(level: float) -> float:
     """Return the probability on either side of a credible interval."""
     if not 0 < level < 1:
-        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.", parameter="level")
     return 0.5 * (1 - level)
 
 
@@ -48,7 +48,7 @@ class Matches(_Labelled):
 
     A step that is matched several times has several partners; the probabilities below are those of a partner that is
     drawn at random from them, given that the step has one. Steps past the length of a padded sequence, and steps that
-    relaxed ends leave without any partner, have index −1 and NaN.
+    relaxed ends or gaps leave without any partner, have index −1 and NaN.
 
     >>> import udtw
     >>> found = udtw.align([0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 2.0, 3.0], gamma=0.1).matches(level=0.9)
@@ -67,7 +67,7 @@ class Matches(_Labelled):
     high: Any
 
     matched: Any
-    """Probability that the step has a partner at all: 1 unless ends are relaxed."""
+    """Probability that the step has a partner at all: 1 unless ends are relaxed or gaps are allowed."""
 
     @classmethod
     def of(cls, sums: Tensor, steps: Tensor, form: Form, labels: tuple[Any, Any] = (None, None)) -> "Matches":
@@ -136,7 +136,7 @@ class Matches(_Labelled):
         """
         import pandas
 
-        columns = {name: torch.as_tensor(value).numpy() for name, value in vars(self).items()}
+        columns = {one.name: torch.as_tensor(getattr(self, one.name)).numpy() for one in fields(Matches)}
         if columns["index"].ndim != 1:
             raise OptionError("A data frame holds the matches of one pair; choose one, or use the arrays.")
         steps, partners = getattr(self, "_labels", (None, None))

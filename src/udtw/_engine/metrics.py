@@ -25,12 +25,12 @@ from udtw._engine.problem import COST, DEVIATION, LOG_VARIANCE, ONE
 from udtw._engine.series_set import SeriesSet
 from udtw.errors import LengthError, OptionError
 
-__all__ = ["METRICS", "Metric", "get_metric", "metric_names", "register_metric"]
-
 IGNORABLE = ("gamma", "beta", "lam", "band", "warp_penalty", "debias")
 """Parameters that a metric without them ignores, so that a loop over metrics may pass them."""
 ENTRY_POINTS = "udtw.metrics"
 """Entry points of installed packages in this group are metrics too: name = "module:function"."""
+UNORDERED = ("order", "shape", "reach")
+"""Parameters of matches without an order, which blocks of pairs by index do not take."""
 BLOCK_CELLS = 20_000_000
 """Cells of a block of pairs: about a tenth of a second of work."""
 
@@ -95,7 +95,7 @@ class Metric:
     def check(self) -> None:
         """Raise a named error for values of parameters that cannot be used."""
         if "gamma" in self.params:
-            inputs.gamma(self.params["gamma"], 1, torch.zeros(1, dtype=torch.float64))
+            inputs.read_gamma(self.params["gamma"], 1, torch.zeros(1, dtype=torch.float64))
         if "band" in self.params:
             parsed_band(self.params["band"])
         if self.params.get("weighting") in WEIGHTINGS:
@@ -103,7 +103,8 @@ class Metric:
         for name, known in self.choices.items():
             if self.params[name] not in known:
                 raise OptionError(
-                    f"{name}={self.params[name]!r} does not go with metric={self.name!r}; use one of {known}."
+                    f"{name}={self.params[name]!r} does not go with metric={self.name!r}; use one of {known}.",
+                    parameter=name,
                 )
 
     @property
@@ -134,14 +135,14 @@ class Metric:
 
     def between(self, x: Batch, y: Batch) -> Tensor:
         """(B,) distances of x[b] to y[b], or the loss of an `Alignment`; differentiable in values and variances."""
-        found = self.compare(x, y)
-        return found if isinstance(found, Tensor) else found.loss
+        result = self.compare(x, y)
+        return result if isinstance(result, Tensor) else result.loss
 
     def values(self, block: PairBlock) -> np.ndarray:
         """(1, pairs) distances of a block of pairs, without gradients."""
-        found = None if self.of_block is None else self.of_block(block, **self.params)
-        if found is not None:
-            return found
+        fast = None if self.of_block is None else self.of_block(block, **self.params)
+        if fast is not None:
+            return fast
         rows, columns = block.left.values.shape[1], block.right.values.shape[1]
         dtype = torch.from_numpy(block.left.values[:0]).dtype
         x, y = Batch.of(block.left, dtype), Batch.of(block.right, dtype)
@@ -176,9 +177,13 @@ def udtw_parts(
     weighting: str,
     normalize: str | None,
     debias: bool = False,
+    order: str = "path",
     **prior: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | float]:
     """``d²``, ``Ω`` and ``λΩ'`` of the pairs of a block, (pairs,) each; never debiased."""
+    if order != "path" or prior.get("gap_penalty") is not None:
+        raise OptionError("d² and Ω of a table are those of paths without gaps; use gap_penalty=None and order='path'.")
+    prior = {name: value for name, value in prior.items() if name not in UNORDERED}
     wanted = [COST]
     if block.uncertain:
         wanted += [LOG_VARIANCE, DEVIATION] if lam else [LOG_VARIANCE]
@@ -194,7 +199,8 @@ def udtw_parts(
 
 
 def _udtw_of_block(block: PairBlock, *, weighting: str, debias: bool, **params: Any) -> np.ndarray | None:
-    if debias:
+    order, *_ = (params.pop(name) for name in UNORDERED)
+    if debias or order != "path":
         return None
     if weighting == "precision":
         distance, omega, extra = udtw_parts(block, weighting=weighting, **params)
@@ -254,7 +260,8 @@ _ROWS = (
         align,
         {
             "gamma": 1.0, "beta": 1.0, "lam": 0.0, "band": None, "weighting": "likelihood", "warp_penalty": 0.0,
-            "relax": None, "debias": False, "normalize": None,
+            "relax": None, "gap_penalty": None, "gap_opening": 0.0, "order": "path", "shape": None, "reach": None,
+            "debias": False, "normalize": None,
         },
         of_block=_udtw_of_block, lower_bound=udtw_bounds, uncertain=True, takes_cost=True,
         choices=_NORMALIZE | {"weighting": WEIGHTINGS},
@@ -294,7 +301,7 @@ def get_metric(metric: "str | Metric", **params: Any) -> Metric:
     if metric not in METRICS and metric in _installed():
         register_metric(metric, _installed()[metric].load())
     if metric not in METRICS:
-        raise OptionError(f"metric must be one of {metric_names()} or a Metric; got {metric!r}.")
+        raise OptionError(f"metric must be one of {metric_names()} or a Metric; got {metric!r}.", parameter="metric")
     row = METRICS[metric]
     return row.with_params(**{name: v for name, v in params.items() if name in row.params or name not in IGNORABLE})
 

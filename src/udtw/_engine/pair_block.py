@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from udtw._engine import prior
+from udtw._engine.align import _paths
 from udtw._engine.problem import Problem
 from udtw._engine.series_set import SeriesSet
 from udtw._kernels.backends import choose
@@ -71,15 +72,25 @@ class PairBlock:
     def path_sums(self, wanted: Sequence[int], gamma: float, **options: Any) -> np.ndarray:
         """(1 + len(wanted), pairs): free energy and the expectations of built-in fields (`udtw._engine.problem`)."""
         problem = self._problem(gamma, **options)
-        return choose(self.backend, problem.main).indexed_sums(problem, wanted, self.n_threads).cpu().numpy().T
+        backend = choose(self.backend, problem.main, problem.prior)
+        return backend.indexed_sums(problem, wanted, self.n_threads).cpu().numpy().T
 
     def least_costs(self, **options: Any) -> np.ndarray:
         """(pairs,): classical DTW; ``options`` as in `_problem`."""
         problem = self._problem(1.0, **options)
-        return choose(self.backend, problem.main).indexed_least_cost(problem, self.n_threads).cpu().numpy()
+        backend = choose(self.backend, problem.main, problem.prior)
+        return backend.indexed_least_cost(problem, self.n_threads).cpu().numpy()
 
     def _problem(
-        self, gamma: float, *, band: Any = None, beta: float | None = None, warp_penalty: float = 0.0, relax: Any = None
+        self,
+        gamma: float,
+        *,
+        band: Any = None,
+        beta: float | None = None,
+        warp_penalty: float | tuple[float, float] = 0.0,
+        relax: Any = None,
+        gap_penalty: float | None = None,
+        gap_opening: float = 0.0,
     ) -> Problem:
         device = self.left.device
 
@@ -92,13 +103,23 @@ class PairBlock:
         index = torch.as_tensor(np.stack([self.i, self.j]), device=device)
         temperature, lengths = every(gamma), torch.stack([of_x[index[0]], of_y[index[1]]])
         assert temperature is not None, "a number was given"
+        warps = warp_penalty if isinstance(warp_penalty, tuple) else (warp_penalty, warp_penalty)
+        if gap_penalty is not None and not (gap_penalty >= 0 and gap_opening >= 0):
+            raise OptionError(f"gap_penalty and gap_opening must not be negative; got {gap_penalty}, {gap_opening}.")
         loose = prior.own_relax(relax, lengths) if self.of_selves else prior.parse_relax(relax, lengths)
         if loose is not None:
             prior.check_relax(loose, lengths)
         return Problem(
             gamma=temperature,
             lengths=lengths,
-            prior=prior.Prior(parsed_band(band), every(warp_penalty or None), loose),
+            prior=prior.Prior(
+                parsed_band(band),
+                every(0.5 * sum(warps) or None),
+                loose,
+                every(0.5 * (warps[1] - warps[0]) or None),
+                every(gap_penalty),
+                None if gap_penalty is None else every(gap_opening),
+            ),
             x=x,
             y=y,
             var_x=var_x,
@@ -106,6 +127,15 @@ class PairBlock:
             beta=every(beta),
             index=index,
         )
+
+
+def least_cells(x: Batch, y: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
+    """Return the least path energies of the pairs (x[b], y[b]), (B,), and the cells of these paths.
+
+    The cells are (3, K): pair, row and column. ``options`` are those of `udtw.dtw`. Not differentiable.
+    """
+    paths = _paths(x.values, y, lengths_x=x.lengths, **options)
+    return paths._backend.least_cells(paths._for_kernels)
 
 
 def matched(left: SeriesSet, right: SeriesSet) -> tuple[SeriesSet, SeriesSet]:

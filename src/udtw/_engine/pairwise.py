@@ -66,9 +66,9 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
         Show a progress bar (needs the package rich).
     backend : "auto", "numba" or "portable"
     **params
-        Parameters of the metric: ``gamma, beta, lam, band, weighting, warp_penalty, relax, normalize`` as in
-        `udtw.align` (a band is a radius, a fraction or "itakura" here), ``squared=False`` for the root of "euclidean"
-        and "dtw".
+        Parameters of the metric: ``gamma, beta, lam, band, weighting, warp_penalty, relax, gap_penalty, gap_opening,
+        order, shape, reach, normalize`` as in `udtw.align` (a band is a radius, a fraction or "itakura" here),
+        ``squared=False`` for the root of "euclidean" and "dtw".
 
     Examples
     --------
@@ -93,8 +93,8 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
         parts = table.parts(advance) if return_parts else [table.values(advance)]
     if isinstance(X, Tensor):
         return tuple(map(torch.from_numpy, parts)) if return_parts else torch.from_numpy(parts[0])
-    if (rows := inputs.labels(X)) is not None:
-        parts = [_labelled(part, rows, rows if Y is None else inputs.labels(Y)) for part in parts]
+    if (rows := inputs.read_labels(X)) is not None:
+        parts = [_labelled(part, rows, rows if Y is None else inputs.read_labels(Y)) for part in parts]
     return tuple(parts) if return_parts else parts[0]
 
 
@@ -130,7 +130,8 @@ class Table:
         if not choose(backend, torch.zeros(1, device=left.device)).all_pairs:
             raise BackendError(f"pairwise does not run on backend={backend!r}, which is for single tiny pairs.")
         first, second = matched(left, left if right is None else right)
-        one_triangle = right is None and prior.symmetric(metric.params.get("relax"))
+        same_prices = not isinstance(metric.params.get("warp_penalty"), tuple)
+        one_triangle = right is None and same_prices and prior.symmetric(metric.params.get("relax"))
         return cls(first, second, one_triangle, metric, n_threads, backend)
 
     @property

@@ -1,13 +1,15 @@
 """Walking back from the last cell to the first, by given choices or probabilities of where each cell was reached from.
 
 On the CPU and without torch: a walk is a long chain of tiny steps, and the cost of its calls would be all of the time.
+
+With gaps a path is a set of matches, which is written with its unmatched steps.
 """
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._engine.prior import CORNER, LEFT, UP
+from udtw._engine.prior import CORNER, LEFT, UP, Prior, gap_energy, outer_energy
 
 
 def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
@@ -73,3 +75,44 @@ def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
         reached = row.cumsum(dtype=np.float64)
         found.append(np.searchsorted(reached, thrown * reached[-1], "right"))
     return np.stack(found)
+
+
+def with_unmatched(matches: Tensor, rows: int, columns: int) -> Tensor:
+    """(L, 2): matches [i, j] with the unmatched steps between them, [i, −1] of x before [−1, j] of y."""
+    path: list[tuple[int, int]] = []
+    i = j = -1
+    for row, column in [*matches.tolist(), (rows, columns)]:
+        path += [(skipped, -1) for skipped in range(i + 1, row)]
+        path += [(-1, skipped) for skipped in range(j + 1, column)]
+        path.append((row, column))
+        i, j = row, column
+    return torch.tensor(path[:-1], dtype=torch.int64).reshape(-1, 2)
+
+
+def matches_of(path: Tensor, rows: int, columns: int) -> Tensor | None:
+    """(L, 2): the matches of a path with gaps, which lists these alone or all steps; None if it is no such path."""
+    matches = path[(path >= 0).all(1)]
+    moves = matches.diff(dim=0)
+    repeats = (moves >= 0).all(1) & (moves.sum(1) == 1)
+    complete = with_unmatched(matches, rows, columns)
+    inside = bool((matches < torch.tensor([rows, columns])).all())
+    if not inside or not bool((repeats | (moves > 0).all(1)).all()):
+        return None
+    return matches if len(path) == len(matches) or torch.equal(path, complete) else None
+
+
+def unmatched_energy(prior: Prior, b: int, matches: Tensor, lengths: Tensor) -> Tensor:
+    """Return the energy of the steps of pair b, of ``lengths`` (2,), that are not among its ``matches``."""
+    penalty, opening = prior.gap_penalty, prior.gap_opening
+    assert penalty is not None, "the prior has gaps"
+    assert opening is not None, "it comes with the penalty"
+    relax = lengths.new_zeros((4, 1)) if prior.relax is None else prior.relax[:, b : b + 1]
+
+    def outer(left_out: Tensor, free: Tensor) -> Tensor:
+        return outer_energy((left_out[:1], left_out[1:]), free, penalty[b : b + 1], opening[b : b + 1]).sum()
+
+    if not len(matches):
+        return outer(lengths, relax[[0, 2]] + relax[[1, 3]])
+    inner = (matches.diff(dim=0) - 1).clamp_min(0)
+    between = gap_energy(inner, torch.zeros_like(inner), penalty[b], opening[b]).sum()
+    return between + outer(matches[0], relax[[0, 2]]) + outer(lengths - 1 - matches[-1], relax[[1, 3]])

@@ -1,4 +1,4 @@
-"""Which paths there are, and how likely they are before the data: bands, warp penalty and relaxed ends.
+"""Which paths there are, and how likely they are before the data: bands, prices per operation and relaxed ends.
 
 A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram
 are measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
@@ -10,14 +10,15 @@ are measured on the *slanted* diagonal from the first to the last cell, so unequ
 """
 
 import numbers
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from udtw.errors import BandError, LengthError, OptionError
+from udtw.errors import BandError, LengthError, OptionError, ShapeError
 
 STEPS = ((1, 1), (1, 0), (0, 1))
 """The steps of a path."""
@@ -42,8 +43,68 @@ class Prior:
     """What is known of the paths of B pairs before their data."""
 
     band: Band = Band()
-    warp_penalty: Tensor | None = None  # (B,): ω, the energy of each non-diagonal step; None is zero
+    warp_penalty: Tensor | None = None  # (B,): ω, the mean energy of a non-diagonal step; None is zero
     relax: Tensor | None = None  # (4, B) int64: steps that may stay unmatched at x begin, x end, y begin, y end
+    warp_skew: Tensor | None = None  # (B,): half of what staying in y costs more than staying in x; None is zero
+    gap_penalty: Tensor | None = None  # (B,): δ, the energy of a step without a partner; None: each has one
+    gap_opening: Tensor | None = None  # (B,): κ, the energy of a run of such steps of one series; comes with δ
+    order: str = "path"  # of `ORDERS`; without the order of a path there is nothing but this and `displacement`
+    displacement: Tensor | None = None  # (1 or B, N, M): what a match costs for the distance of its places on a grid
+
+    @property
+    def prices(self) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+        """ω, its skew, δ and κ."""
+        return self.warp_penalty, self.warp_skew, self.gap_penalty, self.gap_opening
+
+    @property
+    def gaps(self) -> bool:
+        """Whether steps may stay unmatched inside, for a price."""
+        return self.gap_penalty is not None
+
+    @property
+    def skewed_ends(self) -> bool:
+        """Whether the skew of ω depends on the path: without gaps and relaxed ends it adds the same to all."""
+        return self.warp_skew is not None and self.relax is not None
+
+    def with_prices(self, change: Callable[[Tensor], Tensor]) -> "Prior":
+        """Return the same prior with every price changed."""
+        warp, skew, penalty, opening = (None if one is None else change(one) for one in self.prices)
+        return replace(self, warp_penalty=warp, warp_skew=skew, gap_penalty=penalty, gap_opening=opening)
+
+    def of_pairs(self, part: Tensor, dtype: torch.dtype) -> "Prior":
+        """Return the prior of some of the pairs, in another floating-point type."""
+        places = self.displacement
+        return replace(
+            self.with_prices(lambda price: price[part].to(dtype)),
+            relax=None if self.relax is None else self.relax[:, part],
+            displacement=None if places is None else (places if len(places) == 1 else places[part]).to(dtype),
+        )
+
+    def step_prices(self, like: Tensor) -> Tensor:
+        """(2, B): what the steps (1, 0), staying in y, and (0, 1), staying in x, cost; ``like`` is (B,)."""
+        mean = torch.zeros_like(like) if self.warp_penalty is None else self.warp_penalty
+        if self.warp_skew is None:
+            return torch.stack([mean, mean])
+        return torch.stack([mean + self.warp_skew, mean - self.warp_skew])
+
+
+ORDERS = ("path", "set", "grid")
+"""Whether the partners of successive steps follow each other, lie anywhere, or lie near the step's place on a grid."""
+
+
+def parse_displacement(shape: Any, reach: Tensor, rows: int, columns: int) -> Tensor:
+    """(1 or B, N, M): ``|place_m − place_n|²/reach²`` on a grid of ``shape`` (height, width), read row by row."""
+    sizes = list(shape) if isinstance(shape, tuple | list) else []
+    if len(sizes) != 2 or not all(isinstance(size, numbers.Integral) and int(size) > 0 for size in sizes):
+        raise OptionError(f"order='grid' needs shape=(height, width), the sides of the grid of tokens; got {shape!r}.")
+    height, width = sizes
+    if rows != height * width or columns != height * width:
+        raise ShapeError(
+            f"A grid of shape {(height, width)} has {height * width} tokens; got sequences of {rows} and {columns}."
+        )
+    place = torch.arange(rows, device=reach.device)
+    places = torch.stack([place // width, place % width], 1).to(reach)
+    return (places[:, None] - places[None, :]).square().sum(2) / reach[:, None, None].square()
 
 
 ENDS = ("x begin", "x end", "y begin", "y end")
@@ -58,14 +119,16 @@ def parse_relax(relax: Any, lengths: Tensor) -> Tensor | None:
     choices = "relax is None, 'x', 'y', 'both', or four counts (x begin, x end, y begin, y end)."
     if isinstance(relax, str):
         if relax not in RELAXED:
-            raise OptionError(f"relax={relax!r} is not known. {choices}")
+            raise OptionError(f"relax={relax!r} is not known. {choices}", parameter="relax")
         return (lengths.repeat_interleave(2, 0) - 1) * torch.tensor(RELAXED[relax], device=lengths.device)[:, None]
     counts = relax if isinstance(relax, Tensor) else np.asarray(relax)
     if tuple(counts.shape) != (4,):
-        raise OptionError(f"relax={relax!r} has shape {tuple(counts.shape)}. {choices}")
+        raise OptionError(f"relax={relax!r} has shape {tuple(counts.shape)}. {choices}", parameter="relax")
     numbers = [float(count) for count in counts]
     if not all(count.is_integer() and count >= 0 for count in numbers):
-        raise OptionError(f"relax={relax!r} must hold whole numbers that are not negative. {choices}")
+        raise OptionError(
+            f"relax={relax!r} must hold whole numbers that are not negative. {choices}", parameter="relax"
+        )
     return torch.tensor(numbers, device=lengths.device).long()[:, None].expand(4, lengths.shape[1])
 
 
@@ -87,8 +150,30 @@ def check_relax(relax: Tensor, lengths: Tensor) -> None:
         end, b = torch.nonzero(wrong)[0].tolist()
         raise LengthError(
             f"relax allows {int(relax[end, b])} unmatched steps at {ENDS[end]}, but that series of pair {b} has "
-            f"{int(lengths[end // 2, b])} steps; at most {int(lengths[end // 2, b]) - 1} can stay unmatched."
+            f"{int(lengths[end // 2, b])} steps; at most {int(lengths[end // 2, b]) - 1} can stay unmatched.",
+            parameter="relax",
         )
+
+
+def gap_energy(steps: Tensor, free: Tensor, penalty: Tensor, opening: Tensor) -> Tensor:
+    """Return the energy of a run of unmatched ``steps`` of one series, of which the ``free`` ones cost nothing."""
+    paid = (steps - free).clamp_min(0)
+    return penalty * paid + opening * (paid > 0)
+
+
+def outer_energy(left_out: tuple[Tensor, Tensor], free: Tensor, penalty: Tensor, opening: Tensor) -> Tensor:
+    """Return the energy of leaving out so many steps of x and of y at one end, where (2, B) are ``free``.
+
+    As without gaps, an end is relaxed in one series at a time: in the one where this saves more.
+    """
+    x_steps, y_steps = left_out
+    free_x, free_y, penalty, opening = (
+        price.reshape(-1, *[1] * (x_steps.ndim - 1)) for price in (*free, penalty, opening)
+    )
+    none = torch.zeros_like(free_x)
+    x_relaxed = gap_energy(x_steps, free_x, penalty, opening) + gap_energy(y_steps, none, penalty, opening)
+    y_relaxed = gap_energy(x_steps, none, penalty, opening) + gap_energy(y_steps, free_y, penalty, opening)
+    return torch.minimum(x_relaxed, y_relaxed)
 
 
 def starts_and_ends(relax: Tensor | None, lengths: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw._engine import inputs, likelihood, prior
+from udtw._engine import checks, inputs, likelihood, prior
 from udtw._engine.prior import Prior
+from udtw.errors import OptionError
 
 COST, LOG_VARIANCE, DEVIATION, ONE, WARPS = range(5)
 """Built-in fields: C, log Σ, (Σ − 1)², 1, and not of a cell but of a path: its number of non-diagonal steps."""
@@ -24,7 +25,8 @@ class Problem:
     """A batch of B pairs. The base cost D is ``‖x_m − y_n‖²`` or ``cost``; C is D, or D over the variance.
 
     The energy of a path is the sum of C over its cells or, if there is a β, of ``C + β log(Σ/r)`` plus the constant
-    ``½β(N + M) log r``; r is the level of the pair (`log_level`). The prior adds ω for each non-diagonal step.
+    ``½β(N + M) log r``; r is the level of the pair (`log_level`). The prior adds ω for each non-diagonal step, δ for
+    each step without a partner and κ for each run of them.
 
     ``var_x`` and ``var_y`` come together (Σ is their mean) and exclude ``variance``. With an ``index``, pair b compares
     sequence ``index[0, b]`` of x with sequence ``index[1, b]`` of y; without, sequence b with sequence b.
@@ -81,11 +83,12 @@ class Problem:
     @property
     def plain(self) -> bool:
         """Whether the energy of a path is the sum of C over its cells."""
-        return self.prior.warp_penalty is None and (self.beta is None or not self.uncertain)
+        priced = any(price is not None for price in self.prior.prices)
+        return not priced and (self.beta is None or not self.uncertain)
 
     @property
     def wants_gradient(self) -> bool:
-        """Whether a gradient in anything but γ, β and ω is to be expected."""
+        """Whether a gradient in anything but γ, β and the prices of the prior is to be expected."""
         return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in self.data)
 
     def base_cost(self) -> Tensor:
@@ -131,6 +134,14 @@ class Problem:
             return torch.zeros_like(self.gamma)
         return 0.5 * self.beta * self.log_level() * self.lengths.sum(0)
 
+    def skew_energy(self) -> Tensor | None:
+        """(B,): what the skew of ω adds to every path, if no end is relaxed; None without skew.
+
+        A path from the first to the last cell has N − M more steps (1, 0) than (0, 1).
+        """
+        skew = self.prior.warp_skew
+        return None if skew is None else skew * (self.lengths[0] - self.lengths[1])
+
     def field(self, which: int) -> Tensor:
         """Built-in field number ``which`` of the cells, (B, N, M)."""
         if which == COST:
@@ -147,11 +158,11 @@ class Problem:
         """``log r`` (B,): the mean log variance of the pair; zero where Σ is 1 throughout."""
         rows, columns = self.shape[1:]
         if self.var_x is not None and self.var_y is not None:
-            in_x, in_y, _ = inputs.inside(self.lengths, rows, columns, False)
+            in_x, in_y, _ = checks.make_masks(self.lengths, rows, columns, False)
             return likelihood.log_level(self.var_x.log(), self.var_y.log(), in_x, in_y)
         if self.variance is None:
             return torch.zeros_like(self.gamma)
-        cells = inputs.inside(self.lengths, rows, columns, True)[2]
+        cells = checks.make_masks(self.lengths, rows, columns, True)[2]
         assert cells is not None, "asked for"
         return torch.where(cells, self.variance.log(), 0).sum((1, 2)) / cells.sum((1, 2))
 
@@ -167,11 +178,11 @@ class Problem:
         """Return the same problem, with D made once by a matrix product if there are many features."""
         if self.x is None or self.y is None or self.few_features:
             return self
-        if inputs.visible(self.x, self.y):
+        if checks.can_read(self.x, self.y):
             # The sum is a cheap test: only if it is not finite is the precise, slower check needed.
             for name, tensor in (("x", self.x), ("y", self.y)):
                 if not bool(torch.isfinite(tensor.detach().sum())):
-                    inputs.check_finite(name, tensor)
+                    checks.check_finite(name, tensor)
         return self.replace(x=None, y=None, cost=self.base_cost())
 
     def self_pair(self, side: str, relax: Any = None) -> "Problem":
@@ -190,7 +201,7 @@ class Problem:
         def turned(matrix: Tensor | None) -> Tensor | None:
             return None if matrix is None else matrix.transpose(1, 2)
 
-        band, relax = self.prior.band, self.prior.relax
+        band, relax, skew = self.prior.band, self.prior.relax, self.prior.warp_skew
         if band.kind == prior.ITAKURA:  # its rows are rounded, so that it is not quite one of columns; a radius is
             mask = prior.admissible(band, self.lengths, *self.shape[1:])
             band = prior.Band(prior.MASK, 0.0, mask)
@@ -200,6 +211,7 @@ class Problem:
             prior=replace(
                 self.prior, band=replace(band, mask=turned(band.mask)),
                 relax=None if relax is None else relax[[2, 3, 0, 1]],
+                warp_skew=None if skew is None else -skew,
             ),
         )  # fmt: skip
 
@@ -212,13 +224,12 @@ class Problem:
         size = max(1, MATRIX_BYTES // (rows * columns * self.x.element_size()))
         for part in torch.arange(count, device=self.lengths.device).split(size):
             i, j = self.index[:, part]
-            gamma, beta, warp = (None if one is None else one[part].to(self.x.dtype) for one in self.prices)
+            gamma, beta = (None if one is None else one[part].to(self.x.dtype) for one in (self.gamma, self.beta))
             assert gamma is not None, "a Problem has a temperature"
-            relax = None if self.prior.relax is None else self.prior.relax[:, part]
             pairs = Problem(
                 gamma=gamma,
                 lengths=self.lengths[:, part],
-                prior=Prior(self.prior.band, warp, relax),
+                prior=self.prior.of_pairs(part, self.x.dtype),
                 x=self.x[i],
                 y=self.y[j],
                 var_x=None if self.var_x is None else self.var_x[i],
@@ -233,7 +244,7 @@ class Problem:
         Ones) as padding, so that NaN there cannot reach a gradient.
         """
         _, rows, columns = self.shape
-        in_x, in_y, grid = inputs.inside(
+        in_x, in_y, grid = checks.make_masks(
             self.lengths, rows, columns, self.cost is not None or self.variance is not None
         )
 
@@ -254,7 +265,7 @@ class Problem:
 
     def check_values(self, fields: Sequence[Tensor] = ()) -> None:
         """Raise a named error for the first value that no kernel could use."""
-        inputs.check_values(
+        checks.check_values(
             {"x": self.x, "y": self.y, "cost": self.cost},
             {"var_x": self.var_x, "var_y": self.var_y, "variance": self.variance},
             self.lengths,
@@ -267,9 +278,10 @@ class Problem:
         names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance", "beta")
         tensors = {name: getattr(self, name) for name in names}
         changes: dict[str, Any] = {name: None if t is None else t.to(dtype) for name, t in tensors.items()}
-        if self.prior.warp_penalty is not None:
-            changes["prior"] = replace(self.prior, warp_penalty=self.prior.warp_penalty.to(dtype))
-        return replace(self, **changes)
+        places = self.prior.displacement
+        priced = self.prior.with_prices(lambda price: price.to(dtype))
+        prior = replace(priced, displacement=None if places is None else places.to(dtype))
+        return replace(self, prior=prior, **changes)
 
     def replace(self, **changes: Any) -> "Problem":
         """Return a copy with some attributes changed."""
@@ -281,38 +293,118 @@ def make_problem(
     gamma: Any = 1.0,
     lengths: tuple[Any, Any] = (None, None),
     *,
-    band: Any = None,
     beta: Any = None,
-    warp_penalty: Any = 0.0,
-    relax: Any = None,
+    **options: Any,
 ) -> Problem:
-    """Return a `Problem` from the tensors of `inputs.pair` and the user's options.
+    """Return a `Problem` from the tensors of `inputs.read_pair` and the options of the user and of `make_prior`.
 
     (lengths_x, lengths_y) are a pair.
     """
     main = tensors["x"] if tensors.get("cost") is None else tensors["cost"]
-    assert main is not None, "inputs.pair gives sequences or a cost"
+    assert main is not None, "inputs.read_pair gives sequences or a cost"
     other = tensors["y"] if tensors.get("cost") is None else None
     count, rows = main.shape[:2]
     columns = main.shape[2] if other is None else other.shape[1]
-    both = inputs.both_lengths(*lengths, count, rows, columns, main.device)
-    no_penalty = isinstance(warp_penalty, int | float) and warp_penalty == 0
+    both = inputs.read_both_lengths(*lengths, count, rows, columns, main.device)
     problem = Problem(
-        gamma=inputs.gamma(gamma, count, main),
+        gamma=inputs.read_gamma(gamma, count, main),
         lengths=both,
-        prior=Prior(
-            prior.parse(band, count, rows, columns, main.device),
-            None if no_penalty else inputs.per_pair("warp_penalty", warp_penalty, count, main),
-            prior.parse_relax(relax, both),
-        ),
-        beta=None if beta is None else inputs.beta(beta, count, main),
+        prior=make_prior(main, both, rows, columns, **options),
+        beta=None if beta is None else inputs.read_beta(beta, count, main),
         **tensors,
     )
-    if any(one is not None for one in lengths) and inputs.visible(problem.lengths):
-        inputs.check_lengths(problem.lengths, rows, columns)
-    if problem.prior.relax is not None and inputs.visible(problem.prior.relax):
+    if any(one is not None for one in lengths) and checks.can_read(problem.lengths):
+        checks.check_lengths(problem.lengths, rows, columns)
+    if problem.prior.relax is not None and checks.can_read(problem.prior.relax):
         prior.check_relax(problem.prior.relax, problem.lengths)
     return problem
+
+
+def make_prior(  # noqa: PLR0913 (one for each option of the prior)
+    main: Tensor,
+    lengths: Tensor,
+    rows: int,
+    columns: int,
+    *,
+    band: Any = None,
+    warp_penalty: Any = 0.0,
+    relax: Any = None,
+    gap_penalty: Any = None,
+    gap_opening: Any = 0.0,
+    order: str = "path",
+    shape: Any = None,
+    reach: Any = None,
+) -> Prior:
+    """Return the `Prior` that the user's options describe; ``main`` names dtype and device, ``lengths`` is (2, B)."""
+    count = lengths.shape[1]
+    if order != "path":
+        given = {"band": band, "relax": relax, "gap_penalty": gap_penalty}
+        return _unordered(main, rows, columns, order, shape, reach, given, (warp_penalty, gap_opening))
+    if shape is not None or reach is not None:
+        raise OptionError("shape and reach describe a grid; pass order='grid'.")
+    skew = None
+    if isinstance(warp_penalty, tuple) and len(warp_penalty) == 2:
+        stay_x, stay_y = (inputs.read_per_pair("warp_penalty", one, count, main) for one in warp_penalty)
+        warp, skew = 0.5 * (stay_x + stay_y), 0.5 * (stay_y - stay_x)
+    elif isinstance(warp_penalty, int | float) and warp_penalty == 0:
+        warp = None
+    else:
+        warp = inputs.read_per_pair("warp_penalty", warp_penalty, count, main)
+    opening = _gap_price("gap_opening", gap_opening, count, main)
+    if gap_penalty is None and not (isinstance(gap_opening, int | float) and gap_opening == 0):
+        raise OptionError("gap_opening needs gap_penalty, the price of each step without a partner (0 makes it free).")
+    return Prior(
+        prior.parse(band, count, rows, columns, main.device),
+        warp,
+        prior.parse_relax(relax, lengths),
+        skew,
+        None if gap_penalty is None else _gap_price("gap_penalty", gap_penalty, count, main),
+        None if gap_penalty is None else opening,
+    )
+
+
+def _unordered(
+    main: Tensor,
+    rows: int,
+    columns: int,
+    order: str,
+    shape: Any,
+    reach: Any,
+    given: dict[str, Any],
+    prices: tuple[Any, Any],
+) -> Prior:
+    """Return the `Prior` of a set or a grid; ``given`` and ``prices`` are options that belong to paths."""
+    if order not in prior.ORDERS:
+        raise OptionError(f"order must be one of {prior.ORDERS}; got {order!r}.")
+    unfit = [name for name, value in given.items() if value is not None]
+    for name, price in zip(("warp_penalty", "gap_opening"), prices, strict=True):
+        if not isinstance(price, int | float) or price != 0:
+            unfit.append(name)
+    if unfit:
+        raise OptionError(f"order={order!r} has no paths and does not support {', '.join(unfit)}.")
+    if order == "set":
+        if shape is not None or reach is not None:
+            raise OptionError("shape and reach describe a grid; pass order='grid'.")
+        return Prior(order=order)
+    if reach is None:
+        raise OptionError("order='grid' needs reach, the displacement in tokens that costs one unit of energy.")
+    size = reach.numel() if isinstance(reach, Tensor) else 1
+    reached = inputs.read_per_pair("reach", reach, size, main)
+    if checks.can_read(reached) and not bool((reached > 0).all()):
+        raise OptionError(f"reach must be positive; got {float(reached.detach().min())}.")
+    displacement = prior.parse_displacement(shape, reached, rows, columns)
+    return Prior(order=order, displacement=displacement)
+
+
+def _gap_price(name: str, value: Any, count: int, like: Tensor) -> Tensor:
+    """(B,) numbers that are not negative."""
+    price = inputs.read_per_pair(name, value, count, like)
+    usable = value >= 0 if type(value) in (int, float) else not checks.can_read(price) or bool((price >= 0).all())
+    if not usable:
+        raise OptionError(
+            f"{name} must not be negative, or leaving steps out would be a gain; got {float(price.detach().min())}."
+        )
+    return price
 
 
 def without_autocast(value: Any) -> AbstractContextManager:

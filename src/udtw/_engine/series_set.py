@@ -1,4 +1,4 @@
-"""Collections of series, as the estimators and `udtw.pairwise` take them: the gate for arrays and lists of series."""
+"""Collections of series, as the estimators and `udtw.pairwise` take them."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._engine import ragged
+from udtw._engine import inputs
+from udtw._engine.checks import FILL, check_finite, check_variances
 from udtw._io.device import CPU, Device, checked_device
-from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
-
-NAN_POLICIES = ("raise", "omit")
+from udtw.errors import LengthError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class SeriesSet:
         own = self.tensors
         values, variances = values.to(own[0].dtype), None if variances is None else variances.to(own[0].dtype)
         noise = None if variances is None else variances.cpu().numpy()
-        found = replace(self, values=values.cpu().numpy(), variances=noise)
-        object.__setattr__(found, "_tensors", (values, own[1], variances))
-        return found
+        changed = replace(self, values=values.cpu().numpy(), variances=noise)
+        object.__setattr__(changed, "_tensors", (values, own[1], variances))
+        return changed
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # without tensors
@@ -81,19 +80,18 @@ class SeriesSet:
         return self.with_variances(np.ones(self.values.shape[:2], self.values.dtype))
 
 
-def one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """(T, d) float32 or float64 steps of one series (T,) or (T, d), and its variances (T,) from (T,) or a number."""
-    steps = _one_series(name, data)
-    every = np.ones(len(steps), bool)
-    _check_series(name, steps, every, advice="Fill them first, for example by interpolation.")
+def load_one_series(name: str, data: Any, variances: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the steps (T, d) of one series (T,) or (T, d), and its variances (T,) or (T, d) if there are any."""
+    steps = _read_steps(name, data)
+    check_finite(
+        name, inputs.read_tensor(name, steps), advice="Fill missing values first, for example by interpolation."
+    )
     if variances is None:
         return steps, None
-    noise = _as_numpy(variances)
-    if noise.dtype.kind not in "fiu":
-        raise VarianceError(f"The variance of {name} must be real numbers; got dtype {noise.dtype}.")
-    noise = np.broadcast_to(noise, every.shape) if noise.ndim == 0 else noise
-    _check_variances(f"the variance of {name}", noise, every)
-    return steps, noise
+    given = inputs.read_array(f"var_{name}", variances)
+    noise = inputs.read_variances(f"var_{name}", given, *steps.shape)[0]
+    check_variances(f"var_{name}", noise)
+    return steps, noise.numpy()
 
 
 def load_series(
@@ -101,95 +99,60 @@ def load_series(
 ) -> SeriesSet:
     """Return a `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
-    A step with a missing value (NaN) in any feature is an error, or is left out if ``nan_policy`` is "omit". The given
-    arrays are not modified. ``device`` as in `udtw._io.device`.
+    ``variances`` are one array per series, or a number. A step with a missing value (NaN) in any feature is an error,
+    or is left out if ``nan_policy`` is "omit". The given arrays are not modified. ``device`` as in `udtw._io.device`.
     """
     where = checked_device(device)
-    if nan_policy not in NAN_POLICIES:
-        raise OptionError(f"nan_policy must be one of {NAN_POLICIES}; got {nan_policy!r}.")
-    series = [_one_series(f"{name}[{i}]", item) for i, item in enumerate(_items(name, data))]
+    inputs.check_nan_policy(nan_policy)
+    series = [_read_steps(f"{name}[{i}]", one) for i, one in enumerate(_split(name, data))]
     if not series:
         raise LengthError(f"{name} is empty; at least one series is needed.")
-    if variances is not None:
-        noise = [_as_numpy(item) for item in variances]
-        if len(noise) != len(series):
-            raise ShapeError(f"The variances of {name} must be one array per series: {len(series)}; got {len(noise)}.")
-    kept = []
-    for i, steps in enumerate(series):
-        keep = ~np.isnan(steps).any(axis=1) if nan_policy == "omit" else np.ones(len(steps), bool)
-        _check_series(f"{name}[{i}]", steps, keep)
-        if variances is not None:
-            _check_variances(f"variances of {name}[{i}]", noise[i], keep)
-        kept.append(keep)
-    return replace(_pad(series, kept, None if variances is None else noise), device=where)
+    inputs.check_same_features(f"All series of {name}", *series)
+    steps = [len(one) for one in series]
+    noise = None if variances is None else _read_variances(f"var_{name.lower()}", variances, series)
+    tensors = inputs.promote({"values": torch.from_numpy(inputs.stack_series(name, series, 0.0)), "variances": noise})
+    values, noise, lengths = tensors["values"], tensors["variances"], torch.tensor(steps)
+    assert values is not None, "series were given"
+    keep = torch.arange(values.shape[1]) < lengths[:, None]
+    if nan_policy == "omit":
+        keep &= ~values.isnan().any(2)
+    check_finite(name, values, keep, f"{FILL}.")
+    check_variances(f"var_{name.lower()}", noise, keep)
+    if nan_policy == "omit":
+        values, noise, lengths = inputs.drop_missing(name, values, noise, lengths)
+    return SeriesSet(values.numpy(), lengths.numpy(), None if noise is None else noise.numpy(), where)
 
 
-def _items(name: str, data: Any) -> Any:
-    data = data if (series := ragged.parts(data)) is None else series
-    if isinstance(data, list | tuple):
-        return data
-    array = _as_numpy(data)
-    if array.ndim not in (2, 3):
+def _split(name: str, data: Any) -> Any:
+    """Return the series of a collection."""
+    series = inputs.split_series(data)
+    if series is not None or isinstance(data, list | tuple):
+        return data if series is None else series
+    array = data.detach().cpu().numpy() if isinstance(data, Tensor) else np.asarray(data)
+    if array.ndim not in (2, 3) and array.dtype != object:
         raise ShapeError(
             f"{name} must be an array (n, T) or (n, T, d), or a list of arrays (T,) or (T, d); got shape {array.shape}."
         )
     return array
 
 
-def _as_numpy(data: Any) -> np.ndarray:
-    return data.detach().cpu().numpy() if isinstance(data, Tensor) else np.asarray(data)
+def _read_steps(name: str, data: Any) -> np.ndarray:
+    steps = inputs.read_array(name, data)
+    steps = steps[:, None] if steps.ndim == 1 else steps
+    inputs.check_steps(name, steps)
+    return steps
 
 
-def _one_series(name: str, item: Any) -> np.ndarray:
-    array = _as_numpy(item)
-    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
-        raise ShapeError(f"{name} must be a real array (T,) or (T, d); got dtype {array.dtype}, shape {array.shape}.")
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    return array[:, None] if array.ndim == 1 else array
-
-
-_OMIT = "Fill them, or pass nan_policy='omit' to leave out steps with NaN."
-
-
-def _check_series(name: str, steps: np.ndarray, keep: np.ndarray, advice: str = _OMIT) -> None:
-    if steps.shape[1] == 0 or not keep.any():
-        raise LengthError(f"{name} has no step with a value; got shape {steps.shape}. Leave it out.")
-    bad = ~np.isfinite(steps[keep])
-    if bad.any():
-        where = np.flatnonzero(keep)[np.argwhere(bad)[0, 0]]
-        raise NonFiniteError(
-            f"{name} holds {steps[where].tolist()} at step {where}; {int(bad.sum())} value(s) are NaN or infinite. "
-            f"{advice}"
-        )
-
-
-def _check_variances(name: str, noise: np.ndarray, keep: np.ndarray) -> None:
-    if noise.shape[:1] != keep.shape or noise.ndim > 2:
-        raise ShapeError(f"{name} must be one number per step, shape {keep.shape}, or per feature; got {noise.shape}.")
-    bad = ~((noise > 0) & np.isfinite(noise)).reshape(len(noise), -1).all(1) & keep
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise VarianceError(f"{name} is {noise[at]} at step {at}, but a variance must be a positive finite number.")
-
-
-def _pad(series: list[np.ndarray], kept: list[np.ndarray], noise: list[np.ndarray] | None) -> SeriesSet:
-    features = {steps.shape[1] for steps in series}
-    if len(features) > 1:
-        raise ShapeError(f"All series must have the same number of features; got {sorted(features)}.")
-    lengths = np.array([int(keep.sum()) for keep in kept])
-    dtype = np.result_type(*{steps.dtype for steps in series}, *({n.dtype for n in noise} if noise else ()))
-    dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
-    values = np.zeros((len(series), int(lengths.max()), features.pop()), dtype)
-    by_feature = {one.shape[1:] for one in noise} if noise else {()}
-    if by_feature - {()} and by_feature != {values.shape[2:]}:
-        raise ShapeError(
-            f"Variances must be one per step in all series, or one per feature ({values.shape[2]}) in all; got shapes "
-            f"{sorted({one.shape for one in noise or ()})[:5]}."
-        )
-    variances = None if noise is None else np.ones((*values.shape[:2], *by_feature.pop()), dtype)
-    for i, (steps, keep) in enumerate(zip(series, kept, strict=True)):
-        values[i, : lengths[i]] = steps[keep]
-        if variances is not None and noise is not None:
-            variances[i, : lengths[i]] = noise[i][keep]
-    return SeriesSet(values, lengths, variances)
+def _read_variances(name: str, variances: Any, series: list[np.ndarray]) -> Tensor:
+    """Return (n, T) or (n, T, d), padded with ones."""
+    longest = max(map(len, series))
+    if isinstance(variances, int | float):
+        return torch.full((len(series), longest), float(variances), dtype=torch.float64)
+    noise = [inputs.read_array(f"{name}[{i}]", one) for i, one in enumerate(_split(name, variances))]
+    if len(noise) != len(series):
+        raise ShapeError(f"{name} must hold one array of variances per series: {len(series)}; got {len(noise)}.")
+    for i, (one, steps) in enumerate(zip(noise, series, strict=True)):
+        if one.shape[:1] != steps.shape[:1]:
+            raise ShapeError(f"{name}[{i}] must hold one variance per step, shape ({len(steps)},); got {one.shape}.")
+    padded = inputs.pad_variances(name, noise, [len(one) for one in series])
+    return inputs.read_variances(name, padded, longest, series[0].shape[1], single=False)

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from udtw._engine.between import fit_between
 from udtw._engine.likelihood import roughness
+from udtw._engine.rehearsal import draw_pairs, rehearse
 from udtw._engine.series_set import SeriesSet, load_series
 from udtw.errors import LengthError, OptionError
 
 SMOOTHING = tuple(10.0**k for k in np.arange(-2.0, 5.0, 0.5))
 """Strengths of smoothing that are tried."""
+DRAWS = 2
+"""Pairs that are drawn for each given one."""
 Truth = tuple[np.ndarray, np.ndarray]
 """True matches of one pair: steps of x (K,), whole, and their positions in y (K,), whole or not."""
 
@@ -26,7 +30,7 @@ def warped_copies(
 ) -> tuple[SeriesSet, SeriesSet, list[Truth]]:
     """Return the series, noisy warped copies of them, and their true matches."""
     if any(isinstance(one, list | tuple) and len(one) == 2 and np.ndim(one[0]) for one in series):
-        raise OptionError("Pairs (x, y) need true_paths or warps; without them pass single series, which are warped.")
+        raise OptionError("Some items are pairs (x, y) and some are single series; pass either.")
     if var_y is not None:
         raise OptionError("Single series have no y: pass their variances as var_x.")
     if not (math.isfinite(speed_std) and speed_std >= 0):
@@ -51,6 +55,25 @@ def warped_copies(
         truth.append((steps, warp.clip(0, len(row) - 1)))
         new_noises.append(variance)
     return x, in_float64(load_series("pairs", copies, None if x.variances is None else new_noises)), truth
+
+
+def drawn_pairs(pairs: Sequence[Any], seed: int) -> tuple[SeriesSet, SeriesSet, list[Truth]]:
+    """Return pairs drawn from the noise between the two series of every given pair, and their true matches."""
+    series: tuple[list[np.ndarray], list[np.ndarray]] = [], []
+    truth: list[Truth] = []
+    for number, (x, y) in enumerate(pairs):
+        first, second = (
+            load_series(name, [one]).rows()[0].astype(np.float64)[None] for name, one in (("x", x), ("y", y))
+        )
+        fit = fit_between(first, second)
+        tempered = rehearse(fit, 0.9)
+        level = float(fit.level[0]) * tempered.raw_inflation
+        drawn = draw_pairs(fit, level, tempered.correlation_time, np.random.default_rng([seed, number]))
+        for one, other, warp in list(zip(*drawn, strict=True))[:DRAWS]:
+            series[0].append(one * fit.scale)
+            series[1].append(other * fit.scale)
+            truth.append((np.arange(len(warp)), warp))
+    return load_series("x", series[0]), load_series("y", series[1]), truth
 
 
 def random_warp(steps: int, speed_std: float, rng: np.random.Generator) -> np.ndarray:

@@ -24,7 +24,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Temporary files of processes that were killed while they wrote into ``folder``."""
+    """Return temporary files of processes that were killed while they wrote into ``folder``."""
     return sorted(folder.glob(f".*{TEMPORARY}"))
 
 

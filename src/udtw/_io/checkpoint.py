@@ -1,4 +1,4 @@
-"""The file of a training: weights, state of the optimisers and losses, replaced in one atomic step."""
+"""The file of a training: weights, state of the optimizers and losses, replaced in one atomic step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Checkpoint:
             self.history, self.tensors = saved.history, saved.tensors
 
     def is_past(self, phase: str) -> bool:
-        """Whether the file already holds a later phase than ``phase``."""
+        """Return whether the file already holds a later phase than ``phase``."""
         return phase in list(self.history)[:-1]
 
     def save(self, tensors: Mapping[str, Tensor]) -> None:
@@ -98,7 +98,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Saved:
-    """The content of a file by `write_checkpoint`; anything else is a `FileFormatError`."""
+    """Read a file of `write_checkpoint`; raise `FileFormatError` for anything else."""
     written_as = _format_of(path)
     if written_as == OLD_FORECASTER:
         raise FileFormatError(
@@ -125,7 +125,7 @@ def read_checkpoint(path: Path) -> Saved:
 
 
 def module_tensors(modules: Mapping[str, nn.Module], prefix: str = "module") -> dict[str, Tensor]:
-    """The weights of all modules by name, "PREFIX.module.key"."""
+    """Return the weights of all modules by name, "PREFIX.module.key"."""
     return {f"{prefix}.{name}.{key}": t for name, module in modules.items() for key, t in module.state_dict().items()}
 
 
@@ -154,7 +154,7 @@ def load_modules(
 
 
 def state_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:
-    """The state of Adam or AdamW by name, "PREFIXparameter.field"; empty before the first step."""
+    """Return the state of Adam or AdamW by name, "PREFIXparameter.field"; empty before the first step."""
     states = optimizer.state_dict()["state"].items()
     return {f"{prefix}{i}.{field}": torch.as_tensor(value) for i, state in states for field, value in state.items()}
 
@@ -182,7 +182,7 @@ def restore_state(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: s
 
 
 def _format_of(path: Path) -> str | None:
-    """The format that the file names; None if it cannot be read, which `read_tensors` then reports."""
+    """Return the format that the file names; None if it cannot be read, which `read_tensors` then reports."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -200,5 +200,5 @@ def _losses(path: Path, tensor: Tensor | None) -> list[float]:
 
 def _dictionary(path: Path, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise FileFormatError(f"{path} has a description that is no dictionary: {value!r:.100}.")
+        raise FileFormatError(f"{path} has a description that is not a dictionary: {value!r:.100}.")
     return value

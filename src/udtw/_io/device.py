@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 def checked_device(device: Device) -> torch.device:
-    """The device of that name; raises `OptionError` if torch sees no such device, or if it has no float64.
+    """Return the device of that name; raise `OptionError` if torch sees no such device, or if it has no float64.
 
     >>> checked_device(None)
     device(type='cpu')
@@ -32,12 +32,12 @@ def checked_device(device: Device) -> torch.device:
 
 
 def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
-    """``generator``, if it makes its numbers on ``device``; else one that does, seeded by it."""
+    """Return ``generator`` if it makes its numbers on ``device``, else one that does, seeded by it."""
     if generator.device == device:
         return generator
     return seeded_generator(int(torch.randint(2**31, (), generator=generator, device=generator.device)), device)
 
 
 def seeded_generator(seed: int, device: torch.device = CPU) -> torch.Generator:
-    """Random numbers that are made on ``device``: none are moved there."""
+    """Return a generator that makes its numbers on ``device``: none are moved there."""
     return torch.Generator(device).manual_seed(seed)

@@ -26,27 +26,30 @@ class Processes:
         return self.rank == 0
 
     def rows(self, count: int, device: torch.device | None = None) -> Tensor:
-        """This process's share of ``range(count)``, of the same size in all processes: the last row may be repeated."""
+        """Return this process's share of ``range(count)``.
+
+        All shares have the same size: the last row may be repeated.
+        """
         each = -(-count // self.world)
         return torch.arange(self.rank * each, (self.rank + 1) * each, device=device).clamp(max=count - 1)
 
     def share(self, count: int) -> Tensor:
-        """This process's share of ``range(count)`` if every row belongs to one process; it may be empty."""
+        """Return this process's share of ``range(count)`` if every row belongs to one process; it may be empty."""
         each = -(-count // self.world)
         return torch.arange(min(self.rank * each, count), min((self.rank + 1) * each, count))
 
     def sum(self, value: Tensor) -> Tensor:
-        """The sum of a tensor over the processes."""
+        """Return the sum of a tensor over the processes."""
         return value if self.world == 1 else self.fabric.all_reduce(value, reduce_op="sum").to(value)
 
     def gather(self, mine: Tensor, count: int) -> Tensor:
-        """(count, …) from the `rows` (each, …) of all processes, detached from the graph."""
+        """Return (count, …) from the `rows` (each, …) of all processes, detached from the graph."""
         if self.world == 1:
             return mine.detach()
         return self.fabric.all_gather(mine.detach().contiguous()).flatten(0, 1)[:count]
 
     def own(self, every: Tensor) -> Tensor:
-        """The `rows` of ``every`` (count, …); repeated rows are zero."""
+        """Return the `rows` of ``every`` (count, …); repeated rows are zero."""
         if self.world == 1:
             return every
         rows = self.rows(len(every))

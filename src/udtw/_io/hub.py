@@ -12,7 +12,7 @@ WEIGHTS = "model.safetensors"
 class HubModel:
     """Base of models with `save_pretrained`, `from_pretrained` and `push_to_hub`.
 
-    These are the methods of ``huggingface_hub.PyTorchModelHubMixin`` (for a model that is no torch module, of
+    These are the methods of ``huggingface_hub.PyTorchModelHubMixin`` (for a model that is not a torch module, of
     ``ModelHubMixin``). The package is imported when one of them is called: it takes longer to import than udtw.
     """
 
@@ -31,7 +31,7 @@ class HubModel:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, **options: Any) -> Self:
-        """The model from a folder, or from a repository of the Hub such as "name/model"."""
+        """Load the model from a folder, or from a repository of the Hub such as "name/model"."""
         kind: Any = cls
         found = _with_mixin(kind).from_pretrained(folder, **options)
         found.__class__ = cls  # of the same layout; a class made at run time could not be pickled
@@ -39,7 +39,7 @@ class HubModel:
 
 
 def _twin(model: HubModel) -> Any:
-    """The same model, sharing everything, with the mixin among its classes."""
+    """Return the same model, sharing everything, with the mixin among its classes."""
     cls: Any = type(model)
     kind = _with_mixin(cls)
     twin = object.__new__(kind)

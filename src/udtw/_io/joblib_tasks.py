@@ -17,7 +17,7 @@ TASKS_A_WORKER = 4
 
 
 def chosen() -> bool:
-    """Whether ``joblib.parallel_config`` has named a backend of other processes or machines in this thread."""
+    """Return whether ``joblib.parallel_config`` has named a backend of other processes or machines in this thread."""
     joblib = sys.modules.get("joblib")
     if joblib is None:  # Not imported, so no backend was chosen; importing it here would take time.
         return False
@@ -26,7 +26,7 @@ def chosen() -> bool:
 
 
 def shares(count: int, n_jobs: int | None = None) -> list[range]:
-    """``range(count)`` in consecutive parts of about the same size, a few for each worker."""
+    """Split ``range(count)`` into consecutive parts of about the same size, a few for each worker."""
     import joblib
 
     parts = min(count, TASKS_A_WORKER * joblib.effective_n_jobs(n_jobs))
@@ -37,7 +37,7 @@ def shares(count: int, n_jobs: int | None = None) -> list[range]:
 def spread(
     function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: int | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """``(k, function(*tasks[k]))`` of all tasks, in the order in which they finish.
+    """Yield ``(k, function(*tasks[k]))`` of all tasks, in the order in which they finish.
 
     What ``function`` raises is raised here. A worker that is killed costs only time: the tasks that were lost with it
     are submitted again, at most `ROUNDS` times in all.
@@ -94,22 +94,26 @@ def _run(number: int, function: Callable[..., Any], arguments: tuple) -> tuple[i
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def threads_of(n_jobs: int | None) -> int:
-    """The number of threads that ``n_jobs`` means: None is 1, −1 all cores."""
+    """Return the number of threads that ``n_jobs`` means: None is 1, −1 all cores."""
     if n_jobs is None:
         return 1
     if n_jobs == 0 or n_jobs < -available_cores():
-        raise OptionError(f"n_jobs must be a positive number of threads, or -1 for all cores; got {n_jobs}.")
+        raise OptionError(
+            f"n_jobs must be a positive number of threads, or -1 for all cores; got {n_jobs}.", parameter="n_jobs"
+        )
     return n_jobs if n_jobs > 0 else available_cores() + 1 + n_jobs
 
 
 def check_jobs(n_jobs: Any) -> None:
-    """A positive whole number of workers, or −1 for all."""
+    """Raise `OptionError` unless ``n_jobs`` is a positive whole number of workers, or −1 for all cores."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise OptionError(f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.")
+        raise OptionError(
+            f"n_jobs must be a positive integer, or -1 for all cores; got {n_jobs!r}.", parameter="n_jobs"
+        )

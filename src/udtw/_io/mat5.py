@@ -26,7 +26,7 @@ Parts = Iterator[tuple[int, memoryview]]
 
 
 def read_array(content: bytes, name: str, max_bytes: int) -> np.ndarray:
-    """The array of real numbers ``name``, of any shape; `ValueError` if it is not there or the file is damaged.
+    """Return the array of real numbers ``name``, of any shape; raise `ValueError` if it is missing or damaged.
 
     ``max_bytes`` is the largest size that a compressed element may unpack to.
     """
@@ -37,7 +37,7 @@ def read_array(content: bytes, name: str, max_bytes: int) -> np.ndarray:
 
 
 def read_value(content: bytes, name: str, max_bytes: int) -> Any:
-    """The value ``name``; numbers as by `read_array`, with the same `ValueError`.
+    """Return the value ``name``; numbers as by `read_array`, with the same `ValueError`.
 
     Text (one row) is a str, a cell array a list of its values, and an array of structures a list of dictionaries, both
     in MATLAB's order (columns first).
@@ -47,7 +47,7 @@ def read_value(content: bytes, name: str, max_bytes: int) -> Any:
 
 
 def _find(content: bytes, wanted: str, max_bytes: int) -> tuple[memoryview, str]:
-    """The content of the matrix with a name, and its byte order."""
+    """Return the content of the matrix with a name, and its byte order."""
     if len(content) < 128:
         raise ValueError(f"{len(content)} bytes, shorter than a header")
     endian = ENDIAN.get(content[126:128])
@@ -76,7 +76,7 @@ def _unpacked(data: memoryview, max_bytes: int) -> bytes:
 
 
 def _elements(data: memoryview, endian: str) -> Parts:
-    """Type and bytes of each element."""
+    """Yield type and bytes of each element."""
     at = 0
     while at < len(data):
         if at + 8 > len(data):
@@ -95,7 +95,7 @@ def _elements(data: memoryview, endian: str) -> Parts:
 
 
 def _header(parts: Parts, endian: str) -> tuple[int, tuple[int, ...], str]:
-    """Class (-1 for complex numbers), shape and name of a matrix; its values are still in ``parts``."""
+    """Read class (-1 for complex numbers), shape and name of a matrix; its values are still in ``parts``."""
     flags, dimensions, title = (_numbers(next(parts, None), endian) for _ in range(3))
     kind = int(flags[0]) if flags.size >= 2 else 0
     shape = tuple(int(size) for size in dimensions)

@@ -28,7 +28,10 @@ def refuse_if_too_large(needed: int, what: str, advice: str) -> None:
 
 
 def free_bytes() -> int | None:
-    """What may still be allocated: free on the machine and below the limits of the control groups; None if unknown."""
+    """Return the bytes that may still be allocated; None if unknown.
+
+    They are free on the machine and below the limits of the control groups.
+    """
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return _gibibytes(chosen)
@@ -47,7 +50,7 @@ def _gibibytes(text: str) -> int:
 
 
 def _machine() -> list[int]:
-    """Free memory, with what the page cache would give back. Where the system does not say: all that there is."""
+    """Return free memory, with what the page cache would give back, or all memory where the system does not say."""
     for line in _lines(_PROC / "meminfo"):
         if line.startswith("MemAvailable:"):
             return [int(line.split()[1]) * 1024]
@@ -60,7 +63,7 @@ def _machine() -> list[int]:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a file; none where there is no such file, as outside Linux."""
+    """Read the lines of a file; none where there is no such file, as outside Linux."""
     try:
         return file.read_text().splitlines()
     except OSError:
@@ -68,7 +71,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _control_groups() -> list[int]:
-    """What is left below the limit of every control group around this process (containers are killed there)."""
+    """Return what is left below the limit of every control group around this process (containers are killed there)."""
     left = []
     for line in _lines(_PROC / "self/cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -80,7 +83,7 @@ def _control_groups() -> list[int]:
 
 
 def _along(root: Path, path: str, names: tuple[str, str, str]) -> list[int]:
-    """Limits from ``root`` down to ``path``; inside a container ``path`` may not exist, and the root is its own."""
+    """Return limits from ``root`` to ``path``; inside a container ``path`` may not exist, and the root is its own."""
     folder, left = root, []
     for part in ("", *(part for part in path.split("/") if part not in ("", ".."))):
         folder = folder / part

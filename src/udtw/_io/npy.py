@@ -14,7 +14,10 @@ READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether columns come first, and type; `ValueError` if it is damaged. Leaves ``file`` at the values."""
+    """Read shape, whether columns come first, and type; raise `ValueError` if the header is damaged.
+
+    The position of ``file`` is then that of the values.
+    """
     version = np.lib.format.read_magic(file)
     if version not in READERS:
         raise ValueError(f"version {version} of NumPy's format")
@@ -26,7 +29,7 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def read_values(file: IO[bytes], shape: tuple[int, ...], fortran: bool, dtype: np.dtype) -> np.ndarray:
-    """The rest of ``file`` as a read-only array; `ValueError` if it has more or fewer bytes."""
+    """Read the rest of ``file`` as a read-only array; raise `ValueError` if it has more or fewer bytes."""
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which would have to be unpickled")
     data = file.read()
@@ -36,5 +39,5 @@ def read_values(file: IO[bytes], shape: tuple[int, ...], fortran: bool, dtype: n
 
 
 def read_npy(file: IO[bytes]) -> np.ndarray:
-    """The array in ``file``; `ValueError` if it is not one, or damaged."""
+    """Read the array in ``file``; raise `ValueError` if it is not one, or damaged."""
     return read_values(file, *read_header(file))

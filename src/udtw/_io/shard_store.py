@@ -1,8 +1,10 @@
-"""A data set in shards: a folder of safetensors files, each named by its number and its checksum, and a manifest.
+"""A data set in shards: a folder of plain safetensors files, each named by its number and checksum, and a manifest.
 
-A shard that is cut off or altered no longer has the checksum in its name. Shards are written one by one and the
-manifest last, each in full or not at all, so that a run that was stopped continues after its last complete shard.
-Nothing is pickled. What an item is (a clip, an image) is said by a subclass of `Shard`; `ShardStore` does the rest.
+Any reader of safetensors opens a shard; its header says in JSON which items it holds. Names and manifest add what the
+format lacks: safetensors 0.8.0 refuses a file that is cut off, but reads altered values without an error (one flipped
+bit of an array of 1000 numbers), and it does not know whether a set is complete. Shards are written one by one and the
+manifest last, each in full or not at all: a run that was stopped continues after its last complete shard. Nothing is
+pickled. A subclass of `Shard` defines what an item is (a clip, an image); `ShardStore` does the rest.
 """
 
 import hashlib
@@ -19,8 +21,8 @@ import numpy as np
 
 from udtw._io import strict_json
 from udtw._io.atomic import leftovers, write_atomically
-from udtw._io.skipping import Skipped
-from udtw._io.versioned_json import read_versioned
+from udtw._io.items import Skipped
+from udtw._io.strict_json import read_versioned
 from udtw.errors import DataError, FileFormatError, UdtwError
 
 FILE = re.compile(r"shard-(\d{5})-([0-9a-f]{64})\.safetensors")
@@ -38,8 +40,8 @@ class Contents:
     """The description in a shard's header, which is JSON.
 
     ``plan`` is a checksum of everything the shard was made from (see `checksum`). ``names`` and each of ``columns``
-    have one value per item; ``skipped`` lists items that could not be read. ``layout``: what else tells how the arrays
-    are read, if anything. ``file`` is the name of the shard's file.
+    have one value per item; ``skipped`` lists items that could not be read. ``layout`` is optional metadata needed to
+    decode the arrays. ``file`` is the name of the shard's file.
     """
 
     plan: str
@@ -58,7 +60,7 @@ class Contents:
 class Shard(ABC):
     """A shard mapped into memory: its checksum is compared on opening, and then only requested items are read.
 
-    A subclass sets the class variables and says in `array_specs` which arrays there must be.
+    A subclass sets the class variables and lists the required arrays in `array_specs`.
     """
 
     format: ClassVar[str]
@@ -66,11 +68,11 @@ class Shard(ABC):
     version: ClassVar[int] = 1
     """``version`` of the manifest."""
     items: ClassVar[str]
-    """The word for its items, in messages and as the key of the header: "clips"."""
+    """Word for its items in messages, and key of the header: "clips"."""
     content: ClassVar[str]
-    """The word for all of them, in messages: "skeletons"."""
+    """Word for the content in messages: "skeletons"."""
     remedy: ClassVar[str]
-    """How a missing or damaged shard is restored: "Prepare the data set again"."""
+    """Advice for a missing or damaged shard: "Prepare the data set again"."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Whole numbers per item that the header holds beside the names: ("labels",)."""
 
@@ -93,7 +95,7 @@ class Shard(ABC):
 
     @abstractmethod
     def array_specs(self) -> dict[str, ArraySpec]:
-        """The arrays that a shard with these ``contents`` has. A `ValueError` says what is wrong with the contents."""
+        """Return the arrays that a shard with these ``contents`` has; raise `ValueError` for impossible contents."""
 
     def check(self) -> None:  # noqa: B027 (a subclass may leave it out)
         """Raise a `ValueError` if the values in ``arrays`` do not fit together."""
@@ -102,7 +104,7 @@ class Shard(ABC):
         return len(self.contents.names)
 
     def whole(self, name: str) -> np.ndarray:
-        """All values of an array in memory; ``arrays[name][i]`` reads only item i, and cannot read an empty array."""
+        """Read all values of an array; ``arrays[name][i]`` reads only item i, and cannot read an empty array."""
         return self._file.get_tensor(name)
 
     def _contents(self, header: str) -> Contents:
@@ -126,7 +128,7 @@ class Shard(ABC):
 
 
 class Part(Protocol):
-    """A shard that is to be there: its number, the checksum of what it is made from, and its number of items."""
+    """A required shard: its number, the checksum of what it is made from, and its number of items."""
 
     @property
     def number(self) -> int: ...
@@ -171,7 +173,7 @@ class ShardStore(Generic[ShardT]):
         on_error: str,
         advance: Callable[[int], None],
     ) -> tuple[list[Contents], int]:
-        """Contents of the shards of all ``parts``, in order, and how many of them were written now.
+        """Return the contents of the shards of all ``parts``, in order, and how many of them were written now.
 
         Complete shards with the plan of their part are kept; ``make`` writes the others and gives the number and
         contents of each. ``advance`` is called with the number of items of each kept shard.
@@ -229,12 +231,12 @@ class ShardStore(Generic[ShardT]):
         return self.manifest.is_file()
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest; a `FileFormatError` if there is none of this format and version."""
+        """Read the manifest; raise `FileFormatError` if there is none of this format and version."""
         what = f"a folder of shards of {self.kind.content}"
         return read_versioned(self.manifest, self.kind.format, self.kind.version, what)
 
     def open(self, make: Callable[[dict[str, Any], "Shards[ShardT]"], SetT]) -> SetT:
-        """What ``make`` makes of the manifest and the shards; a `FileFormatError` if the manifest is damaged."""
+        """Return what ``make`` builds from manifest and shards; raise `FileFormatError` if the manifest is damaged."""
         manifest = self.read_manifest()
         try:
             manifest["skipped"] = as_skipped(manifest["skipped"])
@@ -245,7 +247,7 @@ class ShardStore(Generic[ShardT]):
             ) from error
 
     def _finished(self, part: Part) -> Contents | None:
-        """Contents of a complete shard that was made by the plan of ``part``."""
+        """Return the contents of a complete shard that was made by the plan of ``part``, or None."""
         for path in sorted(self.folder.glob(f"shard-{part.number:05d}-*.safetensors")):
             try:
                 contents = self.kind(path).contents
@@ -260,7 +262,7 @@ class Shards(Generic[ShardT]):
     """All shards of a set: finds the shard that holds item i. A copy in another process opens the files again."""
 
     def __init__(self, folder: Path, listed: Sequence[Mapping[str, Any]], items: int, kind: type[ShardT]) -> None:
-        """``listed`` as in the manifest: the ``file`` of each shard and how many ``clips`` (for example) it has."""
+        """Take ``listed`` from the manifest: the ``file`` of each shard and how many ``clips`` (for example) it has."""
         counts = [int(shard[kind.items]) for shard in listed]
         self.folder, self.kind = folder, kind
         self.files = [str(shard["file"]) for shard in listed]
@@ -273,7 +275,7 @@ class Shards(Generic[ShardT]):
             raise ValueError(f"the shards' {kind.items} do not add up to the names")
 
     def find(self, index: int) -> tuple[ShardT, int]:
-        """The shard that holds item ``index``, and the item's place in it."""
+        """Return the shard that holds item ``index``, and the item's place in it."""
         number = int(np.searchsorted(self.ends, index, side="right"))
         return self._shard(number), index - self._start(number)
 
@@ -313,17 +315,17 @@ def check_file(path: Path, remedy: str) -> None:
 
 
 def checksum(*values: Any) -> str:
-    """sha256 of JSON values: it changes when they do."""
+    """Return the sha256 of JSON values, which changes when they do."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 def as_skipped(values: Sequence[Mapping[str, str]]) -> list[Skipped]:
-    """From JSON."""
+    """Return skipped items from JSON."""
     return [Skipped(**one) for one in values]
 
 
 def _array(file: Any, name: str, spec: ArraySpec) -> Any:
-    """The mapped array ``name``; indexing it reads from the file."""
+    """Return the mapped array ``name``; indexing it reads from the file."""
     dtype, shape = spec
     array = file.get_slice(name)
     found = array.get_shape()

@@ -33,13 +33,13 @@ def write_tensors(path: Path, form: str, version: int, tensors: Mapping[str, Ten
 def read_tensors(
     path: Path, form: str, version: int, about: tuple[str, ...], what: str
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors in ``path``, and its JSON values of the names ``about``; ``what`` it should be, for messages."""
+    """Read the tensors in ``path``, and its JSON values of the names ``about``; ``what`` describes it in messages."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(path), "pt") as file:
             described = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (safe_open is no mapping)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (safe_open is not a mapping)
     except FileNotFoundError:
         raise FileFormatError(f"There is no {what} at {path}.") from None
     except (OSError, SafetensorError) as error:
@@ -55,9 +55,9 @@ def read_tensors(
 
 
 def refuse_other_settings(path: Path, saved: Any, wanted: Mapping[str, Any]) -> None:
-    """Raise, naming what differs, unless the settings ``saved`` with a training are those ``wanted`` now."""
+    """Raise an error that names what differs, unless the ``saved`` settings of a training are those ``wanted`` now."""
     if not isinstance(saved, dict):
-        raise FileFormatError(f"{path} has settings that are no dictionary: {saved!r:.100}.")
+        raise FileFormatError(f"{path} has settings that are not a dictionary: {saved!r:.100}.")
     plain = json.loads(json.dumps(wanted))
     changed = sorted(name for name in {*saved, *plain} if saved.get(name, ...) != plain.get(name, ...))
     if changed:
@@ -68,7 +68,7 @@ def refuse_other_settings(path: Path, saved: Any, wanted: Mapping[str, Any]) -> 
 
 
 def _digest(tensors: Mapping[str, Tensor], described: Mapping[str, str]) -> str:
-    """sha256 of everything in the file, independent of the order in which it is stored."""
+    """Return the sha256 of everything in the file, independent of the order in which it is stored."""
     found = hashlib.sha256(json.dumps(sorted(described.items())).encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"\n{json.dumps(name)} {tensor.dtype} {list(tensor.shape)}\n".encode())

@@ -33,9 +33,9 @@ idle cores, and on busy cores waiting for each other costs ten times the work.""
 
 
 class Task(ABC):
-    """What is trained, and what one step of it is.
+    """A training problem: the modules that are trained, and one step of training.
 
-    Step ``number`` may depend only on the number, the weights, the state of the optimisers and ``generator``; these
+    Step ``number`` may depend only on the number, the weights, the state of the optimizers and ``generator``; these
     are what a checkpoint holds, so that a resumed training ends with the same bits.
     """
 
@@ -54,7 +54,7 @@ class Task(ABC):
         """Do one step and return its loss."""
 
     def validate(self) -> float | None:
-        """The loss on validation data after a step; None without any."""
+        """Return the loss on validation data after a step; None without any."""
         return None
 
 
@@ -152,7 +152,7 @@ class Training:
             self.checkpoint.save(self.tensors())
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that the next step depends on, beside the history."""
+        """Return everything that the next step depends on, beside the history."""
         tensors = module_tensors(self.task.modules) | self._best
         for name, optimizer in self.task.optimizers.items():
             tensors |= state_tensors(optimizer, f"optimizer.{name}.")
@@ -161,7 +161,7 @@ class Training:
         return tensors
 
     def _restore(self, checkpoint: Checkpoint, history: History) -> None:
-        """Put the saved state into modules, optimisers and generator."""
+        """Put the saved state into modules, optimizers and generator."""
         path, tensors, modules = checkpoint.path, checkpoint.tensors, self.task.modules
         weights = {name: t for name, t in tensors.items() if name.startswith(("module.", "best."))}
         trained = {f"{name}.{key}" for name, module in modules.items() for key, _ in module.named_parameters()}
@@ -178,7 +178,7 @@ class Training:
             try:
                 restore_state(optimizer, tensors, f"optimizer.{name}.")
             except (ValueError, KeyError, RuntimeError) as error:
-                raise FileFormatError(f"{path} does not fit this optimiser: {error}.") from error
+                raise FileFormatError(f"{path} does not fit this optimizer: {error}.") from error
         if self.task.generator is not None:
             try:
                 self.task.generator.set_state(tensors["generator"])
@@ -187,7 +187,10 @@ class Training:
         self.history = history
 
     def _lambda_lr(self, optimizer: Optimizer) -> LambdaLR:
-        """The task's schedule, from the next step on. A function of the step's number needs no state in the file."""
+        """Return the task's schedule, from the next step on.
+
+        A function of the step's number needs no state in the file.
+        """
         schedule = self.task.schedule
         assert schedule is not None, "asked by the caller"
         for group in optimizer.param_groups:
@@ -196,7 +199,7 @@ class Training:
 
 
 def cosine(number: int, n_steps: int) -> float:
-    """Half a cosine, from 1 at the first step to 0 after the last: a `Task.schedule`.
+    """Return half a cosine, from 1 at the first step to 0 after the last: a `Task.schedule`.
 
     >>> [round(cosine(number, 4), 3) for number in range(5)]
     [1.0, 0.854, 0.5, 0.146, 0.0]
@@ -206,7 +209,7 @@ def cosine(number: int, n_steps: int) -> float:
 
 @contextmanager
 def threads_for(cells: int | None) -> Iterator[None]:
-    """One torch thread while steps align fewer cells than `CELLS_FOR_THREADS`; None leaves the number alone."""
+    """Use one torch thread while steps align fewer cells than `CELLS_FOR_THREADS`; None leaves the number alone."""
     before = torch.get_num_threads()
     if cells is not None and cells < CELLS_FOR_THREADS:
         torch.set_num_threads(1)
@@ -239,16 +242,18 @@ class Descent:
 
 
 def minimise(
-    parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent
-) -> list[float]:
-    """Losses of the steps of Adam on ``loss(indices)``, with shuffled batches of indices below ``count``.
+    parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent,
+    tick: Callable[[int, float], None] | None = None,
+) -> list[float]:  # fmt: skip
+    """Minimize ``loss(indices)`` by Adam, with shuffled batches of indices below ``count``; return the losses of the
+    steps.
 
     ``cells``: how many a step aligns; it decides the number of threads.
     """
     optimizer = torch.optim.Adam(parameters, lr=descent.learning_rate)
     generator = seeded_generator(descent.seed, parameters[0].device)
     task = BatchTask(optimizer, loss, count, descent.batch_size, generator, cells)
-    return Training(task, descent.max_iter).run().train
+    return Training(task, descent.max_iter).run(tick).train
 
 
 class BatchTask(Task):

@@ -18,7 +18,7 @@ class ArchiveError(ValueError):
 
 
 def open_zip(content: bytes) -> zipfile.ZipFile:
-    """The zip file in ``content``; `ArchiveError` if it is damaged."""
+    """Open the zip file in ``content``; raise `ArchiveError` if it is damaged."""
     try:
         return zipfile.ZipFile(io.BytesIO(content))
     except ZIP_ERRORS as error:
@@ -26,7 +26,7 @@ def open_zip(content: bytes) -> zipfile.ZipFile:
 
 
 def read_member(archive: zipfile.ZipFile, member: str | zipfile.ZipInfo, max_bytes: int) -> bytes:
-    """The bytes of a member; `ArchiveError` if it is damaged or has more than ``max_bytes``."""
+    """Read the bytes of a member; raise `ArchiveError` if it is damaged or has more than ``max_bytes``."""
     try:
         # The size in the directory may be wrong, so that at most one byte more than allowed is read.
         with archive.open(member) as file:

@@ -14,6 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from udtw._engine.prior import Prior
 from udtw._kernels.base import Backend
 from udtw.errors import BackendError
 
@@ -25,6 +26,7 @@ BACKENDS = {
 }
 """Name to the module whose ``BACKENDS`` holds the `Backend`; ``"auto"`` takes the first that fits."""
 
+ANY_PATH = Prior()
 _loaded: dict[str, Backend] = {}
 _BUILTINS = max, min, math.pow
 
@@ -74,21 +76,39 @@ def available_backends() -> dict[str, str | None]:
     return {name: _unavailable(name) for name in BACKENDS}
 
 
-def choose(name: str, main: Tensor) -> Backend:
-    """Return the backend of that name; for ``"auto"`` the first that fits the dtype and device of ``main``.
+def choose(name: str, main: Tensor, prior: Prior = ANY_PATH) -> Backend:
+    """Return the backend of that name; for ``"auto"`` the first that fits ``prior``, and dtype and device of ``main``.
 
     A backend for accelerators is trusted by ``"auto"`` only after `self_check` on that device.
     """
+    if prior.order != "path":
+        return _unordered(name)
     if name == "auto":
         for candidate in BACKENDS:
-            if _unavailable(candidate) is None and _loaded[candidate].misfit(main) is None and _trust(candidate, main):
+            if (
+                _unavailable(candidate) is None
+                and _loaded[candidate].misfit(main) is None
+                and _loaded[candidate].refusal(prior) is None
+                and _trust(candidate, main)
+            ):
                 return _loaded[candidate]
     if name not in BACKENDS:
         raise BackendError(f"backend={name!r} is not known; choose 'auto' or one of {tuple(BACKENDS)}.")
     reason = _unavailable(name) or _loaded[name].misfit(main)
     if reason is not None:
         raise BackendError(f"backend={name!r} is not available: {reason}. Use backend='auto' or 'portable'.")
+    if (reason := _loaded[name].refusal(prior)) is not None:
+        raise BackendError(f"backend={name!r} {reason}. Use backend='auto' or 'portable'.")
     return _loaded[name]
+
+
+def _unordered(name: str) -> Backend:
+    """Return what answers for sets and grids, whatever the backend: operations of torch on any device."""
+    from udtw._kernels.unordered import UNORDERED
+
+    if name not in ("auto", *BACKENDS):
+        raise BackendError(f"backend={name!r} is not known; choose 'auto' or one of {tuple(BACKENDS)}.")
+    return UNORDERED
 
 
 def _trust(name: str, main: Tensor) -> bool:

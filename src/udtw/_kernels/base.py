@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from udtw._engine.problem import Problem
+from udtw._engine.prior import Prior
+from udtw._engine.problem import COST, LOG_VARIANCE, ONE, WARPS, Problem
 from udtw._kernels import memory_estimate
+from udtw.errors import BackendError
 
 
 class Backend(ABC):
@@ -25,6 +27,10 @@ class Backend(ABC):
 
     def misfit(self, main: Tensor) -> str | None:
         """Why it cannot compute on tensors like ``main`` (dtype, device); None if it can."""
+        return None
+
+    def refusal(self, prior: Prior) -> str | None:
+        """Why it cannot answer questions about the paths of such a prior; None if it can."""
         return None
 
     @abstractmethod
@@ -47,6 +53,23 @@ class Backend(ABC):
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
         """(B, K): expectations of K fields (B, N, M)."""
 
+    def energies(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        """(B,) each: the free energy, and the mean energy of a path."""
+        priced = problem.beta is not None and problem.uncertain
+        penalty = problem.prior.warp_penalty
+        fields = [COST, *([WARPS] if penalty is not None else []), *([ONE, LOG_VARIANCE] * priced)]
+        free, *means = self.sums(problem, fields).unbind(1)
+        mean = dict(zip(fields, means, strict=True))
+        energy = mean[COST]
+        if penalty is not None:
+            energy = energy + penalty * mean[WARPS]
+        if (skew := problem.skew_energy()) is not None:
+            energy = energy + skew
+        if problem.beta is not None and priced:
+            relative = mean[LOG_VARIANCE] - problem.log_level() * mean[ONE]
+            energy = energy + problem.beta * relative + problem.constant_energy()
+        return free, energy
+
     @abstractmethod
     def coupling(self, problem: Problem) -> Tensor:
         """(B, N, M): π*."""
@@ -56,7 +79,8 @@ class Backend(ABC):
         """(3, B, N, M): probability that a path through a cell came from the corner, from above, from the left.
 
         A path that came from a corner outside of the grid starts there. And (B, N, M): the probability that a path
-        ends in a cell. Not differentiable.
+        ends in a cell. Not differentiable. With gaps, where these are the cells of the matches, a fourth table says
+        with which probability no match comes before.
         """
 
     @abstractmethod
@@ -80,6 +104,10 @@ class Backend(ABC):
             energy = problem.energy().detach().requires_grad_()
             plain = problem.replace(cost=energy, x=None, y=None, var_x=None, var_y=None, variance=None, beta=None)
             return torch.autograd.grad(self.dtw(plain).sum(), [energy])[0]
+
+    def sample_matches(self, problem: Problem, k: int, generator: torch.Generator | None) -> list[list[Tensor]]:
+        """``k`` sets of matches (L, 2) for each of B pairs with gaps, in the order of their steps."""
+        raise BackendError(f"backend={self.name!r} does not answer questions about gaps.")
 
     @abstractmethod
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
@@ -120,3 +148,22 @@ class Backend(ABC):
                 return torch.cat([solve(part) for part in problem.slices()])
         finally:
             torch.set_num_threads(before)
+
+
+def refuse_gaps(prior: Prior) -> str | None:
+    """Why kernels of paths without gaps, with one ω for both directions, cannot answer; None if they can.
+
+    Without relaxed ends two prices are one, their mean, and a constant (`with_skew`).
+    """
+    if prior.gaps:
+        return "knows no gaps (gap_penalty)"
+    return "takes one warp_penalty for both directions where ends are relaxed" if prior.skewed_ends else None
+
+
+def with_skew(problem: Problem, values: Tensor) -> Tensor:
+    """Add what the skew of ω adds to every path to free energies (B,), or to the first of the columns (B, K)."""
+    skew = problem.skew_energy()
+    if skew is None:
+        return values
+    skew = skew.to(values)
+    return values + skew if values.ndim == 1 else torch.cat([values[:, :1] + skew[:, None], values[:, 1:]], 1)

@@ -6,25 +6,16 @@ import typer
 from typer.core import TyperGroup
 
 import udtw
-from udtw.cli import (
-    images_embed,
-    images_eval,
-    images_predict,
-    images_show,
-    images_train,
-    skeleton_eval,
-    skeleton_prepare,
-    skeleton_show,
-    skeleton_train,
-)
+from udtw.cli import images as images_commands
+from udtw.cli import images_show, skeleton_show
+from udtw.cli import skeleton as skeleton_commands
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
-from udtw.cli.cluster_series import cluster_series
-from udtw.cli.demo import demo
-from udtw.cli.explore import explore
+from udtw.cli.cluster import cluster
+from udtw.cli.demo import demo, explore
+from udtw.cli.doctor import doctor
 from udtw.cli.forecast import forecast
-from udtw.cli.options import as_flags
 from udtw.cli.output import error_line
 from udtw.cli.predict import predict
 from udtw.cli.reproduce import report, reproduce
@@ -36,6 +27,15 @@ FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 # Click's UsageError by way of a public name of typer: typer bundles click, under a name that changed between versions.
 UsageError: Any = typer.BadParameter.__base__
 EXPECTED = (UdtwError, OSError, ImportError)
+OTHER_NAMES = {
+    "n_neighbors": "k",
+    "n_clusters": "k",
+    "n_jobs": "jobs",
+    "nan_policy": "missing",
+    "random_state": "seed",
+    "window": "past",
+}
+"""Parameters whose options have another name."""
 
 
 class Commands(TyperGroup):
@@ -64,14 +64,34 @@ class Commands(TyperGroup):
                 raise
             wrong_usage = isinstance(error, OptionError | GammaError | BandError)
             if isinstance(error, EXPECTED):
-                error_line(as_flags(str(error)))
+                error_line(_with_flag(error, ctx))
             else:
                 error_line(f"{type(error).__name__}: {error} (unexpected; `udtw --debug …` shows where)")
             raise typer.Exit(USAGE if wrong_usage else FAILURE) from None
 
 
+def _with_flag(error: Exception, ctx: Any) -> str:
+    """Return the message with the flag of the command instead of the parameter's name in Python."""
+    text, parameter = str(error), getattr(error, "parameter", None)
+    if parameter is None or ctx.invoked_subcommand is None:
+        return text
+    flag = _flags(ctx.command.commands[ctx.invoked_subcommand]).get(OTHER_NAMES.get(parameter, parameter))
+    if flag is None or flag in text:
+        return text
+    assigned = f"{parameter}="
+    return text.replace(assigned, f"{flag} ", 1) if assigned in text else text.replace(parameter, flag, 1)
+
+
+def _flags(command: Any) -> dict[str, str]:
+    """Return the names of the options of a command, or of those in a group, with their flags."""
+    flags = {one.name: one.opts[0] for one in command.params if one.opts[0].startswith("--")}
+    for member in getattr(command, "commands", {}).values():
+        flags |= _flags(member)
+    return flags
+
+
 def _refused(error: Any) -> typer.Exit:
-    """Print what is wrong with the command line; returns the exit to be raised."""
+    """Print what is wrong with the command line; return the exit to be raised."""
     context = getattr(error, "ctx", None)
     hint = f" See: {context.command_path} --help" if context is not None else ""
     error_line(f"{error.format_message().rstrip('.')}.{hint}")
@@ -106,7 +126,7 @@ def _common(
     Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
     With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `cluster`, `forecast`, `predict`; CSV, Excel,
-    Parquet, JSON or NumPy. Which columns are used, and what is the time, is said on standard error.
+    Parquet, JSON or NumPy. The columns and time axis used are reported on standard error.
 
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
@@ -138,18 +158,30 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-for command in (demo, align, search, explore, barycenter, classify, forecast, predict, reproduce, report):
+for command in (
+    demo,
+    align,
+    search,
+    explore,
+    barycenter,
+    classify,
+    cluster,
+    forecast,
+    predict,
+    reproduce,
+    report,
+    doctor,
+):
     app.command()(command)
-skeleton.command("prepare")(skeleton_prepare.prepare)
-skeleton.command("train")(skeleton_train.train)
-skeleton.command("eval")(skeleton_eval.evaluate)
+skeleton.command("prepare")(skeleton_commands.prepare)
+skeleton.command("train")(skeleton_commands.train)
+skeleton.command("eval")(skeleton_commands.evaluate)
 skeleton.command("show")(skeleton_show.show)
-images.command("embed")(images_embed.embed)
-images.command("train")(images_train.train)
-images.command("eval")(images_eval.evaluate)
+images.command("embed")(images_commands.embed)
+images.command("train")(images_commands.train)
+images.command("eval")(images_commands.evaluate)
 images.command("show")(images_show.show)
-images.command("predict")(images_predict.predict)
-app.command("cluster")(cluster_series)
+images.command("predict")(images_commands.predict)
 app.add_typer(skeleton)
 app.add_typer(images)
 

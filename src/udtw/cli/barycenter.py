@@ -5,8 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from udtw._engine.metrics import get_metric
 from udtw.cli import options
-from udtw.cli.output import check_figure_name, save_figure, show
+from udtw.cli.files import read_any, read_options, scaled
+from udtw.cli.output import save_figure, show, write_table
+from udtw.data.series_files import SeriesTable
+from udtw.data.table_files import is_file_name
+from udtw.errors import OptionError
 
 
 def barycenter(
@@ -24,13 +29,13 @@ def barycenter(
     gamma: options.Gamma = None,
     beta: options.Beta = None,
     weighting: Annotated[
-        str, typer.Option(help="What udtw means: `likelihood`, the free energy, or `precision`, the paper's.")
+        str, typer.Option(help="Objective of udtw: `likelihood` (the free energy) or `precision` (the paper's).")
     ] = "likelihood",
-    warp_penalty: Annotated[float | None, typer.Option(help="ω, paid for each non-diagonal step.")] = None,
+    warp_penalty: Annotated[float | None, typer.Option(help="Penalty ω added for each non-diagonal step.")] = None,
     noise: Annotated[
         float | None,
         typer.Option(
-            help="Variance of the steps of the series themselves (udtw); σ_μ is what exceeds it. By default all of the "
+            help="Noise variance of the series themselves (udtw); σ_μ is what exceeds it. By default the whole "
             "variance is learned."
         ),
     ] = None,
@@ -41,7 +46,7 @@ def barycenter(
         bool | None,
         typer.Option(
             "--znormalize/--raw",
-            help="Whether to normalise each series; by default data sets are normalised and files are not.",
+            help="Scale each series to mean 0, std 1; by default data sets are scaled and files are not.",
         ),
     ] = None,
     columns: options.Columns = None,
@@ -53,7 +58,7 @@ def barycenter(
     decimal: options.Decimal = None,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the mean as CSV: one row per step, σ_μ last (udtw).")] = None,
+    out: Annotated[Path | None, options.table_option("the mean, one row per step, σ_μ last (udtw),")] = None,
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -67,19 +72,16 @@ def barycenter(
 
     - `udtw barycenter GunPoint --class 1 --data-dir ~/ucr --json`
     """
-    from udtw._engine.metrics import get_metric
-    from udtw.cli.files import check_table_name, read_options
     from udtw.timeseries import barycenter as mean_of
 
-    if out is not None:
-        check_table_name(out)
-    if plot is not None:
-        check_figure_name(plot)
     reading = read_options(
         columns, missing, time_column=time_column, label_column=label_column, id_column=id_column, transpose=transpose,
         decimal=decimal,
     )  # fmt: skip
-    series, described = _series(source, label, znormalize, data_dir, seed, reading)
+    is_file = is_file_name(source)
+    normalize = not is_file if znormalize is None else znormalize
+    table = _of_class(source, read_any(source, reading, data_dir, seed, labels=label is not None), label)
+    series = scaled(table, normalize)
     used = options.given(gamma=gamma, beta=beta, noise=noise, warp_penalty=warp_penalty)
     used |= {"weighting": weighting} if get_metric(metric).uncertain else {}
     found = mean_of(series, metric, **used, weights=_weights(weights), length=length, max_iter=max_iter)
@@ -91,11 +93,15 @@ def barycenter(
         from udtw.plots import plot_barycenter
 
         save_figure(plot_barycenter(series, {get_metric(metric).label: found}), plot)
-    result: dict[str, Any] = described | {
+    result: dict[str, Any] = {
+        "file" if is_file else "dataset": source,
+        "class": label,
+        "series": len(table),
+        "znormalized": normalize,
         "metric": metric,
         **used,
         "length": len(found.mean),
-        "objective": found.objective,
+        "objective": found.loss,
         "objective_at_start": found.trace[0],
         "iterations": found.n_iter,
         "converged": found.converged,
@@ -107,37 +113,20 @@ def barycenter(
     show(f"Mean of {source}", result, json)
 
 
-def _series(
-    source: str, label: str | None, znormalize: bool | None, data_dir: Path | None, seed: int, reading: Any
-) -> tuple[Any, dict[str, Any]]:
-    from udtw.cli.files import load_dataset, read_series_table
-    from udtw.data import znormalize as normalized
-    from udtw.data.table_files import is_file_name
-    from udtw.errors import OptionError
-
-    if is_file_name(source):
-        table = read_series_table(Path(source), reading, labels=label is not None)
-        series: Any = table.values
-        if label is not None:
-            if table.labels is None:
-                raise OptionError(f"--class chooses by label, but {source} has none; name its column: --label-column.")
-            if label not in table.labels:
-                classes = ", ".join(sorted(set(table.labels)))
-                raise OptionError(f"{source} has no class {label!r}; its classes are {classes}.")
-            series = [row for row, own in zip(series, table.labels, strict=True) if own == label]
-        series = normalized(series) if znormalize else series
-        return series, {"file": source, "class": label, "series": len(series), "znormalized": bool(znormalize)}
-    data = load_dataset(source, data_dir, seed=seed, normalize=znormalize is not False).train
-    known = [str(name) for name in dict.fromkeys(sorted(data.y.tolist()))]
-    if label is not None and label not in known:
-        raise OptionError(f"{source} has no class {label!r}; its classes are {', '.join(known)}.")
-    chosen = [row for row, name in zip(data.X, data.y.tolist(), strict=True) if label in (None, str(name))]
-    return chosen, {"dataset": source, "class": label, "series": len(chosen), "znormalized": znormalize is not False}
+def _of_class(source: str, table: SeriesTable, label: str | None) -> SeriesTable:
+    """Return the series of a class; all of them if ``label`` is None."""
+    if label is None:
+        return table
+    if table.labels is None:
+        raise OptionError(f"--class chooses by label, but {source} has none; name its column: --label-column.")
+    chosen = [one for one in table.series if str(one.label) == label]
+    if not chosen:
+        classes = ", ".join(str(one) for one in sorted(set(table.labels.tolist())))
+        raise OptionError(f"{source} has no class {label!r}; its classes are {classes}.")
+    return SeriesTable(chosen)
 
 
 def _weights(text: str | None) -> list[float] | None:
-    from udtw.errors import OptionError
-
     try:
         return None if text is None else [float(part) for part in options.parse_list(text) or []]
     except ValueError:
@@ -145,8 +134,6 @@ def _weights(text: str | None) -> list[float] | None:
 
 
 def _write_mean(path: Path, mean: Any, sigma: Any) -> None:
-    from udtw.cli.files import write_table
-
     columns = [mean] if mean.ndim == 1 else list(mean.T)
     names = ["value"] if mean.ndim == 1 else [f"value_{i}" for i in range(len(columns))]
     if sigma is not None:

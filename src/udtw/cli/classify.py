@@ -1,19 +1,26 @@
-"""``udtw classify``: train on labelled series, a data set or your own files, and test."""
+"""``udtw classify``: train on labeled series, a data set or your own files, and test."""
 
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from udtw.cli import options
-from udtw.cli.cluster import Dask, cluster
-from udtw.cli.output import messages, note, show
-
-if TYPE_CHECKING:
-    from udtw.data.series_files import ReadOptions
-    from udtw.data.series_tables import SeriesTable
+from udtw.cli.files import (
+    dataset_name,
+    load_dataset,
+    read_options,
+    read_series_table,
+    scaled,
+)
+from udtw.cli.output import messages, note, show, write_table
+from udtw.cli.training import Dask, dask_cluster
+from udtw.data.series_files import SeriesTable
+from udtw.data.table import ReadOptions
+from udtw.data.table_files import is_file_name
+from udtw.errors import DataError, OptionError
 
 
 class Classifier(StrEnum):
@@ -32,22 +39,21 @@ def classify(
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="Your own labelled series: one per row, or (with --id-column) one row per step."),
+        typer.Option(help="Your own labeled series: one per row, or (with --id-column) one row per step."),
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="Series to be classified, with labels or without.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the predictions here (.csv, .tsv or .json).")] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Save the classifier here (.safetensors), for `udtw predict`.")
-    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Series to classify, with or without labels.")] = None,
+    out: options.Predictions = None,
+    model: Annotated[Path | None, options.model_option("the classifier")] = None,
     classifier: Annotated[
-        Classifier, typer.Option(help="k nearest neighbours, or the nearest class prototype.")
+        Classifier, typer.Option(help="k nearest neighbors, or the nearest class prototype.")
     ] = Classifier.knn,
     metric: options.Metric = "udtw",
     gamma: options.Gamma = None,
     beta: options.Beta = None,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours (knn).")] = 1,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Number of neighbors (knn).")] = 1,
     objective: Annotated[
-        Objective, typer.Option(help="What prototypes are: fitted to separate the classes, or class means (centroid).")
+        Objective,
+        typer.Option(help="How prototypes are found (centroid): fitted to separate the classes, or as class means."),
     ] = Objective.discriminative,
     max_iter: Annotated[
         int | None,
@@ -63,12 +69,12 @@ def classify(
     missing: options.Missing = options.MissingPolicy.raise_,
     decimal: options.Decimal = None,
     data_dir: options.DataDir = None,
-    jobs: Annotated[int, typer.Option(help="Threads of the neighbour search; -1: all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Threads of the neighbor search; -1: all cores.")] = 1,
     seed: options.Seed = 0,
     dask: Dask = None,
     json: options.Json = False,
 ) -> None:
-    """Train a classifier on labelled series, and classify others; with udtw the uncertainty is learned in training.
+    """Train a classifier on labeled series, and classify others; with udtw the uncertainty is learned in training.
 
     The series are those of a data set, or your own files: one series per row with a column of labels (wide), or one row
     per step with a column that names the series (long, `--id-column`). A row of `--out` has the series, its label if it
@@ -86,79 +92,59 @@ def classify(
 
     - `udtw classify ECG200 --metric dtw --k 3 --json | jq .accuracy`
     """
-    import numpy as np
-
-    from udtw.cli.files import check_table_name, load_dataset, read_options, write_table
-    from udtw.data import UCRData
+    from udtw.timeseries import save_model
 
     _check_request(name, train, test, out, model)
-    if out is not None:
-        check_table_name(out)
-    tables: tuple[Any, Any] = (None, None)
     reading = read_options(
         columns, missing, label_column=label_column, id_column=id_column, time_column=time_column, transpose=transpose,
         decimal=decimal,
     )  # fmt: skip
-    if name is not None:
-        data = load_dataset(name, data_dir, seed=seed, normalize=not raw)
-    else:
-        assert train is not None, "_check_request has seen to it"
-        tables = _own_tables(train, test, reading)
-        known = [table for table in tables if table is not None]
-        lengths = {len(one.values) for table in known for one in table.series}
-        parts = [_labelled(table, not raw, as_list=len(lengths) > 1) for table in known]
-        data = UCRData(train.name, parts[0], parts[-1])
-    common: dict[str, Any] = {"metric": metric, "band": options.parse_band(band), "random_state": seed}
-    common |= options.given(gamma=gamma, beta=beta)
+    known, new = _own_tables(train, test, reading) if train is not None else load_dataset(str(name), data_dir, seed)
+    known_values, new_values = (None if table is None else scaled(table, not raw) for table in (known, new))
+    if train is not None and len({len(one) for table in (known, new) if table is not None for one in table.series}) > 1:
+        # A table (n, T) would have to have the steps of the other one.
+        known_values, new_values = _as_lists(known_values), _as_lists(new_values)
+    params = {"band": options.parse_band(band), **options.given(gamma=gamma, beta=beta)}
+    common: dict[str, Any] = {"metric": metric, "metric_params": params, "random_state": seed}
     estimator, extra = _estimator(classifier, common, k, jobs, objective, max_iter)
-    params = estimator.get_params()
-    with cluster(dask):
-        with messages().status(f"training on {len(data.train)} series …"):
+    title = train.name if train is not None else dataset_name(str(name))
+    with dask_cluster(dask):
+        with messages().status(f"training on {len(known)} series …"):
             begin = time.perf_counter()
-            estimator.fit(data.train.X, data.train.y)
+            estimator.fit(known_values, known.labels)
             fitted = time.perf_counter()
         if model is not None:
-            about = {"task": "classify", "znormalized": not raw, "reading": vars(reading)}
-            _save(
-                model, estimator, about | {"names": tables[0].series[0].names if tables[0] is not None else ["value"]}
-            )
+            about = {"task": "classify", "znormalized": not raw, "reading": vars(reading), "names": known.names}
+            save_model(model, estimator, about)
+            note(f"wrote {model}")
         result: dict[str, Any] = {
-            "dataset": data.name,
-            "train": len(data.train),
-            "test": len(data.test) if name is not None or test is not None else 0,
-            "classes": len(np.unique(data.train.y)),
+            "dataset": title,
+            "train": len(known),
+            "test": 0 if new is None else len(new),
+            "classes": len(estimator.classes_),
             "znormalized": not raw,
             "classifier": str(classifier),
-            **{key: params[key] for key in ("metric", "band", "gamma", "beta")},
+            "metric": metric,
+            **{key: estimator.metric_.params.get(key) for key in ("band", "gamma", "beta")},
             **extra,
             "seed": seed,
         }
-        if result["test"]:
-            with messages().status(f"predicting {len(data.test)} series …"):
-                shares = estimator.predict_proba(data.test.X)
-                done = time.perf_counter()
-            guesses = estimator.classes_[shares.argmax(1)]
-            truth = data.test.y if name is not None or tables[1].labels is not None else None
-            if truth is not None:
-                result |= _accuracy(guesses, truth)
-            result["predict_seconds"] = done - fitted
-            ids = tables[1].ids if tables[1] is not None else [str(row) for row in range(len(data.test))]
-            rows = prediction_rows(ids, truth, guesses, shares, estimator.classes_)
+        if new is not None:
+            with messages().status(f"predicting {len(new)} series …"):
+                shares = estimator.predict_proba(new_values)
+            result["predict_seconds"] = time.perf_counter() - fitted
+            rows, summary = predictions(new, shares, estimator.classes_)
+            result |= summary
             if out is not None:
                 write_table(out, rows)
             if json and name is None:
                 result["predictions"] = rows
-            elif truth is None:
-                result["predicted"] = {str(one): int((guesses == one).sum()) for one in estimator.classes_}
     result["fit_seconds"] = fitted - begin
-    show(f"Classification of {data.name}", result, json)
+    show(f"Classification of {title}", result, json)
 
 
 def _check_request(name: str | None, train: Path | None, test: Path | None, out: Path | None, model: Any) -> None:
     """Raise for options that contradict each other."""
-    from udtw.data.table_files import is_file_name
-    from udtw.errors import OptionError
-
     if name is not None and is_file_name(name):
         raise OptionError(f"Give your own files as --train {name} --test FILE --label-column NAME.")
     if (name is None) == (train is None):
@@ -166,57 +152,37 @@ def _check_request(name: str | None, train: Path | None, test: Path | None, out:
     if name is not None and test is not None:
         raise OptionError(f"--test belongs to --train; the data set {name} has its own test series.")
     if train is not None and test is None and (out is not None or model is None):
-        raise OptionError("Without --test nothing is classified: give --test FILE, or --model FILE to save the model.")
+        raise OptionError("Nothing to classify without --test: give --test FILE, or --model FILE to save the model.")
     if str(train) == str(test) == "-":
         raise OptionError("Only one of --train and --test can come from standard input.")
-    if model is not None:
-        check_model_name(model)
 
 
-def check_model_name(path: Path) -> None:
-    """Raise `OptionError` unless a model can be saved under that name."""
-    from udtw.errors import OptionError
-
-    if path.suffix.lower() != ".safetensors":
-        hint = " The kind of classifier is chosen by --classifier." if str(path) in list(Classifier) else ""
-        raise OptionError(f"--model {path.name}: a model is saved under a name that ends in .safetensors.{hint}")
-
-
-def _own_tables(train: Path, test: Path | None, reading: "ReadOptions") -> "tuple[SeriesTable, SeriesTable | None]":
-    from udtw.cli.files import read_series_table
-    from udtw.errors import DataError, OptionError
-
+def _own_tables(train: Path, test: Path | None, reading: ReadOptions) -> tuple[SeriesTable, SeriesTable | None]:
+    """Read the labeled series of training and, if given, those of the test; raise for files that do not fit."""
     first = read_series_table(train, reading, labels=True)
     if first.labels is None:
         raise OptionError(f"{train} has no labels: name their column with --label-column (a name, or a number from 1).")
-    if len(set(first.labels)) < 2:
-        raise DataError(f"{train}: all {len(first)} series have the label {first.labels[0]!r}; two classes are needed.")
+    classes = set(first.labels.tolist())
+    if len(classes) < 2:
+        raise DataError(
+            f"{train}: all {len(first)} series have the label {str(first.labels[0])!r}; two classes are needed."
+        )
     if test is None:
         return first, None
     second = read_series_table(test, reading, labels=True, labels_optional=True)
-    numbered = (reading.label_column or "").isdigit() and second.labels is not None
-    sizes = [{len(one.values) for one in table.series} for table in (first, second)]
+    if second.labels is None:
+        return first, second
+    sizes = [{len(one) for one in table.series} for table in (first, second)]
+    numbered = (reading.label_column or "").isdigit()
     if numbered and all(len(one) == 1 for one in sizes) and min(sizes[1]) == min(sizes[0]) - 1:
         raise DataError(
             f"{test} has one column less than {train}. --label-column {reading.label_column} is a number, so that its "
             "first values would be taken for labels: give it a header, or a column of labels."
         )
-    if second.labels is not None:
-        unknown = sorted(set(second.labels) - set(first.labels))
-        if unknown:
-            note(f"{test.name}: the labels {', '.join(unknown[:5])} do not occur in {train.name}, and count as errors")
+    unknown = sorted(set(second.labels.tolist()) - classes)
+    if unknown:
+        note(f"{test.name}: the labels {', '.join(unknown[:5])} do not occur in {train.name}, and count as errors")
     return first, second
-
-
-def _labelled(table: "SeriesTable", normalize: bool, as_list: bool) -> Any:
-    import numpy as np
-
-    from udtw.data import LabelledSeries, znormalize
-
-    labels = np.array(table.labels if table.labels is not None else [""] * len(table))
-    series: Any = znormalize(table.values) if normalize else table.values
-    # A table (n, T) would have to have the steps of the other one.
-    return LabelledSeries([one.reshape(len(one), -1) for one in series] if as_list else series, labels)
 
 
 def _estimator(
@@ -225,39 +191,36 @@ def _estimator(
     from udtw.timeseries import KNeighborsTimeSeriesClassifier, NearestCentroidTimeSeriesClassifier
 
     if classifier == Classifier.knn:
-        steps = options.given(sigma_iter=max_iter)
-        return KNeighborsTimeSeriesClassifier(k, n_jobs=jobs, **common, **steps), {"k": k}
+        return KNeighborsTimeSeriesClassifier(k, n_jobs=jobs, **common, **options.given(max_iter=max_iter)), {"k": k}
     extra: dict[str, Any] = {"objective": str(objective)}
     return NearestCentroidTimeSeriesClassifier(**common, **options.given(max_iter=max_iter), **extra), extra
 
 
-def _save(path: Path, estimator: Any, about: dict[str, Any]) -> None:
-    from udtw.timeseries import save_model
+def predictions(table: SeriesTable, shares: Any, classes: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return a row per series, and how many were assigned to each class or, if labels are known, the accuracy.
 
-    save_model(path, estimator, about)
-    note(f"wrote {path}")
-
-
-def _accuracy(guesses: Any, truth: Any) -> dict[str, Any]:
-    import numpy as np
-
-    right = guesses == truth
-    return {
+    A row has the label if it is known, the predicted class, and the probability of every class.
+    """
+    guesses, labels = classes[shares.argmax(1)], table.labels
+    rows = [
+        {
+            "series": one.id,
+            **({} if labels is None else {"label": str(one.label)}),
+            "predicted": str(guess),
+            "probability": float(share.max()),
+            **{f"p_{name}": float(part) for name, part in zip(classes, share, strict=True)},
+        }
+        for one, guess, share in zip(table.series, guesses, shares, strict=True)
+    ]
+    if labels is None:
+        return rows, {"predicted": {str(one): int((guesses == one).sum()) for one in classes}}
+    right = guesses == labels
+    return rows, {
         "accuracy": float(right.mean()),
         "errors": int((~right).sum()),
-        "accuracy_by_class": {str(one): float(right[truth == one].mean()) for one in np.unique(truth)},
+        "accuracy_by_class": {str(one): float(right[labels == one].mean()) for one in sorted(set(labels.tolist()))},
     }
 
 
-def prediction_rows(ids: list[str], truth: Any, guesses: Any, shares: Any, classes: Any) -> list[dict[str, Any]]:
-    """A row per series: its label if known, the predicted class, and the probability of every class."""
-    return [
-        {
-            "series": name,
-            **({} if truth is None else {"label": str(truth[row])}),
-            "predicted": str(guesses[row]),
-            "probability": float(shares[row].max()),
-            **{f"p_{one}": float(share) for one, share in zip(classes, shares[row], strict=True)},
-        }
-        for row, name in enumerate(ids)
-    ]
+def _as_lists(series: Any) -> Any:
+    return None if series is None else [one.reshape(len(one), -1) for one in series]

@@ -1,46 +1,125 @@
-"""``--dask``: run the work of a command on a Dask cluster."""
+"""``udtw cluster``: groups of similar series."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from udtw.cli.output import note
-
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster, as in `tcp://10.0.0.1:8786`, whose workers do the work. They need udtw, and "
-        "must see the data and the folder of results at the same paths.",
-    ),
-]
-CONNECT_SECONDS = 10
+from udtw.cli import options
+from udtw.cli.files import read_any, read_options, scaled
+from udtw.cli.output import messages, note, show, write_table
+from udtw.errors import LengthError
 
 
-@contextmanager
-def cluster(address: str | None) -> Iterator[None]:
-    """Use the workers of the cluster at ``address`` as joblib's; without an address do nothing."""
-    if address is None:
-        yield
-        return
-    from udtw.errors import WorkerError
+class Method(StrEnum):
+    kmeans = "kmeans"
+    kmedoids = "kmedoids"
 
-    try:
-        import joblib
-        from distributed import Client
-    except ModuleNotFoundError as error:
-        raise ImportError("--dask needs Dask; install it with: pip install 'udtw[distributed]'") from error
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise WorkerError(
-            f"No Dask scheduler answers at {address}: {error}. Start one with `dask scheduler`, and workers with "
-            "`dask worker ADDRESS --nthreads 1`."
-        ) from error
-    with client:
-        workers = client.scheduler_info()["workers"]
-        note(f"Dask: {len(workers)} workers at {address}")
-        with joblib.parallel_config("dask", client=client):
-            yield
+
+def cluster(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A file with one series per row (or, with --id-column, one row per step), or the name of a data set.",
+        ),
+    ],
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Number of clusters.")] = 3,
+    method: Annotated[
+        Method, typer.Option(help="Cluster around means, or around the most central series.")
+    ] = Method.kmeans,
+    metric: options.Metric = "udtw",
+    gamma: options.Gamma = None,
+    band: options.Band = None,
+    warp_penalty: Annotated[
+        float | None, typer.Option(help="Penalty added for each non-diagonal step.", show_default="that of the method")
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of rounds.", show_default="that of the method")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not scale each series to mean 0, std 1 first.")] = False,
+    label_column: options.LabelColumn = None,
+    id_column: options.IdColumn = None,
+    columns: options.Columns = None,
+    time_column: options.TimeColumn = None,
+    transpose: options.Transpose = False,
+    missing: options.Missing = options.MissingPolicy.raise_,
+    decimal: options.Decimal = None,
+    data_dir: options.DataDir = None,
+    jobs: Annotated[int, typer.Option(help="Threads; -1: all cores.")] = 1,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, options.table_option("the cluster of each series")] = None,
+    centers: Annotated[Path | None, options.table_option("the centers, one row per step,")] = None,
+    model: Annotated[Path | None, options.model_option("the clusters")] = None,
+    json: options.Json = False,
+) -> None:
+    """Group series by their distance: k-means with barycenters, or k-medoids.
+
+    If the file has a column of labels (`--label-column`), the agreement with them is printed (adjusted Rand index: 1 is
+    perfect, 0 is chance). Clusters are numbered from 0.
+
+    Examples:
+
+    - `udtw cluster series.csv --k 4 --out clusters.csv --centers centers.csv`
+
+    - `udtw cluster long.csv --id-column sensor --k 2 --method kmedoids --metric dtw --band 0.1`
+
+    - `udtw cluster cbf --k 3`
+    """
+    from udtw.timeseries import TimeSeriesKMeans, TimeSeriesKMedoids, save_model
+
+    reading = read_options(
+        columns, missing, label_column=label_column, id_column=id_column, time_column=time_column, transpose=transpose,
+        decimal=decimal,
+    )  # fmt: skip
+    table = read_any(source, reading, data_dir, seed)
+    if k > len(table):
+        raise LengthError(f"--k {k}: {source} has only {len(table)} series, and every cluster needs one.")
+    series = scaled(table, not raw)
+    params = options.given(gamma=gamma, warp_penalty=warp_penalty, band=options.parse_band(band))
+    given = {"metric_params": params, **options.given(max_iter=max_iter)}
+    kind: Any = TimeSeriesKMeans if method == Method.kmeans else TimeSeriesKMedoids
+    estimator = kind(k, metric=metric, n_jobs=jobs, random_state=seed, **given)
+    begin = time.perf_counter()
+    with messages().status(f"clustering {len(series)} series …"):
+        estimator.fit(series)
+    found = estimator.labels_
+    rows = [{"series": name, "cluster": int(one)} for name, one in zip(table.ids, found, strict=True)]
+    if out is not None:
+        write_table(out, rows)
+    if centers is not None:
+        write_table(centers, _center_rows(estimator.cluster_centers_, table.names))
+    if model is not None:
+        save_model(
+            model,
+            estimator,
+            {"task": "cluster", "znormalized": not raw, "reading": vars(reading), "names": table.names},
+        )
+        note(f"wrote {model}")
+    result: dict[str, Any] = {
+        "series": len(series),
+        "method": str(method),
+        "metric": metric,
+        "k": k,
+        "znormalized": not raw,
+        "seed": seed,
+        "sizes": {str(one): int((found == one).sum()) for one in range(k)},
+        "inertia": float(estimator.inertia_),
+        "rounds": int(estimator.n_iter_),
+        "seconds": time.perf_counter() - begin,
+    }
+    if table.labels is not None:
+        from sklearn.metrics import adjusted_rand_score
+
+        result["adjusted_rand_index"] = float(adjusted_rand_score(table.labels.astype(str), found))
+    show(f"Clusters of {source}", result | ({"clusters": rows} if json else {}), json)
+
+
+def _center_rows(centers: Any, names: list[str]) -> list[dict[str, Any]]:
+    return [
+        {"cluster": number, "step": step, **{name: float(value) for name, value in zip(names, row, strict=True)}}
+        for number, center in enumerate(centers)
+        for step, row in enumerate(center)
+    ]

@@ -1,114 +1,149 @@
 """Files that commands read and write: the user's series, data sets by name, tables of results."""
 
-import csv
-import io
-import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from udtw.cli.options import parse_list
 from udtw.cli.output import note
-from udtw.errors import OptionError
-
-if TYPE_CHECKING:
-    from udtw.data import UCRData
-    from udtw.data.series_files import ReadOptions, Series
-    from udtw.data.series_tables import SeriesTable
+from udtw.data import LabelledSeries, cylinder_bell_funnel, load_ucr, series_files, synthetic_control, znormalize
+from udtw.data.series_files import Series, SeriesTable
+from udtw.data.table import ReadOptions
+from udtw.data.table_files import is_file_name
+from udtw.errors import FileFormatError, OptionError, ShapeError, VarianceError
 
 GENERATED = ("cbf", "synthetic-control")
 TRAIN_PER_CLASS, TEST_PER_CLASS = 15, 50
 
 
-def read_options(columns: str | None = None, missing: str = "raise", **given: Any) -> "ReadOptions":
-    """What the flags of a command say about a file."""
-    from udtw.data.series_files import ReadOptions
-
+def read_options(columns: str | None = None, missing: str = "raise", **given: Any) -> ReadOptions:
+    """Return what the flags of a command say about a file."""
     named = parse_list(columns)
     return ReadOptions(columns=None if named is None else tuple(named), missing=str(missing), **given)
 
 
-def saved_reading(saved: dict[str, Any]) -> "ReadOptions":
-    """The `ReadOptions` that were saved with a model."""
-    from udtw.data.series_files import ReadOptions
-    from udtw.errors import FileFormatError
-
+def saved_reading(saved: dict[str, Any]) -> ReadOptions:
+    """Return the `ReadOptions` that were saved with a model."""
     try:
         columns = saved.get("columns")
         return ReadOptions(**saved | {"columns": None if columns is None else tuple(columns)})
     except (TypeError, AttributeError) as error:
-        raise FileFormatError(f"The model says in a way that is not known how its files are read: {error}.") from error
+        raise FileFormatError(f"Unrecognized reading options in model file: {error}.") from error
 
 
-def read_series(source: Path, options: "ReadOptions | None" = None) -> "Series":
-    """The series in a file. Which columns are used, and what else was decided, is printed as a message."""
-    from udtw.data.series_files import ReadOptions
-    from udtw.data.series_files import read_series as read
-
-    found = read(source, options or ReadOptions())
-    _say(source, found.notes)
-    return found
+def read_series(source: Path, options: ReadOptions = ReadOptions()) -> Series:  # noqa: B008
+    """Read one series; print as a message which columns are used, and what else was decided."""
+    series = series_files.read_series(source, options)
+    _print_notes(source, series.notes)
+    return series
 
 
 def read_series_table(
-    source: Path, options: "ReadOptions | None" = None, *, labels: bool = False, labels_optional: bool = False
-) -> "SeriesTable":
-    """The series in a file, one per row or (long format) per id; with messages as `read_series`."""
-    from udtw.data.series_files import ReadOptions
-    from udtw.data.series_tables import read_series_table as read
-
-    found = read(source, options or ReadOptions(), labels=labels, labels_optional=labels_optional)
-    _say(source, found.notes)
-    return found
+    source: Path, options: ReadOptions, *, labels: bool = False, labels_optional: bool = False
+) -> SeriesTable:
+    """Read several series, one per row or (long format) per id; with messages as `read_series`."""
+    table = series_files.read_series_table(source, options, labels=labels, labels_optional=labels_optional)
+    _print_notes(source, table.notes)
+    return table
 
 
-def _say(source: Path, notes: list[str]) -> None:
+def _print_notes(source: Path, notes: list[str]) -> None:
     if notes:
         note(f"{'standard input' if str(source) == '-' else source.name}: {'; '.join(notes)}")
 
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
+def read_any(
+    source: str, options: ReadOptions, data_dir: Path | None, seed: int, *, labels: bool = False
+) -> SeriesTable:
+    """Read the series of a file, or the training series of the data set of that name."""
+    if is_file_name(source):
+        return read_series_table(Path(source), options, labels=labels)
+    return load_dataset(source, data_dir, seed)[0]
 
 
-def check_table_name(path: Path) -> None:
-    """Raise `OptionError` unless `write_table` can write a file of that name."""
-    if path.suffix.lower() not in (*SEPARATORS, ".json"):
-        raise OptionError(f"--out {path.name}: use a name that ends in .csv, .tsv or .json.")
-
-
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows with the same names atomically, as CSV, TSV or JSON by the ending; None is an empty cell or null."""
-    from udtw._io.atomic import write_atomically
-
-    check_table_name(path)
-    kind = path.suffix.lower()
-    if kind == ".json":
-        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
-    else:
-        written = io.StringIO()
-        writer = csv.writer(written, delimiter=SEPARATORS[kind], lineterminator="\n")
-        writer.writerows([list(rows[0]), *(row.values() for row in rows)])
-        text = written.getvalue()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
-    note(f"wrote {path}")
-
-
-def load_dataset(name: str, data_dir: Path | None, *, seed: int = 0, normalize: bool = True) -> "UCRData":
-    """Training and test series of a UCR data set, or generated from the seed; with mean 0, std 1 if ``normalize``."""
-    from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, load_ucr, synthetic_control, znormalize
-
-    if name.lower() in GENERATED:
-        draw = cylinder_bell_funnel if name.lower() == "cbf" else synthetic_control
-        train, test = (
-            draw(count, random_state=np.random.default_rng([seed, part]))
-            for part, count in enumerate((TRAIN_PER_CLASS, TEST_PER_CLASS))
-        )
-        data = UCRData(name.lower(), train, test)
-    else:
+def load_dataset(name: str, data_dir: Path | None, seed: int) -> tuple[SeriesTable, SeriesTable]:
+    """Return training and test series of a UCR data set, or of one that is generated from the seed."""
+    if name.lower() not in GENERATED:
         data = load_ucr(name, data_dir)
-    if not normalize:
-        return data
-    train, test = (LabelledSeries(znormalize(part.X), part.y) for part in (data.train, data.test))
-    return UCRData(data.name, train, test)
+        return _as_table(data.train), _as_table(data.test)
+    draw = cylinder_bell_funnel if name.lower() == "cbf" else synthetic_control
+    train, test = (
+        _as_table(draw(count, random_state=np.random.default_rng([seed, part])))
+        for part, count in enumerate((TRAIN_PER_CLASS, TEST_PER_CLASS))
+    )
+    return train, test
+
+
+def dataset_name(name: str) -> str:
+    """Return the name of a data set as it is printed."""
+    return name.lower() if name.lower() in GENERATED else name
+
+
+def _as_table(data: LabelledSeries) -> SeriesTable:
+    rows = [np.asarray(row).reshape(len(row), -1) for row in data.X]
+    names = ["value"] if rows[0].shape[1] == 1 else [str(number + 1) for number in range(rows[0].shape[1])]
+    return SeriesTable(
+        [
+            Series(row, names, steps=np.arange(len(row)), id=str(number), label=label)
+            for number, (row, label) in enumerate(zip(rows, data.y.tolist(), strict=True))
+        ]
+    )
+
+
+def scaled(table: SeriesTable, normalize: bool) -> Any:
+    """Return the values of a table, (n, T), (n, T, d) or a list; with mean 0 and std 1 if ``normalize``."""
+    return znormalize(table.values) if normalize else table.values
+
+
+def read_pair(
+    a: Path, b: Path, options: ReadOptions, *, with_sigma: bool = False, znormalized: bool = False
+) -> tuple[Series, Series, tuple[Any, Any]]:
+    """Read two series with the same features, and the variances of their steps if the last column is σ."""
+    if str(a) == str(b) == "-":
+        raise OptionError("Only one of the two series can come from standard input.")
+    if with_sigma and znormalized:
+        raise OptionError("--znormalize changes the units of the values, so that --sigma column no longer fits them.")
+    x, y = read_series(a, options), read_series(b, options)
+    variances: tuple[Any, Any] = (None, None)
+    if with_sigma:
+        variances = _last_as_variance(a, x), _last_as_variance(b, y)
+        x, y = _without_sigma(x), _without_sigma(y)
+    if x.values.shape[1] != y.values.shape[1]:
+        raise ShapeError(
+            f"{a} has {x.values.shape[1]} feature(s) ({', '.join(x.names)}), but {b} has {y.values.shape[1]} "
+            f"({', '.join(y.names)}); they must be the same. Choose some with --columns."
+        )
+    if x.names != y.names and set(x.names) == set(y.names) and len(set(x.names)) == len(x.names):
+        order = [y.names.index(name) for name in x.names]
+        y = replace(y, values=y.values[:, order], names=x.names)
+        note(f"{b.name}: columns in the order of {a.name}: {', '.join(x.names)}")
+    if znormalized:
+        x, y = (
+            replace(one, values=values) for one, values in zip((x, y), znormalize([x.values, y.values]), strict=True)
+        )
+    return x, y, variances
+
+
+def check_features(file: Path, names: list[str], trained: list[str]) -> None:
+    """Raise `ShapeError` unless a file has as many features as the series of training."""
+    if len(names) != len(trained):
+        raise ShapeError(
+            f"{file} has {len(names)} feature(s) per step ({', '.join(names)}), but the model was trained with "
+            f"{len(trained)} ({', '.join(trained)}). Choose them with --columns."
+        )
+
+
+def _last_as_variance(path: Path, series: Series) -> np.ndarray:
+    """Return the last column, σ, as variances (T,)."""
+    if series.values.shape[1] < 2:
+        raise ShapeError(f"{path} has one column of numbers; --sigma column needs the values followed by σ.")
+    sigma = series.values[:, -1]
+    if not (sigma > 0).all():
+        raise VarianceError(f"{path}: every σ in the last column must be positive; the smallest is {sigma.min()}.")
+    return sigma**2
+
+
+def _without_sigma(series: Series) -> Series:
+    return replace(series, values=series.values[:, :-1], names=series.names[:-1])

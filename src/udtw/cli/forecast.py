@@ -3,11 +3,17 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from udtw._engine.metrics import metric_names
-from udtw.cli import options, training
-from udtw.cli.output import check_figure_name, messages, note, save_figure, show
+from udtw._engine.align import dtw
+from udtw._engine.matches import tail_of
+from udtw._engine.metrics import get_metric, metric_names
+from udtw.cli import forecast_file, options, training
+from udtw.cli.files import dataset_name, load_dataset, read_options, scaled
+from udtw.cli.output import messages, note, save_figure, show
+from udtw.data.table_files import is_file_name
+from udtw.errors import LengthError, OptionError
 
 SHOWN = 6
 
@@ -33,7 +39,9 @@ def forecast(
     ] = None,
     past: Annotated[
         int | None,
-        typer.Option(min=1, help="Steps that a forecast is made from (files).", show_default="twice the horizon"),
+        typer.Option(
+            min=1, help="Number of past steps that a forecast uses (files).", show_default="twice the horizon"
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals from low to high.")] = 0.9,
     gamma: options.Gamma = None,
@@ -55,7 +63,7 @@ def forecast(
     transpose: options.Transpose = False,
     missing: options.Missing = options.MissingPolicy.raise_,
     decimal: options.Decimal = None,
-    out: Annotated[Path | None, typer.Option(help="Write the forecast of a file here (.csv, .tsv or .json).")] = None,
+    out: Annotated[Path | None, options.table_option("the forecast of a file")] = None,
     plot: options.Plot = None,
     model: Annotated[
         Path | None,
@@ -87,20 +95,15 @@ def forecast(
 
     - `udtw forecast ECG5000 --data-dir ~/ucr --model folder`, and in Python `SequenceForecaster.load("folder")`
     """
-    import numpy as np
-
-    from udtw._engine.align import dtw
-    from udtw._engine.matches import tail_of
-    from udtw._engine.metrics import get_metric
-    from udtw.cli.files import load_dataset, read_options
-    from udtw.data.table_files import is_file_name
-    from udtw.errors import OptionError
     from udtw.timeseries import SequenceForecaster
-    from udtw.timeseries.forecaster_options import loss_options
+    from udtw.timeseries.forecaster import loss_options
 
-    with options.named_as_flags():
-        tail_of(level)
-    given = options.given(gamma=gamma, beta=beta)
+    tail_of(level)
+    given: dict[str, Any] = {
+        "metric_params": options.given(gamma=gamma, beta=beta),
+        "max_iter": max_epochs,
+        "random_state": seed,
+    }
     if is_file_name(name):
         for flag, wanted in (("--checkpoint", checkpoint is not None), ("--devices", devices != 1)):
             if wanted:
@@ -109,17 +112,16 @@ def forecast(
             Path(name), read_options(
                 columns, missing, id_column=id_column, time_column=time_column, transpose=transpose, decimal=decimal
             ),
-            horizon, past, level, lambda: SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed),
+            horizon, past, level, lambda: SequenceForecaster(loss, **given),
             out=out, plot=plot, model=model, as_json=json,
         )  # fmt: skip
         return
     if out is not None or past is not None:
         raise OptionError(f"{'--out' if out is not None else '--past'} belongs to files, and {name} is a data set.")
     horizon = 0.4 if horizon is None else horizon
-    data = load_dataset(name, data_dir, seed=seed, normalize=not raw)
-    train, test = (_equally_long(name, part.X) for part in (data.train, data.test))
+    train, test = (_equally_long(name, scaled(part, not raw)) for part in load_dataset(name, data_dir, seed))
     cut = _cut(train.shape[1], horizon)
-    forecaster = SequenceForecaster(loss, **given, max_epochs=max_epochs, random_state=seed)
+    forecaster = SequenceForecaster(loss, **given)
     fabric = training.launch(accelerator, devices, strategy)
     with messages().status(f"training on {len(train)} series …"):
         forecaster.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
@@ -142,7 +144,7 @@ def forecast(
         save_figure(figure, plot)
     used = loss_options(forecaster)
     result: dict[str, Any] = {
-        "dataset": data.name,
+        "dataset": dataset_name(name),
         "train": len(train),
         "test": len(test),
         "znormalized": not raw,
@@ -157,7 +159,7 @@ def forecast(
         "coverage": float(((low <= truth) & (truth <= high)).mean()),
         "interval_width": float((high - low).mean()),
     }
-    show(f"Forecast of {data.name}", result, json)
+    show(f"Forecast of {dataset_name(name)}", result, json)
 
 
 def _own_file(
@@ -165,31 +167,20 @@ def _own_file(
     out: Path | None, plot: Path | None, model: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train on the series of a file and forecast what follows them."""
-    from udtw.cli import forecast_file
-    from udtw.cli.files import check_table_name
-    from udtw.errors import OptionError
-
     if horizon is None or horizon < 1 or horizon != int(horizon):
         shown = "nothing" if horizon is None else f"{horizon:g}"
         raise OptionError(f"--horizon must be the number of steps to forecast, such as 24; got {shown}.")
-    if out is not None:
-        check_table_name(out)
-    if plot is not None:
-        check_figure_name(plot)
     if model is not None and model.is_file():
         raise OptionError(f"--model {model} is a file; a forecaster is saved to a folder.")
     series, ids = forecast_file.read_long_series(file, reading)
-    with options.named_as_flags():
-        trained, result = forecast_file.train(series, reading, int(horizon), past, level, make)
+    trained, result = forecast_file.train(series, reading, int(horizon), past, level, make)
     if model is not None:
         trained.save(model)
     trained.report(file, series, ids, result, out=out, plot=plot, as_json=as_json)
 
 
 def _equally_long(name: str, series: Any) -> Any:
-    """``series`` as an array (n, T) or (n, T, d)."""
-    from udtw.errors import LengthError
-
+    """Return ``series`` as an array (n, T) or (n, T, d); raise `LengthError` if lengths differ."""
     if isinstance(series, list):
         raise LengthError(
             f"The series of {name} differ in length; a forecaster needs the same length of past and future for all."
@@ -198,9 +189,7 @@ def _equally_long(name: str, series: Any) -> Any:
 
 
 def _cut(steps: int, horizon: float) -> int:
-    """The step at which the future begins; past and future have at least one step."""
-    from udtw.errors import OptionError
-
+    """Return the step at which the future begins; past and future have at least one step."""
     if 1 <= horizon < steps and horizon == int(horizon):
         return steps - int(horizon)
     if not 0 < horizon < 1:

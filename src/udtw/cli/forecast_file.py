@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udtw.cli.output import messages, note, save_figure, show
+from udtw._io.atomic import write_atomically
+from udtw._io.strict_json import read_versioned
+from udtw.cli.files import check_features, read_series, read_series_table, saved_reading
+from udtw.cli.output import messages, note, save_figure, show, write_table
+from udtw.data.series_files import Series
+from udtw.data.table import ReadOptions
+from udtw.data.table_cells import next_times
+from udtw.errors import FileFormatError, LengthError
 
 if TYPE_CHECKING:
-    from udtw.data.series_files import ReadOptions, Series
     from udtw.timeseries import SequenceForecaster
 
 FORMAT, VERSION, ABOUT = "udtw.forecast", 1, "series.json"
-"""A file beside those of the forecaster says how its series are read."""
+"""File beside those of the forecaster that describes how its series are read."""
 SHOWN = 6
 """Panels of ``--plot``."""
 
@@ -25,15 +31,13 @@ class FileForecaster:
     """A forecaster of the series in files, and how they are read."""
 
     forecaster: "SequenceForecaster"
-    reading: "ReadOptions"
+    reading: ReadOptions
     names: list[str]
     horizon: int
     level: float
 
     def save(self, folder: Path) -> None:
         """Write the forecaster into ``folder``, for `load_forecaster`."""
-        from udtw._io.atomic import write_atomically
-
         self.forecaster.save(folder)
         about = {
             "format": FORMAT, "version": VERSION, "reading": vars(self.reading), "names": self.names,
@@ -46,16 +50,14 @@ class FileForecaster:
         """Forecast the series of a file, write and print; ``given`` are the flags that differ from training."""
         reading = replace(self.reading, **given)
         series, ids = read_long_series(file, reading)
-        check_names(file, series, self.names)
+        check_features(file, series[0].names, self.names)
         self.report(file, series, ids, {"series": len(series)}, out=out, plot=plot, as_json=as_json)
 
     def report(
-        self, file: Path, series: "Sequence[Series]", ids: list[str], result: dict[str, Any], *,
+        self, file: Path, series: Sequence[Series], ids: list[str], result: dict[str, Any], *,
         out: Path | None, plot: Path | None, as_json: bool,
     ) -> None:  # fmt: skip
         """Forecast what follows ``series``; write the rows, draw and print."""
-        from udtw.cli.files import write_table
-
         values = [one.values for one in series]
         mean, std = self.forecaster.predict(values, return_std=True)
         low, high = self.forecaster.predict_interval(values, self.level)
@@ -72,9 +74,7 @@ class FileForecaster:
         which = f" of {ids[0]}" if len(series) > 1 else ""
         show(f"Forecast of {file.name}", result | {f"first and last step{which}": last}, False)
 
-    def _rows(self, series: "Sequence[Series]", ids: list[str], found: tuple[Any, ...]) -> list[dict[str, Any]]:
-        from udtw.data.table_cells import next_times
-
+    def _rows(self, series: Sequence[Series], ids: list[str], found: tuple[Any, ...]) -> list[dict[str, Any]]:
         rows = []
         for number, one in enumerate(series):
             times = None if one.time_text is None else next_times(one.time_text, self.horizon)
@@ -101,10 +101,7 @@ class FileForecaster:
 
 
 def load_forecaster(folder: Path) -> FileForecaster:
-    """The forecaster that `FileForecaster.save` wrote."""
-    from udtw._io.versioned_json import read_versioned
-    from udtw.cli.files import saved_reading
-    from udtw.errors import FileFormatError
+    """Load the forecaster that `FileForecaster.save` wrote."""
     from udtw.timeseries import SequenceForecaster
 
     about = read_versioned(folder / ABOUT, FORMAT, VERSION, "a forecaster of `udtw forecast --model`")
@@ -116,37 +113,22 @@ def load_forecaster(folder: Path) -> FileForecaster:
         raise FileFormatError(f"{folder / ABOUT} does not describe how series are read: {error!r:.200}.") from error
 
 
-def read_long_series(file: Path, reading: "ReadOptions") -> "tuple[list[Series], list[str]]":
-    """The series of a file and their names: one whose rows are steps, or several if there is an id column."""
-    from udtw.cli.files import read_series, read_series_table
-
+def read_long_series(file: Path, reading: ReadOptions) -> tuple[list[Series], list[str]]:
+    """Read one series whose rows are steps or, with an id column, several; return them with their names."""
     if reading.id_column is None:
         return [read_series(file, reading)], [file.stem]
     table = read_series_table(file, reading)
     return table.series, table.ids
 
 
-def check_names(file: Path, series: "Sequence[Series]", names: list[str]) -> None:
-    """Raise unless the features are those of the training."""
-    from udtw.errors import ShapeError
-
-    if len(series[0].names) != len(names):
-        raise ShapeError(
-            f"{file} has {len(series[0].names)} feature(s) ({', '.join(series[0].names)}), but the forecaster was "
-            f"trained with {len(names)} ({', '.join(names)}). Choose them with --columns."
-        )
-
-
 def train(
-    series: "Sequence[Series]", reading: "ReadOptions", horizon: int, past: int | None, level: float,
+    series: Sequence[Series], reading: ReadOptions, horizon: int, past: int | None, level: float,
     make: Any,
 ) -> tuple[FileForecaster, dict[str, Any]]:  # fmt: skip
-    """A forecaster of long series, and how well it did on their last steps, which it had not seen then.
+    """Train a forecaster of long series; also return its error on their last steps, without which it was tried first.
 
-    ``make()`` is a new `SequenceForecaster`.
+    ``make()`` returns a new `SequenceForecaster`.
     """
-    from udtw.errors import LengthError
-
     values = [one.values for one in series]
     short = min(len(one) for one in values)
     if short <= horizon + 2:

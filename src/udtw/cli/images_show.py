@@ -44,7 +44,7 @@ def show(
     - `match`: an image aligned with one of its class and with one of another: the strongest patch matches and the
     coupling. With `--image`: three names, two of one class, then one of another
 
-    - `components`: the first three principal components of the tokens as colours, before and after the projection
+    - `components`: the first three principal components of the tokens as colors, before and after the projection
 
     For uDTW the result also has the rank correlation of the uncertainty with the attention, if it was stored, and with
     the contrast (the distance of a token to the mean token of its image), over all images of the split. It is negative
@@ -64,8 +64,8 @@ def show(
     chosen = open_tokens(tokens)
     chosen = chosen if split == "all" else chosen.of_split(split)
     # Where the images were when they were embedded, unless the command line says otherwise.
-    said = str(context.get_parameter_source("data_dir")).endswith("COMMANDLINE")
-    data_dir = data_dir if said else chosen.origin.get("data_dir", data_dir)
+    explicit = str(context.get_parameter_source("data_dir")).endswith("COMMANDLINE")
+    data_dir = data_dir if explicit else chosen.origin.get("data_dir", data_dir)
     images = load_images(chosen.name, data_dir, split_file=split_file or chosen.origin.get("split_file"))
     if what is Picture.match:
         places = _places(chosen, image) if image else _triple(chosen, seed)

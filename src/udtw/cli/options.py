@@ -1,8 +1,6 @@
 """Options that several commands share, and how their values are parsed."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from udtw._engine.metrics import METRICS, get_metric, metric_names
-from udtw.errors import OptionError, UdtwError
+from udtw.cli.output import check_figure_name, check_table_name
+from udtw.errors import OptionError
 from udtw.images.datasets import NAMES
 
 
 def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
-    """An option whose value is one of ``names()``, which is called when the command is parsed; ``what`` is its help."""
+    """Return an option whose value is one of ``names()``, called when the command is parsed; ``what`` is its help."""
 
     def known(name: str) -> str:
         if name not in names():
@@ -36,11 +35,13 @@ Gamma = Annotated[
 ]
 Beta = Annotated[
     float | None,
-    typer.Option(help="Weight β of the uncertainty regulariser Ω (udtw).", show_default="that of the metric or model"),
+    typer.Option(help="Weight β of the uncertainty regularizer Ω (udtw).", show_default="that of the metric or model"),
 ]
 Band = Annotated[
     str | None,
-    typer.Option(help="Paths stay near the diagonal: a radius in steps (`5`), a fraction (`0.1`), or `itakura`."),
+    typer.Option(
+        help="Restrict paths to a band around the diagonal: a radius in steps (`5`), a fraction (`0.1`), or `itakura`."
+    ),
 ]
 DataDir = Annotated[
     Path | None, typer.Option(envvar="UDTW_DATA", help="Folder of the data. Not needed for generated data.")
@@ -62,13 +63,13 @@ Columns = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Columns to use, as in `temp,humidity`: names, or numbers counted from 1."),
 ]
-TimeColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Column of the time; by default one that can be nothing else.")
-]
+TimeColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Time column; detected if unambiguous.")]
 LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column of the class labels.")]
 IdColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Column that names the series; if names repeat, a row is a step (long format)."),
+    typer.Option(
+        metavar="NAME", help="Column with the names of series; if names repeat, a row is a step (long format)."
+    ),
 ]
 Transpose = Annotated[bool, typer.Option("--transpose", help="Exchange rows and columns of the file first.")]
 
@@ -80,23 +81,64 @@ class MissingPolicy(StrEnum):
 
 
 Missing = Annotated[
-    MissingPolicy, typer.Option(help="Missing cells: an error, leave out their steps, or interpolate linearly.")
+    MissingPolicy,
+    typer.Option(help="Treatment of missing cells: raise an error, omit their steps, or interpolate linearly."),
 ]
 Decimal = Annotated[
-    str | None, typer.Option(metavar=".|,", help="Sign before the fraction of a number; the other one groups digits.")
+    str | None, typer.Option(metavar=".|,", help="Decimal separator; the other character separates thousands.")
 ]
-Plot = Annotated[Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).")]
+
+
+def _checked(check: Callable[[Path, str], None]) -> Callable[..., Path | None]:
+    """Return a callback that checks the name of a file before the command begins."""
+
+    def callback(param: typer.CallbackParam, value: Path | None) -> Path | None:
+        if value is not None:
+            check(value, param.opts[0])
+        return value
+
+    return callback
+
+
+def table_option(what: str) -> Any:
+    """Return an option for a table that the command writes."""
+    return typer.Option(help=f"Write {what} here (.csv, .tsv or .json).", callback=_checked(check_table_name))
+
+
+def _check_model_name(path: Path, flag: str) -> None:
+    if path.suffix.lower() != ".safetensors":
+        hint = " The kind of classifier is chosen by --classifier." if str(path) in ("knn", "centroid") else ""
+        raise OptionError(f"{flag} {path.name}: a model is saved under a name that ends in .safetensors.{hint}")
+
+
+def model_option(what: str) -> Any:
+    """Return an option for a model that the command saves."""
+    text = f"Save {what} here (.safetensors), for `udtw predict`."
+    return typer.Option(help=text, callback=_checked(_check_model_name))
+
+
+Plot = Annotated[
+    Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).", callback=_checked(check_figure_name))
+]
+Predictions = Annotated[Path | None, table_option("the predictions")]
+
+
+class OnError(StrEnum):
+    stop = "raise"
+    skip = "skip"
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that are not None; for the others the called function has its own defaults."""
+    """Return the options that are not None; for the others the called function has its own defaults."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def parse_band(text: str | None) -> int | float | str | None:
-    """A radius (``"5"``), a fraction (``"0.1"``), ``"itakura"`` or None."""
+    """Return a radius (``"5"``), a fraction (``"0.1"``), ``"itakura"`` or None."""
     if text is None or text == "itakura":
         return text
     for kind in (int, float):
@@ -108,7 +150,7 @@ def parse_band(text: str | None) -> int | float | str | None:
 
 
 def parse_relax(text: str | None) -> str | tuple[int, ...] | None:
-    """``"x"``, ``"y"``, ``"both"`` or None as they are; four counts of ``"0,3,5,0"``."""
+    """Return ``"x"``, ``"y"``, ``"both"`` or None as they are, and the four counts of ``"0,3,5,0"``."""
     if text is None or text in ("x", "y", "both"):
         return text
     try:
@@ -128,73 +170,23 @@ def check_known(metric: str, given: Mapping[str, Any]) -> None:
     unknown = [name for name in given if name not in get_metric(metric).params]
     if unknown:
         having = ", ".join(name for name, row in METRICS.items() if unknown[0] in row.params)
-        raise OptionError(f"{_flag(unknown[0])} belongs to the metrics {having}; got --metric {metric}.")
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-PARAMETERS = {
-    name: _flag(name)
-    for name in (
-        "metric",
-        "gamma",
-        "beta",
-        "band",
-        "weighting",
-        "warp_penalty",
-        "relax",
-        "level",
-        "max_iter",
-        "loss",
-        "k",
-        "normalize",
-        "max_epochs",
-        "length",
-        "n_jobs",
-        "transpose",
-        "objective",
-    )
-} | {"n_neighbors": "--k", "n_clusters": "--k", "nan_policy": "--missing", "random_state": "--seed", "past": "--past"}
-"""Flags of parameters that errors of the library name."""
-
-
-def as_flags(text: str) -> str:
-    """``text`` with the flags of the command line instead of parameters in Python.
-
-    >>> as_flags("gamma must be positive; pass nan_policy='omit'.")
-    '--gamma must be positive; pass --missing omit.'
-    """
-    names = "|".join(PARAMETERS)
-    text = re.sub(rf"\b({names})='?(-?[\w.]+)'?", lambda found: f"{PARAMETERS[found[1]]} {found[2]}", text)
-    text = text.replace("use udtw.dtw", "use --metric dtw")
-    return re.sub(rf"(?<![-\w])({names})(?= must| allows| has | is )", lambda found: PARAMETERS[found[1]], text)
-
-
-@contextmanager
-def named_as_flags() -> Iterator[None]:
-    """Errors of the library name the flags of the command line instead of parameters in Python."""
-    try:
-        yield
-    except UdtwError as error:
-        raise type(error)(as_flags(str(error))) from error
+        raise OptionError(f"{unknown[0]} belongs to the metrics {having}; got --metric {metric}.", parameter=unknown[0])
 
 
 def parse_list(text: str | None) -> list[str] | None:
-    """``"A,B"`` as ["A", "B"]."""
+    """Return ``"A,B"`` as ["A", "B"]."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """The seeds of ``"0,1,2"``, ``"0-4"`` or a mixture, without repetitions."""
-    found: list[int] = []
+    """Return the seeds of ``"0,1,2"``, ``"0-4"`` or a mixture, without repetitions."""
+    seeds: list[int] = []
     for part in parse_list(text) or []:
         first, dash, last = part.partition("-")
         try:
-            found += range(int(first), int(last) + 1) if dash else [int(first)]
+            seeds += range(int(first), int(last) + 1) if dash else [int(first)]
         except ValueError:
             raise OptionError(f"--seeds must be whole numbers such as 0,1,2 or 0-4; got {text!r}.") from None
-    if text is not None and not found:
+    if text is not None and not seeds:
         raise OptionError(f"--seeds names no seed; got {text!r}.")
-    return list(dict.fromkeys(found)) or None
+    return list(dict.fromkeys(seeds)) or None

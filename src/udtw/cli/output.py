@@ -1,18 +1,30 @@
-"""What commands print in the terminal: results on standard output, everything else on standard error."""
+"""What commands print and write: results on standard output, messages on standard error, tables and figures."""
 
+import csv
+import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from udtw._io.atomic import write_atomically
+from udtw._io.strict_json import plain
+from udtw.errors import OptionError
+
+if TYPE_CHECKING:
+    from udtw._io.items import Skipped
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+LISTED = 5
+"""Number of items left out that are listed."""
+
 
 def messages() -> Console:
-    """A console on standard error, for progress and messages; a new one each time, since tests replace the stream."""
+    """Return a new console on standard error, for progress and messages; new, since tests replace the stream."""
     return Console(stderr=True, highlight=False)
 
 
@@ -26,10 +38,18 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def list_skipped(skipped: "Sequence[Skipped]", more: str = "", listed: int | None = LISTED) -> None:
+    """Print the first items that were left out, and the number of others; ``more`` says where these are listed."""
+    for one in skipped[:listed]:
+        note(f"left out {one.name}: {one.reason}")
+    if listed is not None and len(skipped) > listed:
+        note(f"left out {len(skipped) - listed} more{more}")
+
+
 def show(title: str, result: Mapping[str, Any], as_json: bool) -> None:
-    """Print a result as a table of names and values, or as one JSON object."""
+    """Print a result as a table of names and values, or as one JSON object in which NaN and infinity are null."""
     if as_json:
-        typer.echo(json.dumps(_json_value(result), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(plain("the result", result, lambda _: None), indent=2, ensure_ascii=False))
         return
     table = Table(title=title, show_header=False, title_justify="left")
     for name, value in result.items():
@@ -60,24 +80,37 @@ def _text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _json_value(value: Any) -> Any:
-    """``value`` in JSON types; NaN and infinity become null, which every JSON parser accepts."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): _json_value(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
+def check_table_name(path: Path, flag: str = "--out") -> None:
+    """Raise `OptionError` unless `write_table` can write a file of that name."""
+    if path.suffix.lower() not in (*SEPARATORS, ".json"):
+        raise OptionError(f"{flag} {path.name}: use a name that ends in .csv, .tsv or .json.")
+
+
+def check_not_input(path: Path | None, flag: str, inputs: Sequence[Path]) -> None:
+    """Raise `OptionError` if a file to be written is one of those that are read."""
+    if path is not None and any(path.resolve() == one.resolve() for one in inputs):
+        raise OptionError(f"{flag} {path.name} is one of the files that are read; choose another name.")
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows with the same names atomically, as CSV, TSV or JSON by the ending; None is an empty cell or null."""
+    check_table_name(path)
+    kind = path.suffix.lower()
+    if kind == ".json":
+        text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
+    else:
+        written = io.StringIO()
+        writer = csv.writer(written, delimiter=SEPARATORS[kind], lineterminator="\n")
+        writer.writerows([list(rows[0]), *(row.values() for row in rows)])
+        text = written.getvalue()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())
+    note(f"wrote {path}")
 
 
 def check_figure_name(path: Path, flag: str = "--plot") -> None:
     """Raise `OptionError` unless `save_figure` can write a file of that name."""
     from matplotlib.figure import Figure
-
-    from udtw.errors import OptionError
 
     if path.suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
         raise OptionError(f"{flag} {path.name}: a figure needs a name that ends in .png, .pdf or .svg.")
@@ -85,10 +118,6 @@ def check_figure_name(path: Path, flag: str = "--plot") -> None:
 
 def save_figure(figure: Any, path: Path, flag: str = "--plot") -> None:
     """Write a matplotlib figure atomically, in the format of the file's ending."""
-    import io
-
-    from udtw._io.atomic import write_atomically
-
     check_figure_name(path, flag)
     kind = path.suffix[1:].lower()
     buffer = io.BytesIO()

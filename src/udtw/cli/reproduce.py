@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from udtw.cli import options
-from udtw.cli.cluster import Dask, cluster
 from udtw.cli.output import messages, note
+from udtw.cli.training import Dask, dask_cluster
 from udtw.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="ucr|faults|ecg5000|barycenters|calibration|utd-mhad|nw-ucla|ntu60|ntu120|kinetics|omniglot|cifar-fs|…",
+            metavar="ucr|faults|ecg5000|barycenters|calibration|alignments|utd-mhad|nw-ucla|ntu60|ntu120|kinetics|omniglot|cifar-fs|…",
             help="Which experiment; also ucr-default (as `ucr --protocol default`) and skeleton-faults; for images "
             "also miniimagenet, tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
             "soylocal, cross-domain, clutter.",
@@ -47,7 +47,14 @@ def reproduce(
     seeds: Annotated[
         str | None, typer.Option(help="As in `0,1,2` or `0-4`; by default those of the experiment.")
     ] = None,
-    datasets: Annotated[str | None, typer.Option(help="As in `GunPoint,ECG200`; by default all.")] = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            "--datasets",
+            "--parts",
+            help="As in `GunPoint,ECG200`; of alignments as in `vienna,cores`; by default all.",
+        ),
+    ] = None,
     methods: Annotated[
         str | None, typer.Option(help="As in `soft_dtw,udtw`, names of the experiment's methods; by default all.")
     ] = None,
@@ -55,6 +62,7 @@ def reproduce(
         str | None, typer.Option(help="For images: as in `patches,dinov3`; see `udtw images embed`.")
     ] = None,
     per_class: options.PerClass = None,
+    pairs: Annotated[int | None, typer.Option(help="For alignments: pairs of each row and seed.")] = None,
     protocol: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +89,8 @@ def reproduce(
 
     - `udtw reproduce barycenters --data-dir ~/ucr --datasets GunPoint,ECG200 --quick`
 
+    - `udtw reproduce alignments --data-dir ~/data --parts vienna,synthetic --pairs 2`
+
     - `udtw reproduce utd-mhad --data-dir ~/skeletons --methods soft_dtw,udtw --jobs 2`
 
     - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
@@ -102,6 +112,7 @@ def reproduce(
         entry,
         backbones=options.parse_list(backbones),
         per_class=per_class,
+        pairs=pairs,
         datasets=options.parse_list(datasets),
         seeds=options.parse_seeds(seeds) or usual_seeds,
         quick=quick,
@@ -111,7 +122,7 @@ def reproduce(
         units = _of_methods(units, options.parse_list(methods) or [])
     store = Store(folder / "units")
     missing = [unit for unit in units if not store.has(unit)]
-    with cluster(dask):
+    with dask_cluster(dask):
         if missing and entry.prepare is not None:
             with exclusive(folder / "tokens"):
                 entry.prepare(missing, where, str(folder), jobs)
@@ -124,7 +135,7 @@ def reproduce(
 
 
 def _of_methods(units: "list[Unit]", wanted: list[str]) -> "list[Unit]":
-    """The units of these methods only."""
+    """Return the units of these methods only."""
     known = list(dict.fromkeys(unit.method for unit in units))
     unknown = [one for one in wanted if one not in known]
     if unknown or not wanted:

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
-from udtw.cli.output import show
+from udtw.cli.output import show, write_table
 
 
 def search(
-    query: Annotated[Path, typer.Argument(metavar="QUERY", help="The series to be found; any format of `udtw align`.")],
+    query: Annotated[Path, typer.Argument(metavar="QUERY", help="Series to find, in any format of `udtw align`.")],
     stream: Annotated[Path, typer.Argument(metavar="STREAM", help="The long series, with as many features.")],
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="At most so many matches, which do not overlap.")] = 5,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Maximum number of matches, which do not overlap.")] = 5,
     gamma: Annotated[
         str,
         typer.Option(
@@ -22,9 +22,10 @@ def search(
         ),
     ] = "auto",
     warp_penalty: Annotated[
-        float, typer.Option(help="Added for each non-diagonal step; with 0 the query may be squeezed into a few steps.")
+        float,
+        typer.Option(help="Penalty added for each non-diagonal step; with 0 the query may be squeezed into few steps."),
     ] = 0.0,
-    level: Annotated[float, typer.Option(help="Probability that begin and end lie in their intervals.")] = 0.9,
+    level: Annotated[float, typer.Option(help="Probability that beginning and end lie in their intervals.")] = 0.9,
     znormalize: Annotated[
         bool, typer.Option("--znormalize", help="First scale each feature of each file to mean 0, std 1.")
     ] = False,
@@ -33,7 +34,7 @@ def search(
     transpose: options.Transpose = False,
     missing: options.Missing = options.MissingPolicy.raise_,
     decimal: options.Decimal = None,
-    out: Annotated[Path | None, typer.Option(help="Write the matches here (.csv, .tsv or .json).")] = None,
+    out: Annotated[Path | None, options.table_option("the matches")] = None,
     json: options.Json = False,
 ) -> None:
     """Find the best matches of a short series in a long one, by exact DTW with free begin and end.
@@ -48,24 +49,17 @@ def search(
     - `udtw search heartbeat.csv ecg.parquet --columns mV --znormalize --warp-penalty 0.1`
     """
     from udtw._engine.matches import tail_of
-    from udtw.cli import align_pair
-    from udtw.cli.files import check_table_name, read_options, write_table
+    from udtw.cli.align import parse_gamma
+    from udtw.cli.files import read_options, read_pair
     from udtw.timeseries import SubsequenceSearch
 
-    if out is not None:
-        check_table_name(out)
     reading = read_options(columns, missing, time_column=time_column, transpose=transpose, decimal=decimal)
-    with options.named_as_flags():
-        tail_of(level)
-    x, y, _ = align_pair.read_pair(query, stream, reading, False)
-    if znormalize:
-        x, y = align_pair.znormalized(x, y, (None, None))
-    temperature = _noise_temperature(x.values, y.values) if gamma == "auto" else align_pair.temperature(gamma, "none")
-    with options.named_as_flags():
-        finder = SubsequenceSearch(x.values, gamma=temperature or 1.0, warp_penalty=warp_penalty)
-        found = finder.search(y.values, k=k, level=level, progress=len(y.values) > 2**18)
+    tail_of(level)
+    x, y, _ = read_pair(query, stream, reading, znormalized=znormalize)
+    temperature = _noise_temperature(x.values, y.values) if gamma == "auto" else parse_gamma(gamma, False)
+    finder = SubsequenceSearch(x.values, gamma=temperature or 1.0, warp_penalty=warp_penalty)
     rows = []
-    for rank, one in enumerate(found, start=1):
+    for rank, one in enumerate(finder.search(y.values, k=k, level=level, progress=len(y.values) > 2**18), start=1):
         row: dict[str, Any] = {"rank": rank, "begin": int(y.steps[one.begin]), "end": int(y.steps[one.end])}
         if y.time_text:
             row |= {"time_begin": y.time_text[one.begin], "time_end": y.time_text[one.end]}
@@ -95,8 +89,9 @@ def search(
 
 
 def _noise_temperature(x: Any, y: Any) -> float:
-    """4 times the mean variance of the noise of both series; 1 if it cannot be estimated."""
-    from udtw.cli.align_pair import auto_gamma, estimated
+    """Return 4 times the mean variance of the noise of both series; 1 if it cannot be estimated."""
+    from udtw._engine.align import AUTO_GAMMA
+    from udtw.cli.align import estimate_variances
 
-    first, second = estimated(x, y)
-    return 1.0 if first is None else auto_gamma() * 0.5 * float(first.mean() + second.mean())
+    first, second = estimate_variances(x, y)
+    return 1.0 if first is None else AUTO_GAMMA * 0.5 * float(first.mean() + second.mean())

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from udtw.cli import options
+from udtw.cli.options import OnError
 from udtw.cli.output import note, save_figure
 from udtw.cli.output import show as show_result
-from udtw.cli.skeleton_data import OnError, OnErrorOption, load
+from udtw.cli.skeleton import OnErrorOption, load
 from udtw.skeleton.datasets.loading import DATASETS
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _show_match(
 
 
 def _place(skeletons: "SkeletonSet", name: str) -> int:
-    """The number of the clip of that name."""
+    """Return the number of the clip of that name."""
     import difflib
 
     from udtw.errors import OptionError
@@ -131,7 +132,7 @@ def _place(skeletons: "SkeletonSet", name: str) -> int:
 
 
 def _novel(skeletons: "SkeletonSet", generator: "np.random.Generator") -> int:
-    """A clip of a novel class."""
+    """Draw a clip of a novel class."""
     from udtw.skeleton.datasets import protocol
 
     return int(generator.choice(protocol(skeletons).novel))
@@ -140,7 +141,7 @@ def _novel(skeletons: "SkeletonSet", generator: "np.random.Generator") -> int:
 def _nearest(
     recognizer: "ActionRecognizer", skeletons: "SkeletonSet", at: int, generator: "np.random.Generator"
 ) -> list[int]:
-    """The nearest clip of the class of clip ``at`` and the nearest of the others, among those of its own part.
+    """Return the nearest clip of the class of clip ``at`` and the nearest of another class, within its own part.
 
     Novel clips are compared with the exemplars of the protocol, if it has them.
     """

@@ -1,6 +1,7 @@
-"""Options, progress and start of several processes, for the commands that train."""
+"""Options, progress and start of several processes, for the commands that train or run for long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -81,7 +82,7 @@ def _parse_number(text: str) -> int | float | None:
 
 
 def launch(accelerator: str, devices: int, strategy: str) -> Any:
-    """A launched lightning-fabric object, whose other processes run the same command; None for a single process.
+    """Launch a lightning-fabric object whose other processes run the same command; return None for a single process.
 
     Under ``torchrun`` the processes are already running, and their number is torchrun's.
     """
@@ -100,3 +101,41 @@ def launch(accelerator: str, devices: int, strategy: str) -> Any:
     fabric = Fabric(accelerator=accelerator, devices=devices, strategy=strategy, num_nodes=machines)
     fabric.launch()
     return fabric
+
+
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Scheduler of a Dask cluster, as in `tcp://10.0.0.1:8786`, whose workers do the work. They need udtw, and "
+        "must see the data and the folder of results at the same paths.",
+    ),
+]
+CONNECT_SECONDS = 10
+
+
+@contextmanager
+def dask_cluster(address: str | None) -> Iterator[None]:
+    """Use the workers of the cluster at ``address`` as joblib's; without an address do nothing."""
+    if address is None:
+        yield
+        return
+    from udtw.errors import WorkerError
+
+    try:
+        import joblib
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise ImportError("--dask needs Dask; install it with: pip install 'udtw[distributed]'") from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise WorkerError(
+            f"No Dask scheduler answers at {address}: {error}. Start one with `dask scheduler`, and workers with "
+            "`dask worker ADDRESS --nthreads 1`."
+        ) from error
+    with client:
+        workers = client.scheduler_info()["workers"]
+        note(f"Dask: {len(workers)} workers at {address}")
+        with joblib.parallel_config("dask", client=client):
+            yield

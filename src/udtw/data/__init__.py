@@ -1,10 +1,9 @@
-"""Labelled time series: files of the UCR archive, generators, normalisation and splits."""
+"""Labeled time series: files of the UCR archive, generators, normalization and splits."""
 
-from udtw.data.cache import save_npz
 from udtw.data.faults import add_faults
-from udtw.data.generators import cylinder_bell_funnel, synthetic_control
+from udtw.data.generators import cylinder_bell_funnel, known_warps, synthetic_control
 from udtw.data.labelled import LabelledSeries, UCRData, split_by_seed, znormalize
-from udtw.data.ucr import available_ucr, load_ucr
+from udtw.data.ucr import available_ucr, load_ucr, save_npz
 
 __all__ = [
     "LabelledSeries",
@@ -12,6 +11,7 @@ __all__ = [
     "add_faults",
     "available_ucr",
     "cylinder_bell_funnel",
+    "known_warps",
     "load_ucr",
     "save_npz",
     "split_by_seed",

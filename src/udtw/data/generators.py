@@ -16,10 +16,10 @@ NOISE, BURST_NOISE, BURST = 0.05, 4.0, 12
 def cylinder_bell_funnel(
     n_per_class: int = 10, length: int = 128, random_state: int | np.random.Generator | None = None
 ) -> LabelledSeries:
-    """Cylinder-Bell-Funnel (Saito 1994): series (3n, length) of three classes, labelled 1, 2 and 3.
+    """Generate Cylinder-Bell-Funnel (Saito 1994): series (3n, length) of three classes, labeled 1, 2 and 3.
 
     A plateau, a rising or a falling ramp on [a, b], in unit noise. At length 128, a is in 16..32 and b − a in 32..96;
-    both scale with the length. Not normalised.
+    both scale with the length. Not normalized.
 
     Examples
     --------
@@ -47,10 +47,10 @@ def cylinder_bell_funnel(
 def synthetic_control(
     n_per_class: int = 10, length: int = 60, random_state: int | np.random.Generator | None = None
 ) -> LabelledSeries:
-    """Synthetic Control (Alcock and Manolopoulos 1999): series (6n, length) of control charts m + r·s.
+    """Generate Synthetic Control (Alcock and Manolopoulos 1999): series (6n, length) of control charts m + r·s.
 
     Labels: 1 normal, 2 cyclic, 3 increasing and 4 decreasing trend, 5 upward and 6 downward shift. Periods and slopes
-    are in steps, independent of the length; shifts are in the middle third. Not normalised.
+    are in steps, independent of the length; shifts are in the middle third. Not normalized.
 
     Examples
     --------
@@ -100,6 +100,7 @@ def known_warps(count: int, seed: int) -> dict[str, np.ndarray]:
     Series ``x`` and ``y``, their variances ``var_x`` and ``var_y``, and ``match``, the true position in y of every step
     of x. The noise has variance `NOISE`, except in a burst of `BURST` steps with variance `BURST_NOISE`.
 
+    >>> from udtw.data import known_warps
     >>> sorted(known_warps(2, seed=0))
     ['match', 'var_x', 'var_y', 'x', 'y']
     """

@@ -1,4 +1,4 @@
-"""Series with their class labels: the form that readers, cache and generators share, normalisation and splits."""
+"""Series with their class labels, normalization and splits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,18 +65,18 @@ class UCRData:
 
 
 def stack_if_equal(series: list[np.ndarray]) -> np.ndarray | list[np.ndarray]:
-    """(n, T, ...) if all series (T_i, ...) are equally long, else the list itself."""
+    """Return (n, T, ...) if all series (T_i, ...) are equally long, else the list itself."""
     return np.stack(series) if len({len(steps) for steps in series}) == 1 else series
 
 
 def without_padding(steps: np.ndarray) -> np.ndarray:
-    """The series (T,) or (T, d) up to its last step that is not NaN: trailing NaN is padding."""
+    """Return the series (T,) or (T, d) up to its last step that is not NaN: trailing NaN is padding."""
     present = ~np.isnan(steps) if steps.ndim == 1 else ~np.isnan(steps).all(axis=1)
     return steps[: int(np.flatnonzero(present)[-1]) + 1] if present.any() else steps[:0]
 
 
 def labels_as_array(labels: Sequence[str]) -> np.ndarray:
-    """int64 if every label is a whole number ("2", "2.0", "2e0"), else strings."""
+    """Return int64 if every label is a whole number ("2", "2.0", "2e0"), else strings."""
     try:
         numbers = np.array([float(label) for label in labels])
     except ValueError:
@@ -86,7 +86,7 @@ def labels_as_array(labels: Sequence[str]) -> np.ndarray:
 
 
 def numbered_labels(labels: Sequence[object] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and the number of its class for each label; `DataError` if a label is missing."""
+    """Return the sorted classes and each label's class number; raise `DataError` if a label is missing."""
     missing = [at for at, one in enumerate(labels) if one is None or (isinstance(one, float) and np.isnan(one))]
     if missing:
         raise DataError(f"Label {missing[0]} is {labels[missing[0]]!r}; every item needs a label.")
@@ -98,7 +98,7 @@ def znormalize(X: np.ndarray) -> np.ndarray: ...
 @overload
 def znormalize(X: Sequence[np.ndarray]) -> list[np.ndarray]: ...
 def znormalize(X: np.ndarray | Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
-    """Series with mean 0 and (population) standard deviation 1 in every feature; constant ones become zeros.
+    """Scale every feature to mean 0 and (population) standard deviation 1; constant features become zeros.
 
     ``X``: (n, T), (n, T, d), or a list of (T_i,) or (T_i, d). Missing values (NaN) stay and are not counted. float32
     stays float32; sums are computed in float64.
@@ -124,17 +124,17 @@ def _znormalize(steps: np.ndarray, axis: int) -> np.ndarray:
     missing = np.isnan(values)
     count = np.maximum((~missing).sum(axis, keepdims=True), 1)
     mean = np.where(missing, 0, values).sum(axis, keepdims=True) / count
-    centred = values - mean
-    deviation = np.sqrt(np.where(missing, 0, centred**2).sum(axis, keepdims=True) / count)
+    centered = values - mean
+    deviation = np.sqrt(np.where(missing, 0, centered**2).sum(axis, keepdims=True) / count)
     low = np.where(missing, np.inf, values).min(axis, keepdims=True)
     high = np.where(missing, -np.inf, values).max(axis, keepdims=True)
-    # Rounding gives a constant series a tiny deviation, so a constant is recognised by its range.
-    scaled = np.where((low >= high) & ~missing, 0, centred / np.where(low >= high, 1, deviation))
+    # Rounding gives a constant series a tiny deviation, so a constant is recognized by its range.
+    scaled = np.where((low >= high) & ~missing, 0, centered / np.where(low >= high, 1, deviation))
     return scaled.astype(steps.dtype if steps.dtype == np.float32 else np.float64)
 
 
 def split_by_seed(y: ArrayLike, seed: int, shares: Sequence[float] = (0.5, 0.25, 0.25)) -> tuple[np.ndarray, ...]:
-    """Ascending indices of each part of a random split, the same for a seed on every machine.
+    """Split labels at random; return the ascending indices of each part, the same for a seed on every machine.
 
     The parts are disjoint and together cover ``y`` (n,). Every class is divided by the shares with an error of less
     than two members, and is in the first part at least once; a part that rounding made too small in one class is

@@ -1,4 +1,4 @@
-"""`Table`: the cells of a file, and which of them are names of columns."""
+"""`Table`: the cells of a file, and which of them are names of columns; `ReadOptions`: how it is to be read."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,35 @@ from typing import Any
 import numpy as np
 
 from udtw.data.table_cells import CLOCK, DATE, FAULT, cell_text, is_missing, is_number, is_row_number, is_time
-from udtw.errors import DataError
+from udtw.errors import DataError, OptionError
+
+MISSING_POLICIES = ("raise", "omit", "interpolate")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the user wants a file to be read."""
+
+    columns: tuple[str, ...] | None = None
+    """Columns that are features (or, in a wide table, steps), by name or number counted from 1."""
+    time_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    transpose: bool = False
+    missing: str = "raise"
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing not in MISSING_POLICIES:
+            raise OptionError(f"--missing must be one of {', '.join(MISSING_POLICIES)}; got {self.missing!r}.")
+        if self.decimal not in (None, ".", ","):
+            raise OptionError(f"--decimal must be a point or a comma; got {self.decimal!r}.")
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns that are given by the user."""
+        single = (self.time_column, self.label_column, self.id_column)
+        return (*(self.columns or ()), *(one for one in single if one is not None))
 
 
 @dataclass
@@ -26,31 +54,66 @@ class Table:
     """Number of cells of the rows that are shorter than the first."""
     separator: str | None = None
     notes: list[str] = field(default_factory=list)
-    """What the user should know about the reading."""
+    """What was decided in reading it, for the user."""
     array: np.ndarray | None = None
-    """An array (n, T, d) of a file that is no table."""
+    """An array (n, T, d), of a file that does not hold a table."""
     chosen: bool = False
-    """Whether the names of columns that the user gave have chosen this array already."""
+    """Whether the columns that the user named have already chosen this array."""
 
     def place(self, row: int) -> str:
-        """Where a row is: "a.csv, line 3"."""
+        """Return where a row is: "a.csv, line 3"."""
         return f"{self.where}, line {self.lines[row]}" if self.lines else f"{self.where}, row {row + 1}"
 
     def column(self, number: int) -> str:
-        """How messages call a column: by its name, or by its number counted from 1."""
+        """Return what messages call a column: its name, or its number counted from 1."""
         name = self.names[number] if self.names else ""
         return f"column {name!r}" if name else f"value {number + 1}"
 
+    def refuse_short_rows(self) -> None:
+        """Raise `DataError` for rows with fewer cells than the others, whose missing cells are not known."""
+        if self.widths:
+            row = min(self.widths)
+            full = next(at for at in range(len(self.cells)) if at not in self.widths)
+            raise DataError(
+                f"{self.place(row)}: {self.widths[row]} value(s), but {self.place(full).rpartition(', ')[2]} has "
+                f"{self.cells.shape[1]}. Rows of a series have one value for each column; an empty cell keeps its "
+                "separator."
+            )
 
-def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence[str]) -> Table:
-    """The table without empty columns at its right end, transposed if so wanted, and its header taken off."""
+    def join_clock(self, options: ReadOptions) -> None:
+        """Make one column of a date and a time of day in two, unless the user named them or numbered columns."""
+        if self.widths or any(one.isdigit() for one in options.named):
+            return
+        hits: dict[re.Pattern[str], list[int]] = {DATE: [], CLOCK: []}
+        for number in self.cells.columns:
+            first = _moment(self.cells[number].iloc[0])
+            for pattern, columns in hits.items():
+                if pattern.fullmatch(first) and not is_number(first, options.decimal):
+                    columns.append(number)
+        if [len(columns) for columns in hits.values()] != [1, 1]:
+            return
+        (date,), (clock,) = hits.values()
+        days, hours = ([_moment(cell) for cell in self.cells[number]] for number in (date, clock))
+        names = self.names or [str(number + 1) for number in self.cells.columns]
+        if any(":" in day for day in days) or not all(CLOCK.fullmatch(hour) for hour in hours):
+            return
+        if {names[date], names[clock]} & set(options.named):
+            return
+        self.cells[date] = [f"{day} {hour}" for day, hour in zip(days, hours, strict=True)]
+        self.cells = self.cells.drop(columns=clock).set_axis(range(self.cells.shape[1] - 1), axis=1)
+        names[date] = f"{names[date]} {names[clock]}".strip()
+        self.names = [name for number, name in enumerate(names) if number != clock]
+
+
+def with_header(table: Table, options: ReadOptions) -> Table:
+    """Return the table without empty columns at its right end, transposed if wanted, with its header as names."""
     cells = table.cells
     width = len(cells.columns)
     while width > 1 and all(is_missing(cell) for cell in cells[width - 1]):
         width -= 1
     table.cells = cells = cells.iloc[:, :width]
     table.widths = {at: count for at, count in table.widths.items() if count < width}
-    if transpose:
+    if options.transpose:
         if table.widths:
             at = min(table.widths)
             raise DataError(
@@ -60,13 +123,13 @@ def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence
         table.lines = None
     first = cells.iloc[0].tolist()
     counting = _counts_columns(table, first)
-    if counting == "names" or (counting and not named):
+    if counting == "names" or (counting and not options.named):
         written = f"{first[0]}, {first[1]}" + ", …" * (len(first) > 2)
         table.notes.append(
             f"the first row, {written}, is read as "
             + ("names of columns" if counting == "names" else "values; delete it if it names the columns")
         )
-    if counting == "names" or _is_header(first, cells, decimal, named):
+    if counting == "names" or _is_header(first, cells, options.decimal, options.named):
         if len(cells) == 1:
             raise DataError(f"{table.where} holds no numbers.")
         counts = [table.widths.get(row, cells.shape[1]) for row in range(len(cells))]
@@ -85,7 +148,7 @@ def finished(table: Table, decimal: str | None, transpose: bool, named: Sequence
 
 
 def _counts_columns(table: Table, first: list[Any]) -> str:
-    """Whether the first row is 0, 1, 2, … as pandas names columns, or years: surely ("names"), perhaps, or not ("")."""
+    """Return whether the first row is 0, 1, 2, … as pandas names columns, or years: "names", "perhaps", or "" (no)."""
     written = [str(cell).strip() for cell in first]
     if table.lines is None or len(table.cells) < 2 or len(first) < 2:
         return ""
@@ -100,7 +163,7 @@ def _counts_columns(table: Table, first: list[Any]) -> str:
 
 
 def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequence[str]) -> bool:
-    """Whether the first row holds names of columns instead of values."""
+    """Return whether the first row holds names of columns instead of values."""
     # Cells of spreadsheets and JSON can be numbers already.
     written = [str(cell).strip() for cell in first if (isinstance(cell, str) and cell.strip()) or not is_missing(cell)]
     if named and set(named) & set(written) and not all(is_number(cell, decimal) for cell in named):
@@ -123,31 +186,6 @@ def _is_header(first: list[Any], cells: Any, decimal: str | None, named: Sequenc
     index = [int(cell) if re.fullmatch(r"\d{1,15}", cell) else -1 for cell in starts]
     unnamed = is_missing(first[0]) and counted[0] == 0  # `, 0, 1, 2`: an index that pandas wrote
     return unnamed and (is_row_number(np.array(index)) or index[:2] == [0, 1])
-
-
-def join_clock(table: Table, named: Sequence[str], decimal: str | None) -> None:
-    """Make one column of a date and a time of day that stand in two, unless the user named them or numbered columns."""
-    if table.widths or any(one.isdigit() for one in named):
-        return
-    found: dict[re.Pattern[str], list[int]] = {DATE: [], CLOCK: []}
-    for number in table.cells.columns:
-        first = _moment(table.cells[number].iloc[0])
-        for pattern, hits in found.items():
-            if pattern.fullmatch(first) and not is_number(first, decimal):
-                hits.append(number)
-    if [len(one) for one in found.values()] != [1, 1]:
-        return
-    (date,), (clock,) = found.values()
-    both = [[_moment(cell) for cell in table.cells[number]] for number in (date, clock)]
-    names = table.names or [str(number + 1) for number in table.cells.columns]
-    if any(":" in one for one in both[0]) or not all(CLOCK.fullmatch(one) for one in both[1]):
-        return
-    if {names[date], names[clock]} & set(named):
-        return
-    table.cells[date] = [f"{day} {hour}" for day, hour in zip(*both, strict=True)]
-    table.cells = table.cells.drop(columns=clock).set_axis(range(table.cells.shape[1] - 1), axis=1)
-    names[date] = f"{names[date]} {names[clock]}".strip()
-    table.names = [name for number, name in enumerate(names) if number != clock]
 
 
 def _moment(cell: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a cell of a table means: a number (with decimal commas and thousands separators), a time, missing, or text."""
+"""Meaning of a cell of a table: a number (with decimal commas and thousands separators), a time, missing, or text."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ FAULT = re.compile(
     r"|#(value!|div/0!|ref!|name\?|num!|null!)",
     re.IGNORECASE,
 )
-"""Words that devices and spreadsheets write instead of a number. They are never names of columns."""
+"""Words that devices and spreadsheets write instead of a number; they are never names of columns."""
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 GROUPS = " \u00a0\u202f'’"
 """Thousands separators besides the point or the comma."""
@@ -60,19 +60,19 @@ class Numbers:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell has no value."""
+    """Return whether a cell has no value."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
     return cell is None or cell is ... or (isinstance(cell, float) and np.isnan(cell)) or str(cell) in ("NaT", "<NA>")
 
 
 def cell_text(cell: Any) -> str:
-    """A cell as it is written; empty if it is missing."""
+    """Return a cell as it is written; empty if it is missing."""
     return "" if is_missing(cell) else cell.isoformat() if hasattr(cell, "isoformat") else str(cell).strip()
 
 
 def is_number(cell: Any, decimal: str | None) -> bool:
-    """Whether a cell is a number, finite or not."""
+    """Return whether a cell is a number, finite or not."""
     if isinstance(cell, str):
         return (
             _plain(decimal).fullmatch(cell.strip()) is not None or _grouped(decimal).fullmatch(cell.strip()) is not None
@@ -81,7 +81,7 @@ def is_number(cell: Any, decimal: str | None) -> bool:
 
 
 def is_time(cell: Any) -> bool:
-    """Whether a cell looks like a date, a time of day, or both."""
+    """Return whether a cell looks like a date, a time of day, or both."""
     if isinstance(cell, str):
         text = cell.strip()
         return DATE.fullmatch(text) is not None or CLOCK.fullmatch(text) is not None
@@ -99,7 +99,7 @@ def _grouped(decimal: str | None) -> re.Pattern[str]:
 
 
 def numbers(cells: Any, decimal: str | None = None) -> Numbers:
-    """The `Numbers` of a column (a pandas Series); ``decimal`` is the sign before the fraction, "." or ","."""
+    """Parse a column (a pandas Series); ``decimal`` is the decimal separator, "." or ","."""
     import pandas
 
     if cells.dtype != object and cells.dtype.kind in "fiub":
@@ -136,7 +136,7 @@ def numbers(cells: Any, decimal: str | None = None) -> Numbers:
 
 
 def times(cells: Any) -> np.ndarray | None:
-    """A column of dates or times of day in seconds, NaN where missing; None if one of the cells is neither."""
+    """Return a column of dates or times of day in seconds, NaN where missing; None if one of the cells is neither."""
     import pandas
 
     if cells.dtype != object and cells.dtype.kind in "mM":
@@ -156,7 +156,7 @@ def times(cells: Any) -> np.ndarray | None:
 
 
 def _dates(cells: list[Any], present: list[Any]) -> Any:
-    """The cells as a pandas Series of dates in UTC, or None; ``present`` are those that are not missing."""
+    """Return the cells as a pandas Series of dates in UTC, or None; ``present`` are those that are not missing."""
     import pandas
 
     for options in _date_formats(present):
@@ -170,7 +170,7 @@ def _dates(cells: list[Any], present: list[Any]) -> Any:
 
 
 def next_times(cells: list[str], count: int) -> list[str] | None:
-    """The ``count`` times that follow a time axis, written as it is; None if its steps are unknown.
+    """Return the ``count`` times that follow a time axis, written as it is; None if its steps are unknown.
 
     Dates go on at their frequency (so that a month follows a month), or by the median step; numbers by that too.
     """
@@ -197,7 +197,7 @@ def next_times(cells: list[str], count: int) -> list[str] | None:
 
 
 def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
-    """Options of `pandas.to_datetime`, to be tried in this order; the last ones without an order of day and month."""
+    """Return options of `pandas.to_datetime` in the order of trial; the last ones have no order of day and month."""
     parts = [re.match(r"(\d{1,2})[-/.](\d{1,2})[-/.]", cell.strip()) for cell in cells if isinstance(cell, str)]
     firsts, seconds = ([int(one[group]) for one in parts if one] for group in (1, 2))
     mixed = [{"format": "mixed", "dayfirst": day_first} for day_first in (False, True)]
@@ -209,7 +209,7 @@ def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
 
 
 def compact_dates(values: np.ndarray) -> Any:
-    """Numbers such as 20240131 as a pandas Series of dates; None if one of them is none."""
+    """Return numbers such as 20240131 as a pandas Series of dates; None if one of them is not a date."""
     import pandas
 
     if not len(values) or not ((values > 19000000) & (values < 21000000) & (values % 1 == 0)).all():
@@ -227,7 +227,7 @@ def _clock(text: str) -> float:
 
 
 def _past_midnight(seconds: np.ndarray) -> np.ndarray:
-    """Times of day that go on after midnight: a fall by more than twelve hours is the next day."""
+    """Let times of day go on after midnight: a fall by more than twelve hours is the next day."""
     known = np.flatnonzero(np.isfinite(seconds))
     days = np.cumsum(np.diff(seconds[known], prepend=seconds[known][:1]) < -DAY / 2)
     seconds[known] += DAY * days
@@ -235,12 +235,12 @@ def _past_midnight(seconds: np.ndarray) -> np.ndarray:
 
 
 def is_row_number(values: np.ndarray) -> bool:
-    """Whether a column counts the rows: 0, 1, 2, … or 1, 2, 3, …, at least three of them."""
+    """Return whether a column counts the rows: 0, 1, 2, … or 1, 2, 3, …, at least three of them."""
     return len(values) >= 3 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
 def is_time_axis(values: np.ndarray, name: str | None, first: bool) -> bool:
-    """Whether a column of numbers is a time axis or an index instead of a measurement.
+    """Return whether a column of numbers is a time axis or an index instead of a measurement.
 
     It is strictly increasing, and unnamed beside columns with names, or named like a time; or it is the first column
     and counts the rows, holds Unix times, or is evenly spaced. A falling one that is named like a time is one too, and

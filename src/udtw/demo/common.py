@@ -1,4 +1,4 @@
-"""What the parts of the demo share: their sizes, their data, and what they return."""
+"""Define what the parts of the demo share: their sizes, their data, and their results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from udtw.data import LabelledSeries, cylinder_bell_funnel
 from udtw.demo.document import Document
 
 Tick = Callable[[str], None]
-"""Says what is computed next; called once before each step of the progress bar."""
+"""Callback with a note on the next computation, called before each step of the progress bar."""
 
 CLASSES = {1: "cylinder", 2: "bell", 3: "funnel"}
 DISTURBED_SHARE = (0.4, 0.6)
@@ -19,14 +19,14 @@ DISTURBANCE = 6.0
 """Standard deviation of the noise while the sensor fails; 1 otherwise, and events are about 6 high."""
 
 COMPARED = tuple(METRICS)
-"""Metrics that are compared in the tables."""
+"""Metrics compared in the tables."""
 TRAINED = tuple(name for name in COMPARED if name != "dtw")
-"""Metrics that a network is trained with."""
+"""Metrics used for training networks."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much the demo computes.
+    """Set how much the demo computes.
 
     >>> from udtw.demo import FULL, QUICK
     >>> FULL.seeds, QUICK.seeds
@@ -35,7 +35,7 @@ class Sizes:
 
     seeds: int = 3
     pairs: int = 100
-    """Pairs of series that are aligned."""
+    """Pairs of series to align."""
     length: int = 64
     """Steps of a Cylinder-Bell-Funnel series."""
     train: int = 12
@@ -49,7 +49,7 @@ class Sizes:
     sigma_iterations: int = 100
     epochs: int = 60
     forecast_train: int = 25
-    """Training series per class for forecasting; test series as many as ``test``."""
+    """Training series per class for forecasting; ``test`` is the number of test series."""
     clips: int = 12
     """Clips per action."""
     action_steps: int = 60
@@ -59,18 +59,30 @@ class Sizes:
 
 
 FULL = Sizes()
-"""A few minutes, with figures worth looking at."""
+"""Sizes for a run of a few minutes with meaningful figures."""
 QUICK = Sizes(
-    seeds=1, pairs=5, length=24, train=3, test=4, averaged=4, mean_iterations=4, prototype_iterations=4,
-    sigma_iterations=4, epochs=3, forecast_train=4,
-    clips=5, action_steps=3, images=4, image_steps=3,
-)  # fmt: skip
-"""Only shows that everything runs."""
+    seeds=1,
+    pairs=5,
+    length=24,
+    train=3,
+    test=4,
+    averaged=4,
+    mean_iterations=4,
+    prototype_iterations=4,
+    sigma_iterations=4,
+    epochs=3,
+    forecast_train=4,
+    clips=5,
+    action_steps=3,
+    images=4,
+    image_steps=3,
+)
+"""Tiny sizes, to check that everything runs."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The result of one part: a heading, what was done, one table and some figures.
+    """Hold the result of one part: a heading, a description, one table and some figures.
 
     >>> from udtw.demo import Part
     >>> part = Part("Align", "Two series.", "Distances", ["metric", "distance"], [["DTW", "1.2"]], note="One seed.")
@@ -96,7 +108,7 @@ class Part:
 
 
 def draw(sizes: Sizes, count: int, seed: int, part: int, disturbed: bool) -> LabelledSeries:
-    """``count`` series per class, not normalised; each ``part`` (training, test) has other random numbers."""
+    """Generate ``count`` series per class, not normalized; each ``part`` has its own random numbers."""
     rng = np.random.default_rng([seed, part])
     data = cylinder_bell_funnel(count, sizes.length, rng)
     if not disturbed:
@@ -108,6 +120,6 @@ def draw(sizes: Sizes, count: int, seed: int, part: int, disturbed: bool) -> Lab
 
 
 def disturbed_steps(length: int) -> slice:
-    """The steps during which the sensor fails."""
+    """Return the steps during which the sensor fails."""
     first, last = (round(share * length) for share in DISTURBED_SHARE)
     return slice(first, last)

@@ -1,4 +1,4 @@
-"""Reports in Markdown and as a self-contained HTML file, and how their cells are formatted."""
+"""Write reports in Markdown and as a self-contained HTML file, and format their cells."""
 
 import base64
 import html
@@ -16,20 +16,20 @@ from markdown_it import MarkdownIt
 from udtw._io.atomic import write_atomically
 from udtw.errors import ShapeError
 
-# Raw HTML is shown as text. Images would be loaded from outside the file, so they are disabled.
+# Raw HTML is shown as text. Images are disabled because they would be loaded from outside the file.
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
 NUMBER = re.compile(r"[+−-]?\.?\d[\d.,]*(e[+-]?\d+)?( ?%)?( ?± ?[\d.,]+( ?%)?)?|[+−-]?inf|nan|–|")
 
 
 class Block(Protocol):
-    """A part of a document, in both formats."""
+    """Render a part of a document in both formats."""
 
     def markdown(self) -> str: ...
     def html(self) -> str: ...
 
 
 class Document:
-    """A report: texts, tables and figures in the order in which they are added.
+    """Collect texts, tables and figures of a report in the order of their calls.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Document:
         self._blocks.append(Text(markdown.strip()))
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], note: str | None = None) -> None:
-        """Add a table of plain text: floats get four digits, None is a dash; columns of numbers are right-aligned."""
+        """Add a table of plain text: floats with four digits, a dash for None, and right-aligned columns of numbers."""
         cells = [[cell_text(value) for value in row] for row in rows]
         for i, row in enumerate(cells):
             if len(row) != len(columns):
@@ -67,16 +67,16 @@ class Document:
         self._blocks.append(Table(title, [str(column) for column in columns], cells, note))
 
     def figure(self, figure: Any, caption: str) -> None:
-        """Add a matplotlib figure as it is now; it may be changed or closed afterwards."""
+        """Add a matplotlib figure in its current state; it may be changed or closed afterwards."""
         buffer = io.BytesIO()
-        # Leave out the version of matplotlib, so that equal figures are equal files.
+        # Without the version of matplotlib, equal figures are equal files.
         figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight", metadata={"Software": None})
         block = Figure(f"figure-{len(self._figures) + 1:02d}.png", buffer.getvalue(), caption)
         self._figures.append(block)
         self._blocks.append(block)
 
     def write(self, folder: str | os.PathLike) -> Path:
-        """Write report.md, its figures and report.html into ``folder``; returns the path of report.html."""
+        """Write report.md, its figures and report.html into ``folder``; return the path of report.html."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         for figure in self._figures:
@@ -155,7 +155,7 @@ class Figure:
 
 
 def cell_text(value: Any) -> str:
-    """The text of a cell."""
+    """Format the value of a cell."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -164,7 +164,7 @@ def cell_text(value: Any) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""``text`` as one line of Markdown that shows it literally.
+    r"""Escape ``text`` as one line of Markdown that shows it literally.
 
     >>> from experiments import escape_markdown
     >>> escape_markdown("a_b | <c>")
@@ -176,13 +176,13 @@ def escape_markdown(text: str) -> str:
 
 
 def mean_std(values: Sequence[float], digits: int) -> str:
-    """``mean ± standard deviation`` over seeds; the mean alone for one value."""
+    """Format ``mean ± standard deviation`` over seeds; the mean alone for one value."""
     mean = f"{np.mean(values):.{digits}f}"
     return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 def over_seeds(values: Sequence[float]) -> str:
-    """``mean ± half width`` in per cent, of the 95 % confidence interval of the mean over seeds (Student's t)."""
+    """Format ``mean ± half width`` of the 95 % confidence interval of the mean over seeds (Student's t), in percent."""
     from scipy import stats
 
     mean = 100 * float(np.mean(values))
@@ -219,7 +219,7 @@ img { max-width: 100%; background: #fff; border-radius: 4px; }
 
 
 def page(title: str, body: str) -> str:
-    """The HTML page, with light and dark colours, for any window width, without network; ``title`` is plain text."""
+    """Return an HTML page with light and dark colors, for any window width, offline; ``title`` is plain text."""
     safe = html.escape(title)
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -1,4 +1,4 @@
-"""Parts of the demo on few-shot recognition: novel actions of skeletons, and novel classes of images."""
+"""Run the parts of the demo on few-shot recognition: novel actions of skeletons, and novel classes of images."""
 
 import tempfile
 from typing import Any
@@ -20,16 +20,17 @@ from udtw.skeleton.datasets import Faults, SkeletonSet, make_actions, protocol
 
 ACTION_EPISODES, IMAGE_EPISODES = 300, 200
 ENCODER = {"dim": 32, "joint_dim": 12, "width": 32, "depth": 0, "stride": 6}
-"""Settings of the encoder that are enough for generated actions."""
+"""Encoder settings sufficient for generated actions."""
 IMAGE_METHODS = {"protonet": "Euclidean (pooled)"} | {name: METRICS[name].label for name in ("soft_dtw", "udtw")}
 
 
-def recognise_steps(sizes: Sizes) -> int:
+def recognize_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `recognize`."""
     return sizes.seeds * len(TRAINED)
 
 
-def recognise(sizes: Sizes, tick: Tick) -> Part:
-    """Accuracy of every distance on novel actions, as recorded and with faults, and the alignment of one of them."""
+def recognize(sizes: Sizes, tick: Tick) -> Part:
+    """Measure the accuracy of every distance on novel actions, as recorded and with faults; align one of them."""
     accuracy: dict[str, list[list[float]]] = {metric: [] for metric in TRAINED}
     figures: list[tuple[Any, str]] = []
     for seed in range(sizes.seeds):
@@ -39,7 +40,7 @@ def recognise(sizes: Sizes, tick: Tick) -> Part:
         faulty = Faults().of(novel, seed)
         sampler = EpisodeSampler(novel.labels, 5, 1, queries_for(novel.labels, 1), seed)
         for metric in TRAINED:
-            tick(f"recognise: {METRICS[metric].label}")
+            tick(f"recognize: {METRICS[metric].label}")
             settings = ENCODER | {"confidence": "estimate" if metric == "udtw" else "ignore"}
             recipe = Recipe.from_dict({"metric": metric, "seed": seed, "n_steps": sizes.action_steps, **settings})
             recognizer = ActionRecognizer(recipe, actions.graph).fit(train)
@@ -48,11 +49,11 @@ def recognise(sizes: Sizes, tick: Tick) -> Part:
             if metric == "udtw" and not figures:
                 figures.append(_match_figure(recognizer, faulty, scores[1]))
     return Part(
-        heading="Recognise",
+        heading="Recognize",
         text="Twelve actions of a generated stick figure, five for training and five novel ones for the test: "
         "5-way 1-shot. Every distance has the same encoder, episodes and steps. In the last column the tracker loses "
-        "limbs of the novel clips for a while, lets them jump about or exchanges left and right; only uDTW has a use "
-        "for the confidence that it states.",
+        "limbs of the novel clips for a while, moves them at random or exchanges left and right; only uDTW can use "
+        "the confidence reported by the tracker.",
         title="Accuracy in % on novel actions; chance is 20",
         columns=["distance", "as recorded", "with faults"],
         rows=[
@@ -65,7 +66,7 @@ def recognise(sizes: Sizes, tick: Tick) -> Part:
 
 
 def _match_figure(recognizer: ActionRecognizer, novel: SkeletonSet, scores: np.ndarray) -> tuple[Any, str]:
-    """The first clip with the nearest clip of its own class and of another class."""
+    """Draw the first clip with the nearest clip of its own class and of another class."""
     far = np.where(np.arange(len(novel)) == 0, np.inf, scores[0])
     same = novel.labels == novel.labels[0]
     chosen = [int(np.where(where, far, np.inf).argmin()) for where in (same, ~same)]
@@ -77,11 +78,12 @@ def _match_figure(recognizer: ActionRecognizer, novel: SkeletonSet, scores: np.n
 
 
 def tell_apart_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `tell_apart`."""
     return sizes.seeds * len(IMAGE_METHODS) + 1
 
 
 def tell_apart(sizes: Sizes, tick: Tick) -> Part:
-    """Accuracy of three distances on novel classes of images, and where the model is uncertain."""
+    """Measure the accuracy of three distances on novel classes of images, and draw where the model is uncertain."""
     accuracy: dict[str, list[float]] = {metric: [] for metric in IMAGE_METHODS}
     figures: list[tuple[Any, str]] = []
     images = make_images(sizes.images)
@@ -93,17 +95,22 @@ def tell_apart(sizes: Sizes, tick: Tick) -> Part:
             for metric, label in IMAGE_METHODS.items():
                 tick(f"tell apart: {label}")
                 recipe = ImageRecipe(
-                    metric=metric, seed=seed, n_steps=sizes.image_steps, dim=32, n_query=2, learning_rate=3e-3,
-                )  # fmt: skip
+                    metric=metric,
+                    seed=seed,
+                    dim=32,
+                    n_query=2,
+                    n_steps=sizes.image_steps,
+                    learning_rate=3e-3,
+                )
                 recognizer = ImageRecognizer(recipe, tokens.dim).fit(tokens.of_split("train"))
                 novel = tokens.of_split("test")
-                found = recognizer.evaluate(novel, n_query=3, n_episodes=IMAGE_EPISODES, seed=seed)
-                accuracy[metric].append(100 * found.mean)
+                result = recognizer.evaluate(novel, n_query=3, n_episodes=IMAGE_EPISODES, seed=seed)
+                accuracy[metric].append(100 * result.mean)
                 if metric == "udtw" and not figures:
                     figures.append(_uncertainty_figure(recognizer, novel, images))
     return Part(
         heading="Tell apart",
-        text="Generated images: a textured shape somewhere on clutter, 24 classes, 12 for training and 8 novel ones "
+        text="Generated images: a textured shape on clutter, 24 classes, 12 for training and 8 novel ones "
         "for the test. Their tokens are dense SIFT descriptors, which need no network; the projection and the "
         "uncertainty are learned. 5-way 1-shot.",
         title="Accuracy in % on novel classes of images; chance is 20",

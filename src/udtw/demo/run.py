@@ -1,4 +1,4 @@
-"""All parts of the demo in order, with one progress bar and one report."""
+"""Run all parts of the demo in order, with one progress bar and one report."""
 
 import time
 from pathlib import Path
@@ -8,23 +8,23 @@ from rich.console import Console
 
 import udtw
 from udtw._io.progress import progress_bar
-from udtw.demo import alignment, recognition, series
+from udtw.demo import recognition, series
 from udtw.demo.common import Part, Sizes
 from udtw.demo.document import Document
 
 PARTS = (
-    (alignment.align_pairs, alignment.align_steps),
+    (series.align_pairs, series.align_steps),
     (series.classify, series.classify_steps),
     (series.average, series.average_steps),
     (series.forecast, series.forecast_steps),
-    (recognition.recognise, recognition.recognise_steps),
+    (recognition.recognize, recognition.recognize_steps),
     (recognition.tell_apart, recognition.tell_apart_steps),
 )
-"""Functions that compute a part, and its number of steps of the progress bar."""
+"""Functions that compute a part, and count its steps of the progress bar."""
 
 
 def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Path]:
-    """Compute all parts and write the report into ``out``; returns the parts and the path of report.html.
+    """Compute all parts and write the report into ``out``; return the parts and the path of report.html.
 
     ``progress`` is the console of the progress bar.
 
@@ -35,7 +35,7 @@ def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Pa
     """
     begin = time.perf_counter()
     threads = torch.get_num_threads()
-    # Steps take about a millisecond: threads gain nothing, and on busy cores synchronising them costs ten times that.
+    # Steps take about a millisecond: threads gain nothing, and on busy cores synchronizing them costs ten times that.
     torch.set_num_threads(1)
     try:
         with progress_bar("demo", sum(steps(sizes) for _, steps in PARTS), console=progress) as advance:
@@ -50,7 +50,7 @@ def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Pa
 def _write(out: Path, parts: list[Part], seconds: float) -> Path:
     document = Document("uDTW demo")
     document.text(
-        "Everything here was generated, learned and measured by `udtw demo` on this machine; no data was downloaded. "
+        "Everything here was generated, trained and measured by `udtw demo` on this machine; no data was downloaded. "
         "All numbers are from series that were not used for training."
     )
     for part in parts:

@@ -1,4 +1,4 @@
-"""Parts of the demo on series: average, classify and forecast, by every metric."""
+"""Run the parts of the demo on series: align, average, classify and forecast, by every metric."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 
 from udtw._engine.align import align, dtw
+from udtw._engine.alignment import Alignment
 from udtw._engine.metrics import METRICS
 from udtw.data import add_faults, synthetic_control, znormalize
+from udtw.data.generators import known_warps
 from udtw.demo.common import CLASSES, COMPARED, DISTURBANCE, TRAINED, Part, Sizes, Tick, disturbed_steps, draw
 from udtw.demo.document import mean_std
-from udtw.plots import plot_alignment, plot_barycenter, plot_forecast
+from udtw.plots import plot_alignment, plot_barycenter, plot_forecast, plot_matches
+from udtw.plots.style import new_figure
 from udtw.timeseries import (
     Barycenter,
     KNeighborsTimeSeriesClassifier,
@@ -19,34 +22,100 @@ from udtw.timeseries import (
     barycenter,
 )
 
+ALIGNERS: dict[str, dict[str, Any]] = {
+    "DTW": {"gamma": 1e-3},
+    "soft-DTW": {"gamma": 4.0},
+    "uDTW": {"var_x": "estimate", "var_y": "estimate", "gamma": "auto"},
+}
+"""γ = 4 is soft-DTW's best on these pairs (``udtw reproduce calibration``); uDTW estimates σ from the series alone."""
+SHOWN_ALIGNERS = ("DTW", "uDTW")
+LEVEL = 0.9
+
 AVERAGED = ("euclidean", "dtw", "soft_dtw", "udtw")
 SHOWN_MEANS = ("soft_dtw", "udtw")
 BELL = 2
 GAMMA, BETA = 10.0, 1.0
-"""Of means: the series are not normalised; events are 6 high, and a squared difference of noise is 2 on average."""
+"""γ and β of means: the series are not normalized, events are 6 high, and squared noise differences average 2."""
 CONDITIONS = {"with faults": True, "without": False}
 CLASSIFIERS = ("1-NN", "centroid")
 OBSERVED, STEPS = 36, 60
-"""Of a control chart: steps that are given, and all steps."""
+"""Observed steps and all steps of a control chart."""
 SHOWN_CHARTS = {1: "normal", 2: "cyclic", 4: "decreasing trend"}
-"""Classes in the figure of forecasts, one series each."""
+"""Classes in the forecast figure, one series each."""
 
 
 @dataclass
 class _Scores:
-    """Scores of one metric by seed, as means over the classes."""
+    """Hold the scores of one metric by seed, as means over the classes."""
 
     distance: list[float] = field(default_factory=list)
     sigma_failing: list[float] = field(default_factory=list)
     sigma_elsewhere: list[float] = field(default_factory=list)
 
 
+def align_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `align_pairs`."""
+    return sizes.seeds * len(ALIGNERS)
+
+
+def align_pairs(sizes: Sizes, tick: Tick) -> Part:
+    """Measure the errors of the matches of every method, and how often the intervals hold the true match."""
+    errors: dict[str, list[float]] = {name: [] for name in ALIGNERS}
+    coverage: dict[str, list[float]] = {name: [] for name in ALIGNERS}
+    shown: dict[str, Alignment] = {}
+    for seed in range(sizes.seeds):
+        data = known_warps(sizes.pairs, 2 * seed + 1)
+        x, y = data["x"][..., None], data["y"][..., None]
+        for name, options in ALIGNERS.items():
+            tick(f"align: {name}")
+            alignment = align(x, y, **options)
+            matches = alignment.matches(LEVEL)
+            errors[name].append(float(np.abs(matches.expected - data["match"]).mean()))
+            inside = (data["match"] >= matches.low - 0.5) & (data["match"] <= matches.high + 0.5)
+            coverage[name].append(100 * float(inside.mean()))
+            if seed == 0:
+                shown[name] = alignment
+        if seed == 0:
+            pair = x, y
+            mistakes = {name: np.abs(shown[name].matches().expected - data["match"]).mean(1) for name in SHOWN_ALIGNERS}
+    # A typical pair: both errors are near their medians.
+    index = int(np.argmin(sum(np.abs(one - np.median(one)) for one in mistakes.values())))
+    figure = new_figure((13, 4.6), {})
+    sides: Any = figure.subfigures(1, 2)
+    for side, name in zip(sides, SHOWN_ALIGNERS, strict=True):
+        plot_matches(*pair, shown[name], index=index, intervals=False, doubtful=name != "DTW", figure=side)
+        side.suptitle(f"{name}: off by {mistakes[name][index]:.1f} steps on average", fontsize=11)
+    steps = x.shape[1]
+    return Part(
+        heading="Align",
+        text=f"{sizes.pairs} pairs of smooth series of {steps} steps, one a warped copy of the other, with a little "
+        "noise and a burst of strong noise in each. The true alignment is known, and no method knows where the "
+        "bursts are. uDTW estimates the noise of each step from the series itself; matches inside a burst count less, "
+        "and its intervals show where it is uncertain.",
+        title="Matches against the truth",
+        columns=["method", "error of the match, steps", f"true match inside the {100 * LEVEL:g} % interval, %"],
+        rows=[
+            [name, mean_std(errors[name], 2), "–" if name == "DTW" else mean_std(coverage[name], 1)]
+            for name in ALIGNERS
+        ],
+        note=f"Mean ± std over {sizes.seeds} seed(s). DTW gives one path and no intervals.",
+        figures=[
+            (
+                figure,
+                "A typical pair: a line joins each step with its partner, faded where the match is doubtful. DTW runs "
+                "through the bursts and drags their surroundings along; uDTW passes over them.",
+            )
+        ],
+    )
+
+
 def average_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `average`."""
     return sizes.seeds * len(CLASSES)
 
 
 def average(sizes: Sizes, tick: Tick) -> Part:
-    """Means of ``sizes.averaged`` disturbed series, judged by other, undisturbed series."""
+    """Average ``sizes.averaged`` disturbed series, and compare the means with other, undisturbed series."""
     scores = {metric: _Scores() for metric in AVERAGED}
     where = disturbed_steps(sizes.length)
     failing = np.zeros(sizes.length, bool)
@@ -55,7 +124,7 @@ def average(sizes: Sizes, tick: Tick) -> Part:
     for seed in range(sizes.seeds):
         train = draw(sizes, sizes.averaged, seed, 0, disturbed=True)
         clean = draw(sizes, sizes.test, seed, 1, disturbed=False)
-        found: dict[str, list[Barycenter]] = {metric: [] for metric in AVERAGED}
+        means: dict[str, list[Barycenter]] = {metric: [] for metric in AVERAGED}
         distance: dict[str, list[float]] = {metric: [] for metric in AVERAGED}
         for label, name in CLASSES.items():
             tick(f"average: {name}")
@@ -64,15 +133,15 @@ def average(sizes: Sizes, tick: Tick) -> Part:
                 mean = barycenter(
                     series, metric, gamma=GAMMA, beta=BETA, max_iter=sizes.mean_iterations, weighting="precision"
                 )
-                found[metric].append(mean)
+                means[metric].append(mean)
                 distance[metric].append(_distance(mean, unseen))
             if seed == 0:
-                figure = plot_barycenter(series, {METRICS[metric].label: found[metric][-1] for metric in SHOWN_MEANS})
+                figure = plot_barycenter(series, {METRICS[metric].label: means[metric][-1] for metric in SHOWN_MEANS})
                 figures.append((figure, f"Means of {len(series)} disturbed {name} series, and σ_μ in red."))
             if seed == 0 and label == BELL:
-                figures.append(_aligned(draw(sizes, 1, seed, 2, disturbed=True), found["udtw"][-1]))
+                figures.append(_aligned(draw(sizes, 1, seed, 2, disturbed=True), means["udtw"][-1]))
         for metric in AVERAGED:
-            sigma = np.sqrt([mean.variance for mean in found[metric]])
+            sigma = np.sqrt([mean.variance for mean in means[metric]])
             scores[metric].distance.append(float(np.mean(distance[metric])))
             scores[metric].sigma_failing.append(float(sigma[:, failing].mean()))
             scores[metric].sigma_elsewhere.append(float(sigma[:, ~failing].mean()))
@@ -103,12 +172,12 @@ def _row(metric: str, scores: _Scores) -> list[str]:
 
 
 def _distance(mean: Barycenter, unseen: np.ndarray) -> float:
-    """Mean DTW (squared differences, divided by the length) of series (n, T) to the mean (L,)."""
+    """Return the mean DTW (squared differences, divided by the length) of series (n, T) to the mean (L,)."""
     return float(dtw(unseen[..., None], mean.mean[None, :, None], normalize="length").mean())
 
 
 def _aligned(data: Any, mean: Barycenter) -> tuple[Any, str]:
-    """A new disturbed bell on the mean of bells, with ``Σ = 1 + σ²_μ`` written as ``½(1 + (1 + 2σ²_μ))``."""
+    """Align a new disturbed bell with the mean of bells, with ``Σ = 1 + σ²_μ`` written as ``½(1 + (1 + 2σ²_μ))``."""
     x, y = np.asarray(data.X)[data.y == BELL][0], mean.mean
     alignment = align(x, y, np.ones(len(x)), 1 + 2 * mean.variance, gamma=GAMMA, beta=BETA)
     return plot_alignment(x, y, alignment), (
@@ -120,11 +189,12 @@ def _aligned(data: Any, mean: Barycenter) -> tuple[Any, str]:
 
 
 def classify_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `classify`."""
     return sizes.seeds * len(CONDITIONS) * len(CLASSIFIERS) * len(COMPARED)
 
 
 def classify(sizes: Sizes, tick: Tick) -> Part:
-    """Accuracy of every distance and classifier, on series as published and on disturbed ones."""
+    """Measure the accuracy of every distance and classifier, on series with and without faults."""
     accuracy: dict[tuple[str, str, str], list[float]] = {}
     for seed in range(sizes.seeds):
         for condition, faulty in CONDITIONS.items():
@@ -143,8 +213,8 @@ def classify(sizes: Sizes, tick: Tick) -> Part:
         text=f"Cylinder-Bell-Funnel with {sizes.train} training series per class of {sizes.length} steps. With faults, "
         "every series, in training and test alike, has one of four at a random place: a burst of noise, spikes, a "
         "drop-out or a drift of the gain (`udtw.data.add_faults`). Each series is scaled to mean 0 and standard "
-        "deviation 1. Every distance has the defaults of its classifier; nothing is tuned. uDTW knows faults from "
-        "random tasks, and learns from the labels which stretches of a series to trust.",
+        "deviation 1. Every distance has the defaults of its classifier; nothing is tuned. uDTW starts from weights "
+        "trained on random tasks with faults, and learns from the labels which stretches of a series to trust.",
         title=f"Accuracy in % on {3 * sizes.test} test series",
         columns=["distance", *(f"{model}, {condition}" for condition in CONDITIONS for model in CLASSIFIERS)],
         rows=[
@@ -161,15 +231,16 @@ def classify(sizes: Sizes, tick: Tick) -> Part:
 def _model(name: str, metric: str, seed: int, sizes: Sizes) -> Any:
     if name == "centroid":
         return NearestCentroidTimeSeriesClassifier(metric, max_iter=sizes.prototype_iterations, random_state=seed)
-    return KNeighborsTimeSeriesClassifier(metric=metric, sigma_iter=sizes.sigma_iterations, random_state=seed)
+    return KNeighborsTimeSeriesClassifier(metric=metric, max_iter=sizes.sigma_iterations, random_state=seed)
 
 
 def forecast_steps(sizes: Sizes) -> int:
+    """Count the progress steps of `forecast`."""
     return sizes.seeds * len(TRAINED)
 
 
 def forecast(sizes: Sizes, tick: Tick) -> Part:
-    """Forecasters of every loss and seed, judged by squared error and DTW."""
+    """Train forecasters with every loss and seed, and measure squared error and DTW."""
     scores: dict[str, list[dict[str, float]]] = {loss: [] for loss in TRAINED}
     shown: dict[str, tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]] = {}
     for seed in range(sizes.seeds):
@@ -181,7 +252,7 @@ def forecast(sizes: Sizes, tick: Tick) -> Part:
         past, truth = np.asarray(test.X)[:, :OBSERVED], np.asarray(test.X)[:, OBSERVED:]
         for loss in TRAINED:
             tick(f"forecast: {METRICS[loss].label} loss")
-            model = SequenceForecaster(loss, max_epochs=sizes.epochs, random_state=seed)
+            model = SequenceForecaster(loss, max_iter=sizes.epochs, random_state=seed)
             model.fit(series[:, :OBSERVED], series[:, OBSERVED:])
             future, (low, high) = model.predict(past), model.predict_interval(past)
             scores[loss].append(

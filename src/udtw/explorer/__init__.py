@@ -1,13 +1,10 @@
-"""The explorer: a local web page that shows how alignments depend on their settings (extra ``explore``)."""
+"""Explore how alignments depend on their settings on a local web page (extra ``explore``)."""
 
 try:
-    import dash  # noqa: F401
+    import dash
 except ModuleNotFoundError as error:
     if error.name != "dash":
         raise
     raise ImportError("udtw.explorer needs Dash; install it with: pip install 'udtw[explore]'") from error
 
-from udtw.explorer.app import create_app
-from udtw.explorer.server import serve
-
-__all__ = ["create_app", "serve"]
+from udtw.explorer.app import create_app, serve

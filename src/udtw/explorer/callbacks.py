@@ -1,8 +1,8 @@
-"""How the controls of a tab reach the server, and how the server answers; the same for all tabs.
+"""Connect the controls of a tab with the server; the same for all tabs.
 
-While a slider is dragged, the browser would send more requests than can be answered, and Dash drops answers that newer
-requests have overtaken. Therefore `assets/explorer.js` collects the controls of a tab in one store, TAB-request, and
-fills it again only after the answer to the previous request has arrived (TAB-done).
+While a slider is dragged, the browser would send more requests than the server can answer, and Dash drops answers
+overtaken by newer requests. Therefore `assets/explorer.js` collects the controls of a tab in one store, TAB-request,
+and fills it again only after the answer to the previous request has arrived (TAB-done).
 """
 
 import logging
@@ -18,29 +18,30 @@ from udtw.explorer.control_values import ControlValues, Property, read_values
 log = logging.getLogger("udtw.explorer")
 
 Answer = Callable[[ControlValues], dict[str, Any]]
-"""From the values of the controls to the outputs of a callback by name."""
+"""Function from the values of the controls to the outputs of a callback by name."""
 
 
 def guarded(work: Callable[[], dict[str, Any]], outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``work`` returns, with an empty "message"; after an error only the message, and no other output changes.
+    """Return what ``work`` returns with an empty "message"; on an error, change only the message.
 
-    "took", if it is an output, is the time that the work needed.
+    The output "took", if present, is set to the elapsed time.
     """
     begin = time.perf_counter()
     unchanged = dict.fromkeys(outputs, no_update)
     try:
-        found = unchanged | work() | {"message": ""}
+        answer = unchanged | work() | {"message": ""}
     except UdtwError as error:
         return unchanged | {"message": str(error)}
     except Exception as error:
         log.exception("unexpected error")
         return unchanged | {"message": f"Unexpected error ({type(error).__name__}); see the terminal for details."}
     if "took" in outputs:
-        found["took"] = f"computed in {1e3 * (time.perf_counter() - begin):.0f} ms"
-    return found
+        answer["took"] = f"computed in {1e3 * (time.perf_counter() - begin):.0f} ms"
+    return answer
 
 
 def stores(tab: str) -> list[dcc.Store]:
+    """Create the stores that `register_update` uses."""
     return [dcc.Store(id=f"{tab}-{name}") for name in ("request", "done", "idle")]
 
 
@@ -67,7 +68,7 @@ def register_update(
     @app.callback(output=outputs, inputs={"request": Input(f"{tab}-request", "data")}, prevent_initial_call=True)
     def update(request: Any) -> dict[str, Any]:
         answer = guarded(lambda: work(read_values(request, controls)), outputs)
-        # Sent after errors too, because the page waits for it.
+        # Sent after errors as well, because the page waits for it.
         return answer | {"done": {"number": request.get("number") if isinstance(request, dict) else None}}
 
 
@@ -99,8 +100,8 @@ def register_upload(
 ) -> None:
     """Call ``work(contents, name)`` for an uploaded file.
 
-    It returns the key of the file, its description, and the new value of dropdown ``target``; the controls of ``after``
-    take these values.
+    It returns the key of the file, its description, and the new value of dropdown ``target``. The controls in ``after``
+    are set to its values.
     """
     app.clientside_callback(
         ClientsideFunction("explorer", "take"),
@@ -119,12 +120,11 @@ def register_upload(
 
     @app.callback(output=outputs, inputs={"file": Input(f"{upload}-file", "data")}, prevent_initial_call=True)
     def take(file: Any) -> dict[str, Any]:
-        given = file if isinstance(file, dict) else {}
-        names = ("key", "name", "set")
+        received = file if isinstance(file, dict) else {}
 
         def read() -> dict[str, Any]:
-            found = work(given.get("contents"), given.get("name"))
-            return dict(zip(names, found, strict=True)) | dict(after)
+            key, name, selected = work(received.get("contents"), received.get("name"))
+            return {"key": key, "name": name, "set": selected} | dict(after)
 
         return guarded(read, outputs)
 

@@ -1,4 +1,4 @@
-"""Values of the controls as the browser sends them, checked against limits and the lists of the server."""
+"""Check the values of the controls as sent by the browser against limits and the lists of the server."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -8,17 +8,17 @@ from typing import Any
 from udtw.errors import OptionError
 
 ControlValues = Mapping[str, Any]
-"""Values of the controls of a tab by their short names, not checked yet."""
+"""Unchecked values of the controls of a tab by their short names."""
 
 Property = tuple[str, str]
-"""The id of a component of the page, and one of its properties."""
+"""Id of a component of the page, and one of its properties."""
 
 MAX_BETA = 5.0
 THEMES = ("light", "dark")
 
 
 def read_values(request: Any, controls: Mapping[str, Property]) -> dict[str, Any]:
-    """Values by short name from what the browser put into the store of a tab."""
+    """Read the values by short name from the store of a tab."""
     values = request.get("values") if isinstance(request, dict) else None
     if not isinstance(values, dict):
         raise OptionError("The page sent no settings. Reload the page.")
@@ -29,7 +29,7 @@ def read_values(request: Any, controls: Mapping[str, Property]) -> dict[str, Any
 
 
 def number(name: str, value: Any, low: float, high: float) -> float:
-    """A finite number within [low, high]."""
+    """Check a finite number within [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise OptionError(f"{name} must be a number from {low:g} to {high:g}; got {_short(value)}.")
     if not low <= value <= high:
@@ -38,22 +38,22 @@ def number(name: str, value: Any, low: float, high: float) -> float:
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number within [low, high]."""
-    found = number(name, value, low, high)
-    if not found.is_integer():
-        raise OptionError(f"{name} must be a whole number from {low} to {high}; got {found:g}.")
-    return int(found)
+    """Check a whole number within [low, high]."""
+    checked = number(name, value, low, high)
+    if not checked.is_integer():
+        raise OptionError(f"{name} must be a whole number from {low} to {high}; got {checked:g}.")
+    return int(checked)
 
 
 def choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """One of ``choices``."""
+    """Check that a value is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise OptionError(f"{name} must be one of {', '.join(choices)}; got {_short(value)}.")
     return value
 
 
 def interval(name: str, value: Any, low: float, high: float) -> tuple[float, float]:
-    """Two numbers within [low, high], the smaller first."""
+    """Check two numbers within [low, high], the smaller first."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise OptionError(f"{name} must be two numbers; got {_short(value)}.")
     first, last = (number(name, one, low, high) for one in value)
@@ -69,7 +69,7 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class AlignmentSettings:
-    """Settings of `udtw.align` that all tabs have; ``band`` is a fraction of the shorter sequence, or None."""
+    """Hold the settings of `udtw.align` shared by all tabs; ``band`` is a fraction of the shorter sequence, or None."""
 
     gamma: float = 0.1
     beta: float = 1.0
@@ -77,10 +77,10 @@ class AlignmentSettings:
 
     @staticmethod
     def checked(values: ControlValues, log_gamma: tuple[float, float]) -> dict[str, Any]:
-        """The fields from controls, which give γ as a power of ten and the band in percent, 100 for none."""
+        """Check the fields from controls, which give γ as a power of ten and the band in percent, 100 for none."""
         band = number("The band", values["band"], 0, 100)
         return {
-            # Two digits, as the page shows it: 0.6 is the usual γ = 4.
+            # Two digits, as shown on the page: 0.6 gives the default γ = 4.
             "gamma": float(f"{10 ** number('log10 γ', values['gamma'], *log_gamma):.2g}"),
             "beta": number("β", values["beta"], 0, MAX_BETA),
             "band": None if band == 100 else band / 100,
@@ -88,5 +88,5 @@ class AlignmentSettings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The same as arguments of `udtw.align`."""
+        """Return the settings as arguments of `udtw.align`."""
         return {"gamma": self.gamma, "beta": self.beta, "band": self.band}

@@ -1,4 +1,4 @@
-"""Parts of the page: controls with labels for screen readers and use by keyboard, numbers, figures and downloads."""
+"""Build parts of the page: controls accessible by screen reader and keyboard, numbers, figures and downloads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ GRAPH_CONFIG: Any = {
 
 
 def _captioned(id_: str, label: str, control: Any) -> html.Div:
-    """A slider with its label; `assets/explorer.js` writes its value beside the label."""
+    """Add a label to a slider; `assets/explorer.js` writes its value beside the label."""
     caption = html.Div([html.Span(label, id=f"{id_}-label"), html.Output("", id=f"{id_}-shown")], className="caption")
     return _group(id_, caption, control)
 
@@ -29,7 +29,7 @@ def _group(id_: str, caption: html.Div, control: Any) -> html.Div:
 def slider(
     id_: str, label: str, limits: tuple[float, float], step: float, value: float, marks: Mapping[Any, str]
 ) -> html.Div:
-    """A slider that sends its value while it is dragged."""
+    """Build a slider that sends its value while it is dragged."""
     marked = {float(at) if at % 1 else int(at): text for at, text in marks.items()}
     control = dcc.Slider(
         *limits, step, value=value, id=id_, updatemode="drag", allow_direct_input=False, dots=False, marks=marked
@@ -38,7 +38,7 @@ def slider(
 
 
 def range_slider(id_: str, label: str, value: list[float], marks: Mapping[int, str]) -> html.Div:
-    """A slider with two ends, from 0 to 100."""
+    """Build a slider with two ends, from 0 to 100."""
     control = dcc.RangeSlider(
         0, 100, 1, value=value, id=id_, updatemode="drag", allow_direct_input=False, marks=dict(marks)
     )
@@ -46,6 +46,7 @@ def range_slider(id_: str, label: str, value: list[float], marks: Mapping[int, s
 
 
 def dropdown(id_: str, label: str, options: Mapping[Any, str], value: Any, **more: Any) -> html.Div:
+    """Build a labeled dropdown."""
     return html.Div(
         [
             html.Label(label, htmlFor=id_, className="caption"),
@@ -58,15 +59,16 @@ def dropdown(id_: str, label: str, options: Mapping[Any, str], value: Any, **mor
 
 
 def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inline: bool = False) -> html.Div:
+    """Build labeled radio buttons."""
     caption = html.Div(label, id=f"{id_}-label", className="caption")
     choices = [{"value": key, "label": text} for key, text in options.items()]
     return _group(id_, caption, dcc.RadioItems(choices, value, id=id_, inline=inline))
 
 
 def upload(id_: str, text: str, limit: int) -> html.Div:
-    """A button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large.
+    """Build a button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large.
 
-    Every kind of file is accepted, several too: what the browser itself refused would get no answer.
+    The button accepts any kind and number of files, so that the page can explain why it refuses them.
     """
     limits: dict[str, Any] = {"data-limit": str(limit)}
     return html.Div(
@@ -82,7 +84,7 @@ def upload(id_: str, text: str, limit: int) -> html.Div:
 
 
 def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
-    """A number with its name; ``title`` is the explanation shown on hovering."""
+    """Build a number with its name; ``title`` is the explanation shown on hovering."""
     return html.Div(
         [
             html.Div([html.Span(symbol, className="symbol"), html.Span(name)], className="card-name"),
@@ -94,11 +96,12 @@ def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
 
 
 def section(title: str, *children: Any) -> html.Div:
+    """Build a titled group of controls."""
     return html.Div([html.H2(title), *children], className="section")
 
 
 def graph(id_: str, height: int, description: str, *, wide: bool = False) -> html.Div:
-    """A figure of ``height`` pixels; screen readers read its ``description``. Wide ones scroll on a narrow screen."""
+    """Build a figure of ``height`` pixels, described for screen readers; wide ones scroll on narrow screens."""
     named: dict[str, Any] = {"aria-label": description}
     return html.Div(
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
@@ -109,7 +112,7 @@ def graph(id_: str, height: int, description: str, *, wide: bool = False) -> htm
 
 
 def downloads(tab: str) -> html.Div:
-    """Buttons to download the picture and the script, and a preview of the script."""
+    """Build buttons to download the picture and the script, and a preview of the script."""
     return html.Div(
         [
             html.Div(
@@ -129,16 +132,17 @@ def downloads(tab: str) -> html.Div:
 
 
 def sentence(tab: str) -> html.P:
-    """What one sees, in one sentence."""
+    """Build the one-sentence figure caption."""
     return html.P("", id=f"{tab}-sentence", className="sentence", role="status")
 
 
 def message(tab: str) -> html.Div:
+    """Build the place of error messages."""
     return html.Div("", id=f"{tab}-message", className="message", role="alert")
 
 
 def shown_number(value: float | None, digits: int = 5) -> str:
-    """A number as text with a few digits and a typographic minus; a dash for None."""
+    """Format a number with a few digits and a typographic minus; a dash for None."""
     if value is None:
         return "–"
     return f"{value:.{digits}g}".replace("-", "−")

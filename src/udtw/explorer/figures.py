@@ -1,4 +1,4 @@
-"""What all figures share: plain dictionaries for plotly.js, with arrays as typed bytes.
+"""Build parts of all figures: plain dictionaries for plotly.js, with arrays as typed bytes.
 
 Plotly's own figure classes check every property in Python, which takes longer than the alignment itself.
 """
@@ -13,25 +13,34 @@ from udtw.images.datasets.safe_images import import_pillow
 from udtw.plots.style import MODE_COLOR, X_COLOR, Y_COLOR
 
 POWER = 0.25
-"""Colours show π*^POWER, so that small probabilities can be seen; see `shades`."""
+"""Colors show π*^POWER to make small probabilities visible; see `shades`."""
 
 MOST_CELLS = 512
-"""Matrices with more rows or columns than this are drawn in blocks."""
+"""Largest number of rows or columns drawn cell by cell; larger matrices are drawn in blocks."""
 
 FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 13}
 TEXT, GRID, INK, FAINT = "#1F2933", "#E4E7EB", "#111820", "#9AA5B1"
 PAPER = "#FFFFFF"
 DARK = {
-    PAPER: "#1A1F27", TEXT: "#D9DFE6", GRID: "#333B46", INK: "#F2F5F8", FAINT: "#6B7683",
-    "#D5DAE0": "#3D4551", "#A9B1BB": "#626C78", "#6C7681": "#98A2AE", "#C8283A": "#FF7482",
-    X_COLOR: "#56B0E8", Y_COLOR: "#3CC49A", MODE_COLOR: "#FF8A3D",
-}  # fmt: skip
-"""Colours of figures in dark mode for those of light mode."""
+    PAPER: "#1A1F27",
+    TEXT: "#D9DFE6",
+    GRID: "#333B46",
+    INK: "#F2F5F8",
+    FAINT: "#6B7683",
+    "#D5DAE0": "#3D4551",
+    "#A9B1BB": "#626C78",
+    "#6C7681": "#98A2AE",
+    "#C8283A": "#FF7482",
+    X_COLOR: "#56B0E8",
+    Y_COLOR: "#3CC49A",
+    MODE_COLOR: "#FF8A3D",
+}
+"""Dark-mode color for each light-mode color."""
 TYPES = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
 
 
 def themed(part: Any, theme: str) -> Any:
-    """A figure, or a part of it, in the colours of the ``theme``, "light" or "dark"."""
+    """Return a figure, or a part of it, in the colors of the ``theme``, "light" or "dark"."""
     if theme != "dark":
         return part
     if isinstance(part, dict):
@@ -39,19 +48,19 @@ def themed(part: Any, theme: str) -> Any:
     if isinstance(part, list | tuple):
         return [themed(value, theme) for value in part]
     if isinstance(part, str) and part[:7].upper() in DARK:
-        return DARK[part[:7].upper()] + part[7:]  # what follows is the opacity
+        return DARK[part[:7].upper()] + part[7:]  # the rest is the opacity
     return part
 
 
 def typed(values: Any, dtype: Any = np.float32) -> dict[str, str]:
-    """An array for plotly.js as base64 bytes, which are smaller than a list of decimal numbers."""
+    """Encode an array for plotly.js as base64 bytes, which are smaller than a list of decimal numbers."""
     array = np.ascontiguousarray(values, dtype=dtype)
-    found = {"dtype": TYPES[array.dtype.name], "bdata": base64.b64encode(array.tobytes()).decode()}
-    return found if array.ndim == 1 else found | {"shape": ", ".join(map(str, array.shape))}
+    encoded = {"dtype": TYPES[array.dtype.name], "bdata": base64.b64encode(array.tobytes()).decode()}
+    return encoded if array.ndim == 1 else encoded | {"shape": ", ".join(map(str, array.shape))}
 
 
 def blocks(matrix: np.ndarray, most: int = MOST_CELLS, reduce: Any = np.maximum) -> tuple[np.ndarray, int, int]:
-    """A matrix of at most ``most`` rows and columns, and how many of the original each row and column combines.
+    """Reduce a matrix to at most ``most`` rows and columns; also return how many rows and columns each block combines.
 
     ``reduce`` is `np.maximum`, or `np.add` for means.
     """
@@ -67,19 +76,19 @@ def blocks(matrix: np.ndarray, most: int = MOST_CELLS, reduce: Any = np.maximum)
 
 
 def places(rows: int, columns: int) -> dict[str, float]:
-    """Position of the first cell of a heat map in blocks, and the distances between cells."""
+    """Return the position of the first cell of a heat map in blocks, and the distances between cells."""
     return {"x0": (columns - 1) / 2, "dx": columns, "y0": (rows - 1) / 2, "dy": rows}
 
 
 def shades(coupling: np.ndarray) -> np.ndarray:
-    """255 π*^POWER as uint8."""
-    found = np.clip(coupling, 0, 1, dtype=np.float32)
-    np.sqrt(np.sqrt(found, out=found), out=found)
-    return (255 * found + 0.5).astype(np.uint8)
+    """Return 255 π*^POWER as uint8."""
+    powered = np.clip(coupling, 0, 1, dtype=np.float32)
+    np.sqrt(np.sqrt(powered, out=powered), out=powered)
+    return (255 * powered + 0.5).astype(np.uint8)
 
 
 def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str = "", **more: Any) -> dict[str, Any]:
-    """A heat map of π* in 255 shades of π*^POWER; with a ``hover`` text, the probabilities are sent too."""
+    """Build a heat map of π* in 255 shades of π*^POWER; with a ``hover`` text, also send the probabilities."""
     shown, rows, columns = blocks(coupling, most)
     trace: dict[str, Any] = {
         "type": "heatmap",
@@ -96,7 +105,7 @@ def coupling_trace(coupling: np.ndarray, *, most: int = MOST_CELLS, hover: str =
 
 
 def coupling_ticks(*probabilities: float) -> dict[str, Any]:
-    """Ticks of the colour bar of a `coupling_trace`."""
+    """Return the ticks of the color bar of a `coupling_trace`."""
     return {
         "tickvals": [255 * share**POWER for share in probabilities],
         "ticktext": [f"{share:g}" for share in probabilities],
@@ -107,55 +116,68 @@ COUPLING_TITLE = "coupling π* (probability of the match)"
 COUPLING_TICKS = coupling_ticks(0, 0.001, 0.01, 0.1, 0.5, 1)
 
 
-def colour_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
-    """A horizontal colour bar centred at ``x``; ``below`` is its vertical position, see `under`."""
-    return {
-        "orientation": "h", "x": x, "xanchor": "center", "xpad": 0, "y": below, "yanchor": "top", "ypad": 0,
-        "len": length, "thickness": 10, "title": {"text": title, "side": "bottom", "font": {"size": 12}},
-        "tickfont": {"size": 11}, "tickangle": 0, "outlinewidth": 0, **more,
-    }  # fmt: skip
+COLOR_BAR = {"orientation": "h", "xanchor": "center", "xpad": 0, "yanchor": "top", "ypad": 0, "thickness": 10}
+
+
+def color_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
+    """Build a horizontal color bar centered at ``x``; ``below`` is its vertical position, see `under`."""
+    labels = {"tickfont": {"size": 11}, "tickangle": 0, "outlinewidth": 0}
+    named = {"title": {"text": title, "side": "bottom", "font": {"size": 12}}}
+    return COLOR_BAR | {"x": x, "y": below, "len": length} | labels | named | more
 
 
 def under(pixels: float, height: int, margin: dict[str, Any]) -> float:
-    """The position so many pixels below the panels, relative to their height."""
+    """Return the position that many pixels below the panels, relative to their height."""
     return -pixels / (height - margin["t"] - margin["b"])
 
 
 def margins(left: int, right: int, top: int, bottom: int) -> dict[str, Any]:
-    """Fixed margins: plotly.js would widen them for colour bars and legends, and draw everything twice."""
+    """Return fixed margins: plotly.js would widen them for color bars and legends, and draw everything twice."""
     return {"l": left, "r": right, "t": top, "b": bottom, "autoexpand": False}
 
 
 def corners(path: np.ndarray) -> np.ndarray:
-    """A path (L, 2) without the cells at which its direction does not change: the same line with fewer points."""
+    """Drop the cells of a path (L, 2) at which its direction does not change: the same line with fewer points."""
     steps = np.diff(path, axis=0)
     turns = (steps[1:] != steps[:-1]).any(1)
     return path[np.concatenate([[True], turns, [True]])] if len(path) > 2 else path
 
 
 def lines(paths: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """x and y of several paths (L, 2) as one line with gaps."""
+    """Join several paths (L, 2) into x and y of one line with gaps."""
     gap = np.full((1, 2), np.nan)
     joined = np.concatenate([part for path in paths for part in (corners(path), gap)]) if paths else gap
     return joined[:, 1], joined[:, 0]
 
 
+def scatter(x: Any, y: Any, mode: str = "lines", **more: Any) -> dict[str, Any]:
+    """Build a trace of lines or markers; NaN leaves a gap."""
+    return {"type": "scatter", "mode": mode, "x": typed(x), "y": typed(y), **more}
+
+
+def closed(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the outline of the area between two lines: along one and back along the other."""
+    return np.concatenate([low, high[::-1]])
+
+
+def shape(kind: str, x: tuple[float, float], y: tuple[float, float], axes: tuple[str, str], **more: Any) -> dict:
+    """Build a line or rectangle between two corners, in the units of ``axes``."""
+    return {"type": kind, "xref": axes[0], "yref": axes[1], "x0": x[0], "x1": x[1], "y0": y[0], "y1": y[1], **more}
+
+
 def path_trace(paths: list[np.ndarray], color: str, width: float, name: str, **more: Any) -> dict[str, Any]:
-    x, y = lines(paths)
-    return {
-        "type": "scatter", "mode": "lines", "x": typed(x), "y": typed(y), "line": {"color": color, "width": width},
-        "name": name, "hoverinfo": "skip", **more,
-    }  # fmt: skip
+    """Build the trace of one or several paths (L, 2)."""
+    return scatter(*lines(paths), line={"color": color, "width": width}, name=name, hoverinfo="skip", **more)
 
 
 def mode_traces(mode: np.ndarray, name: str = "", **more: Any) -> list[dict[str, Any]]:
-    """The most probable path on a white rim, which keeps it visible on dark cells; in the legend if it has a name."""
+    """Draw the most probable path on a white rim, visible on dark cells; in the legend if it has a name."""
     rim = path_trace([mode], PAPER, 4, "", **more, showlegend=False)
     return [rim, path_trace([mode], MODE_COLOR, 2, name, **more, showlegend=bool(name))]
 
 
 def data_url(pixels: np.ndarray, palette: bytes | None = None) -> str:
-    """(H, W, 3) uint8, or (H, W) of indices into a ``palette``, as a PNG in a URL."""
+    """Encode pixels (H, W, 3) uint8, or indices (H, W) into a ``palette``, as a PNG in a URL."""
     image = import_pillow().fromarray(np.ascontiguousarray(pixels))
     if palette is not None:
         image.putpalette(palette)
@@ -165,35 +187,27 @@ def data_url(pixels: np.ndarray, palette: bytes | None = None) -> str:
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
-    """The layout of a figure; the zoom is kept while settings change."""
-    return {
-        "height": height, "autosize": True, "font": FONT | {"color": TEXT}, "paper_bgcolor": PAPER,
-        "plot_bgcolor": PAPER, "uirevision": "same",
-        "showlegend": False, "hovermode": "closest", **more,
-    }  # fmt: skip
+    """Return the layout of a figure; the zoom is kept while settings change."""
+    colors = {"font": FONT | {"color": TEXT}, "paper_bgcolor": PAPER, "plot_bgcolor": PAPER}
+    behavior = {"autosize": True, "uirevision": "same", "showlegend": False, "hovermode": "closest"}
+    return {"height": height} | colors | behavior | more
+
+
+AXIS = {"type": "linear", "zeroline": False, "gridcolor": GRID, "linecolor": FAINT, "ticks": "outside", "ticklen": 3}
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "type": "linear",
-        "zeroline": False,
-        "gridcolor": GRID,
-        "linecolor": FAINT,
-        "ticks": "outside",
-        "ticklen": 3,
-    }
-    if title:
-        found["title"] = {"text": title, "font": {"size": 12}, "standoff": 6}
-    return found | more
+    """Build an axis with ticks and an optional title."""
+    titled = {"title": {"text": title, "font": {"size": 12}, "standoff": 6}} if title else {}
+    return AXIS | titled | more
 
 
 def blank_axis(**more: Any) -> dict[str, Any]:
+    """Build an axis that is neither drawn nor zoomed."""
     return {"visible": False, "fixedrange": True, **more}
 
 
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
-    """A text at a position relative to the figure."""
-    return {
-        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "showarrow": False, "xanchor": "center",
-        "font": {"size": 13}, **more,
-    }  # fmt: skip
+    """Build a text at a position relative to the figure."""
+    place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "center"}
+    return {"text": text, "showarrow": False, "font": {"size": 13}} | place | more

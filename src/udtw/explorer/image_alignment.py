@@ -1,4 +1,4 @@
-"""Images to choose from, settings, and the alignment of two images: what the second tab computes."""
+"""Offer images, check the settings of the image tab, and align two images."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from udtw.explorer.control_values import AlignmentSettings, ControlValues, choic
 from udtw.explorer.uploads import MAX_IMAGE_BYTES, UPLOAD, UploadCache, decode_contents, file_name, read_image
 from udtw.images import Backbone, ImageRecognizer, PatchBackbone, load_backbone
 from udtw.images.datasets import make_images
-from udtw.images.order import ORDERS, token_order
+from udtw.images.projection import ORDERS, token_order
 from udtw.plots import ImageMatch
 from udtw.plots.image_maps import LUMA
 
@@ -33,7 +33,7 @@ VARIANCES = {"none": "None: σ = 1 everywhere", "contrast": "Estimated: patches 
 
 @dataclass(frozen=True)
 class ImageSettings(AlignmentSettings):
-    """What the controls say; ``patch`` is a position in the reading order of the left image, in percent."""
+    """Hold the settings of the tab; ``patch`` is a position in the reading order of the left image, in percent."""
 
     gamma: float = 0.03
     order: str = "raster"
@@ -44,6 +44,7 @@ class ImageSettings(AlignmentSettings):
 
     @classmethod
     def of(cls, values: ControlValues) -> "ImageSettings":
+        """Check the values of the controls."""
         return cls(
             **cls.checked(values, LOG_GAMMA),
             order=choice("The reading order", values["order"], ORDERS),
@@ -56,7 +57,7 @@ class ImageSettings(AlignmentSettings):
 
 @dataclass(frozen=True)
 class ChosenImage:
-    """An image, its label, and the Python code that makes it."""
+    """Hold an image, its label, and the Python code that creates it."""
 
     image: "Image"
     label: str
@@ -65,10 +66,10 @@ class ChosenImage:
 
 @dataclass(frozen=True)
 class ImageResult:
-    """Both images as the backbone saw them, σ² of their tokens in reading order, and the alignment.
+    """Hold both images as seen by the backbone, σ² of their tokens in reading order, and the alignment.
 
-    ``pixels`` are (H, W, 3) in [0, 1], ``positions`` the places of the tokens on the grid, row by row, and ``patch``
-    the number of the token of the left image that is shown.
+    ``pixels`` are (H, W, 3) in [0, 1], ``positions`` are the row-major positions of the tokens on the grid, and
+    ``patch`` is the index of the framed token of the left image.
     """
 
     pixels: tuple[np.ndarray, np.ndarray]
@@ -83,12 +84,12 @@ class ImageResult:
 
     @property
     def match(self) -> ImageMatch:
-        """The same for the figures of `udtw.plots`."""
+        """Return the match for the figures of `udtw.plots`."""
         return ImageMatch(*self.pixels, self.coupling, self.grid, self.grid, self.var_x, self.var_y, self.order)
 
 
 class ImageChoices:
-    """The images of a server: generated ones, and uploads."""
+    """Offer the images of a server: generated ones and uploads."""
 
     def __init__(self) -> None:
         self._images = make_images(N_IMAGES)
@@ -96,14 +97,16 @@ class ImageChoices:
 
     @property
     def sets(self) -> dict[str, str]:
+        """Return the labels of all classes by name."""
         return {name: name for name in self._images.classes} | {UPLOAD: "Your own picture"}
 
     def items(self, name: Any) -> list[str]:
+        """Return the labels of the images of a class; none for uploads."""
         name = choice("The class", name, self.sets)
         return [] if name == UPLOAD else [f"No. {i + 1}" for i in range(N_IMAGES)]
 
     def pick(self, name: Any, item: Any, upload: Any = None) -> ChosenImage:
-        """Image number ``item`` of class ``name``, or the upload with the key ``upload``."""
+        """Return image number ``item`` of class ``name``, or the upload with the key ``upload``."""
         name = choice("The class", name, self.sets)
         if name == UPLOAD:
             if upload is None:
@@ -113,27 +116,27 @@ class ImageChoices:
         number = self._images.classes.index(name) * N_IMAGES + whole("The image", item, 0, N_IMAGES - 1)
         return ChosenImage(self._image(number), self._images.names[number], f"images.image({number})")
 
-    @lru_cache(maxsize=64)  # noqa: B019 (there is one object per server)
+    @lru_cache(maxsize=64)  # noqa: B019 (one object per server)
     def _image(self, number: int) -> "Image":
         return self._images.image(number)
 
     def upload(self, contents: Any, name: Any) -> tuple[str, str]:
-        """Key and description of an uploaded image."""
+        """Store an uploaded image; return its key and description."""
         shown = file_name(name)
         content = decode_contents(contents, shown, MAX_IMAGE_BYTES)
         image = read_image(content, shown)
         width, height = image.size
         if max(image.size) > 4 * SIDE:
-            image.thumbnail((4 * SIDE, 4 * SIDE))  # the backbone sees less anyway, and the cache stays small
+            image.thumbnail((4 * SIDE, 4 * SIDE))  # the backbone downscales further anyway; this keeps the cache small
         return self.uploads.put(shown, content, image), f"{shown}: {width} × {height} pixels"
 
 
 class TokenEncoder:
-    """Tokens and variances of images: from patches of pixels, or from a model that the user has trained."""
+    """Compute tokens and variances of images from patches of pixels, or with a trained model."""
 
     def __init__(self, model: str | os.PathLike | None = None, backbone: str | None = None) -> None:
         if (model is None) != (backbone is None):
-            raise OptionError("A model and its backbone are needed both, or neither of them.")
+            raise OptionError("Pass both a model and its backbone, or neither.")
         self.model_name = None if model is None else Path(model).name
         self.backbone_name = backbone
         self._recognizer: ImageRecognizer | None = None
@@ -142,11 +145,11 @@ class TokenEncoder:
             self._recognizer, self._backbone = ImageRecognizer.load(Path(model)), load_backbone(backbone)
             if self._recognizer.backbone != self._backbone.identity:
                 raise OptionError(
-                    f"{self.model_name} was trained on tokens of {self._recognizer.backbone}, not of {backbone}."
+                    f"{self.model_name} was trained on tokens of {self._recognizer.backbone}, not {backbone}."
                 )
 
     def align(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings) -> ImageResult:
-        """The alignment of the tokens of two images."""
+        """Align the tokens of two images."""
         backbone = self._backbone or PatchBackbone(SIDE, PATCH, position=settings.position)
         pixels = [backbone.prepare(one.image) for one in (x, y)]
         seen = [backbone(one[None]) for one in pixels]
@@ -161,7 +164,7 @@ class TokenEncoder:
                 variances = list(encoded.variance)
         elif settings.variance == "contrast":
             variances = list(contrast_variance(pixels, grid)[:, positions])
-        found = align(tokens[0], tokens[1], *variances, weighting="precision", **settings.options)
+        alignment = align(tokens[0], tokens[1], *variances, weighting="precision", **settings.options)
         left, right = (one.permute(1, 2, 0).numpy() for one in pixels)
         return ImageResult(
             pixels=(left, right),
@@ -170,16 +173,16 @@ class TokenEncoder:
             positions=positions,
             var_x=variances[0],
             var_y=variances[1],
-            alignment=found,
-            coupling=found.coupling.numpy(),
+            alignment=alignment,
+            coupling=alignment.coupling.numpy(),
             patch=round(settings.patch / 100 * (len(positions) - 1)),
         )
 
 
 def contrast_variance(pixels: list[Tensor], grid: tuple[int, int]) -> Tensor:
-    """(2, h·w) σ² of each patch: σ = ½ + 1.5·exp(−c / mean c), with c the standard deviation of its grey values."""
+    """Estimate σ² (2, h·w) of each patch: σ = ½ + 1.5·exp(−c / mean c), c the standard deviation of its gray values."""
     rows, columns = grid
-    grey = torch.einsum("c,bchw->bhw", torch.tensor(LUMA), torch.stack(pixels))
-    patches = grey.unflatten(1, (rows, -1)).unflatten(3, (columns, -1)).transpose(2, 3)
+    gray = torch.einsum("c,bchw->bhw", torch.tensor(LUMA), torch.stack(pixels))
+    patches = gray.unflatten(1, (rows, -1)).unflatten(3, (columns, -1)).transpose(2, 3)
     contrast = patches.flatten(3).std(3, correction=0).flatten(1)
     return (0.5 + 1.5 * torch.exp(-contrast / contrast.mean().clamp_min(1e-6))).square()

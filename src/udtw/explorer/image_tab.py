@@ -1,14 +1,32 @@
-"""The second tab: two images, their best patch matches, and the uncertainty of each patch."""
+"""Lay out the image tab: two images, their best patch matches, and the uncertainty of each patch."""
 
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 from dash import html
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from udtw.explorer import scripts
 from udtw.explorer.controls import graph, radio, section, slider, upload
+from udtw.explorer.figures import (
+    PAPER,
+    axis,
+    blank_axis,
+    color_bar,
+    coupling_ticks,
+    coupling_trace,
+    data_url,
+    layout,
+    margins,
+    note,
+    scatter,
+    shape,
+    typed,
+    under,
+)
 from udtw.explorer.image_alignment import (
     LOG_GAMMA,
     MAX_MATCHES,
@@ -20,24 +38,36 @@ from udtw.explorer.image_alignment import (
     ImageSettings,
     TokenEncoder,
 )
-from udtw.explorer.image_figures import HEIGHT, MAPS_HEIGHT, maps_figure, match_figure
-from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SUMS, Tab, cost_per_match
+from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SLIDERS, SUMS, Tab, cost_per_match
 from udtw.explorer.uploads import MAX_IMAGE_BYTES
-from udtw.images.order import ORDERS
+from udtw.images.projection import ORDERS
 from udtw.plots import plot_image_match
+from udtw.plots.image_maps import FADED, LUMA, MAP_HEX, OPACITY
+from udtw.plots.image_match import check_match
+from udtw.plots.style import MODE_COLOR, STD_COLORS, STD_HEX, std_limits
 
 FIRST = "star striped"
+HEIGHT, MAPS_HEIGHT = 410, 350
+MARGIN, MAPS_MARGIN = margins(8, 14, 10, 92), margins(8, 14, 30, 66)
+BAR, MAPS_BAR = under(44, HEIGHT, MARGIN), under(12, MAPS_HEIGHT, MAPS_MARGIN)
+TICKS = coupling_ticks(0, 0.01, 0.1, 1)
+GAP = 0.08
+STD_SCALE, MAP_SCALE = ([[k / 2, color] for k, color in enumerate(colors)] for colors in (STD_HEX, MAP_HEX))
+HEAT = [[0, "rgba(213,94,0,0)"], [1, "rgba(213,94,0,0.9)"]]
 
 
 class ImageTab(Tab):
-    """Images: generated ones and uploads; tokens are patches of pixels, or those of a trained ``model``."""
+    """Show images, generated or uploaded, with patches of pixels or the tokens of a trained ``model``."""
 
     name, file = "images", "images"
     settings = ImageSettings
-    controls: ClassVar[Mapping[str, str | None]] = {
-        "gamma": "power", "beta": "plain", "band": "percent", "order": None, "position": "plain", "variance": None,
-        "matches": "plain", "patch": "share",
-    }  # fmt: skip
+    controls: ClassVar[Mapping[str, str | None]] = SLIDERS | {
+        "order": None,
+        "position": "plain",
+        "variance": None,
+        "matches": "plain",
+        "patch": "share",
+    }
     cards = SUMS | COST_PER_MATCH
     figures = ("match", "maps")
     upload_limit = MAX_IMAGE_BYTES
@@ -58,14 +88,16 @@ class ImageTab(Tab):
         return scripts.image_script(x, y, settings, self.encoder)
 
     def draw(self, settings: ImageSettings, result: ImageResult) -> Figure:
-        return plot_image_match(
-            *result.pixels, result.coupling, result.grid, result.grid, var_x=result.var_x, var_y=result.var_y,
-            order=result.order, n_matches=settings.matches,
-        )  # fmt: skip
+        variances = {"var_x": result.var_x, "var_y": result.var_y}
+        options: dict[str, Any] = {"order": result.order, "n_matches": settings.matches} | variances
+        return plot_image_match(*result.pixels, result.coupling, result.grid, result.grid, **options)
 
     def layout(self) -> html.Div:
         tab, first, encoder = self.name, ImageSettings(), self.encoder
         trained = encoder.model_name is not None
+
+        def counter(name: str, label: str, most: float, step: float, value: float, marks: tuple) -> html.Div:
+            return slider(f"{tab}-{name}", label, (0, most), step, value, {at: str(at) for at in marks})
 
         def side(name: str, title: str, item: int) -> html.Div:
             file = upload(f"{tab}-{name}-upload", "Open an image …", MAX_IMAGE_BYTES)
@@ -77,14 +109,13 @@ class ImageTab(Tab):
             html.Div(
                 [
                     radio(f"{tab}-variance", "variance σ² of the patches", VARIANCES, first.variance),
-                    slider(
-                        f"{tab}-position", "weight of a patch's position", (0, MAX_POSITION), 0.05, first.position,
-                        {0: "0", 0.5: "0.5", 1: "1"},
+                    counter(
+                        "position", "weight of a patch's position", MAX_POSITION, 0.05, first.position, (0, 0.5, 1)
                     ),
                 ],
                 style={"display": "none"} if trained else {},
             ),
-        ]  # fmt: skip
+        ]
         orders = {one: one for one in ORDERS}
         controls = [
             side("x", "Left image", 0),
@@ -97,14 +128,10 @@ class ImageTab(Tab):
             section("Uncertainty", html.Div(uncertainty)),
             section(
                 "Show",
-                slider(
-                    f"{tab}-matches", "best matches", (0, MAX_MATCHES), 1, first.matches, {0: "0", 12: "12", 30: "30"}
-                ),
-                slider(
-                    f"{tab}-patch", "framed patch of the left image", (0, 100), 0.5, first.patch, SHARE_MARKS
-                ),
+                counter("matches", "best matches", MAX_MATCHES, 1, first.matches, (0, 12, 30)),
+                slider(f"{tab}-patch", "framed patch of the left image", (0, 100), 0.5, first.patch, SHARE_MARKS),
             ),
-        ]  # fmt: skip
+        ]
         seen = [
             html.P(
                 "Lines join the patches that match best: blue ones are certain, red ones are not.", className="sentence"
@@ -116,3 +143,114 @@ class ImageTab(Tab):
             graph(f"{tab}-maps", MAPS_HEIGHT, "Maps of uncertainty over both images", wide=True),
         ]
         return self.page(seen, controls, shown)
+
+
+def match_figure(result: ImageResult, n_matches: int) -> dict[str, Any]:
+    """Draw both images with lines between their best patch matches, and the coupling beside them."""
+    match = check_match(result.match, n_matches)
+    cells, values, ends, widths = match.cells, match.strength, match.ends(GAP), match.widths
+    low, high = (0.0, 1.0) if match.std is None else std_limits(match.std)
+    label = "π* of the match" if match.std is None else "σ of the match"
+    data: list[dict[str, Any]] = []
+    for a, b, value in zip(ends[0], ends[1], values, strict=True):
+        line = {"type": "scatter", "mode": "lines", "x": [a[0], b[0]], "y": [a[1], b[1]], "hoverinfo": "skip"}
+        data.append(line | {"line": {"color": PAPER, "width": 4}})
+        data.append(line | {"line": {"color": to_hex(STD_COLORS((value - low) / (high - low))), "width": 2}})
+    dots, shown = np.concatenate(ends).T, typed(np.concatenate([values, values]))
+    scale = {"cmin": low, "cmax": high, "colorscale": STD_SCALE, "colorbar": color_bar(label, 0.32, 0.3, BAR)}
+    marker = {"size": 8, "color": shown, "line": {"color": PAPER, "width": 1}} | scale
+    hover = f"{label}: %{{customdata:.3f}}<extra></extra>"
+    data.append(scatter(dots[0], dots[1], "markers", customdata=shown, hovertemplate=hover, marker=marker))
+    axes: dict[str, Any] = {"xaxis": "x2", "yaxis": "y2"}
+    hover = "left token %{y}, right token %{x}<br>π* = %{customdata:.4f}<extra></extra>"
+    bar = color_bar("coupling π*", 0.855, 0.26, BAR, **TICKS)
+    data.append(coupling_trace(result.coupling, hover=hover, colorbar=bar, **axes))
+    ring = {"size": 9, "symbol": "circle-open", "color": MODE_COLOR, "line": {"width": 2}}
+    data.append(scatter(cells[:, 1], cells[:, 0], "markers", hoverinfo="skip", marker=ring, **axes))
+    starts = (0.0, widths[0] + GAP)
+    images = [_placed(one, "x", start, width) for one, start, width in zip(result.pixels, starts, widths, strict=True)]
+    count = len(result.positions)
+    return {
+        "data": data,
+        "layout": layout(
+            HEIGHT,
+            margin=MARGIN,
+            images=images,
+            xaxis=blank_axis(domain=[0, 0.64], range=[0, starts[1] + widths[1]], constrain="domain"),
+            yaxis=blank_axis(range=[1, 0], scaleanchor="x", constrain="domain"),
+            xaxis2=axis(
+                "token of the right image", domain=[0.71, 1], anchor="y2", range=[-0.5, count - 0.5], showgrid=False
+            ),
+            yaxis2=axis("token of the left image", anchor="x2", range=[count - 0.5, -0.5], showgrid=False),
+        ),
+    }
+
+
+def maps_figure(result: ImageResult) -> dict[str, Any]:
+    """Draw σ over both images, and the matches of one patch of the left image in the right one."""
+    sigmas = [None if one is None else _on_grid(one.sqrt().numpy(), result) for one in (result.var_x, result.var_y)]
+    known = [one for one in sigmas if one is not None]
+    low, high = std_limits(np.stack(known)) if known else (0.5, 1.5)
+    width = 0.31
+    data: list[dict[str, Any]] = []
+    shown, notes, more = [], [], {}
+    row, column = divmod(int(result.positions[result.patch]), result.grid[1])
+    shares = result.coupling[result.patch] / max(result.coupling[result.patch].sum(), 1e-12)
+    panels = [
+        ("σ of the left image", result.pixels[0], sigmas[0]),
+        ("σ of the right image", result.pixels[1], sigmas[1]),
+        ("matches of the framed patch", result.pixels[1], _on_grid(shares, result)),
+    ]
+    for k, (title, pixels, known_values) in enumerate(panels):
+        values = np.ones(result.grid) if known_values is None else known_values
+        end = "" if k == 0 else str(k + 1)
+        left = k * (1 - width) / 2
+        heat = k == 2
+        shown.append(_placed(pixels if heat else _faded(pixels), f"x{end}", 0, 1, yref=f"y{end}"))
+        rows, columns = values.shape
+        trace: dict[str, Any] = {"type": "heatmap", "z": typed(values), "zsmooth": False}
+        trace |= {"x0": 0.5 / columns, "dx": 1 / columns, "y0": 0.5 / rows, "dy": 1 / rows}
+        trace |= {"xaxis": f"x{end}", "yaxis": f"y{end}"}
+        trace["hovertemplate"] = ("share" if heat else "σ") + " %{z:.3f}<extra></extra>"
+        if heat:
+            bar = color_bar("share of the patch's matches", left + width / 2, 0.26, MAPS_BAR)
+            trace |= {"colorscale": HEAT, "zmin": 0, "colorbar": bar}
+        else:
+            bar = color_bar("uncertainty σ (both maps)", width, 0.26, MAPS_BAR)
+            trace |= {"colorscale": MAP_SCALE, "zmin": low, "zmax": high, "opacity": OPACITY}
+            trace |= {"showscale": k == 0, "colorbar": bar}
+        data.append(trace)
+        notes.append(note(title, left + width / 2, 1, yanchor="bottom", yshift=3))
+        fitted: dict[str, Any] = {"constrain": "domain", "scaleanchor": f"x{end}"}
+        fitted["scaleratio"] = pixels.shape[0] / pixels.shape[1]
+        more[f"xaxis{end}"] = blank_axis(
+            domain=[left, left + width], range=[0, 1], constrain="domain", anchor=f"y{end}"
+        )
+        more[f"yaxis{end}"] = blank_axis(range=[1, 0], anchor=f"x{end}", **fitted)
+    rows, columns = result.grid
+    across, down = (column / columns, (column + 1) / columns), (row / rows, (row + 1) / rows)
+    frame = shape("rect", across, down, ("x", "y"), line={"color": MODE_COLOR, "width": 3})
+    return {
+        "data": data,
+        "layout": layout(MAPS_HEIGHT, margin=MAPS_MARGIN, images=shown, shapes=[frame], annotations=notes, **more),
+    }
+
+
+def _on_grid(values: np.ndarray, result: ImageResult) -> np.ndarray:
+    """Arrange values in reading order on the grid (h, w)."""
+    flat = np.empty_like(values)
+    flat[result.positions] = values
+    return flat.reshape(result.grid)
+
+
+def _faded(pixels: np.ndarray) -> np.ndarray:
+    """Return the image in pale gray, so that colors show on it."""
+    low, high = FADED
+    return np.repeat((low + (high - low) * (pixels @ np.array(LUMA)))[..., None], 3, axis=-1)
+
+
+def _placed(pixels: np.ndarray, xref: str, left: float, width: float, yref: str = "y") -> dict[str, Any]:
+    """Place an image below the traces, one unit high."""
+    place = {"x": left, "y": 0, "sizex": width, "sizey": 1, "xanchor": "left", "yanchor": "top"}
+    source = data_url((255 * np.clip(pixels, 0, 1)).round().astype(np.uint8))
+    return {"source": source, "xref": xref, "yref": yref, "sizing": "stretch", "layer": "below"} | place

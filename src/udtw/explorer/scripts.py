@@ -1,7 +1,8 @@
-"""The Python scripts that the page offers: each computes the same numbers as its tab, to the last digit."""
+"""Write the Python scripts offered by the page: each computes the same numbers as its tab, to the last digit."""
 
 from collections.abc import Iterable
 
+from udtw._engine.likelihood import ROUGHNESS_WINDOW
 from udtw.explorer.image_alignment import LUMA, N_IMAGES, PATCH, SIDE, ChosenImage, ImageSettings, TokenEncoder
 from udtw.explorer.series_alignment import LEVEL, SeriesSettings
 from udtw.explorer.series_choices import ChosenSeries
@@ -17,25 +18,25 @@ from udtw.explorer.skeleton_alignment import (
 
 DPI = 150
 PREVIEW = 3000
-"""How many characters the page shows; the file has all of them."""
+"""Number of characters shown on the page; the file is complete."""
 
 NUMBERS = 'print(f"distance {float(a.distance)!r}, regularizer {float(a.regularizer)!r}, loss {float(a.loss)!r}")'
 
 
 def preview(code: str) -> str:
-    """The script without the middle of long lists of numbers, cut after `PREVIEW` characters."""
+    """Shorten long lists of numbers in a script, and cut it after `PREVIEW` characters."""
     short = "\n".join(line if len(line) <= 160 else f"{line[:110]} … {line[-30:]}" for line in code.splitlines())
     return short if len(short) <= PREVIEW else f"{short[:PREVIEW]}\n…"
 
 
 def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> str:
-    """A script that aligns two series as the first tab does, prints its numbers and draws its picture."""
+    """Write a script that aligns two series as the series tab does, prints its numbers and draws its picture."""
     s = settings
     sides = {"x": x, "y": y}
     plot = "plot_matches" if s.view == "lines" else "plot_alignment"
     made = ["from udtw.data.generators import known_warps"] if {x.pair, y.pair} != {None} else []
     code = [
-        '"""Made by `udtw explore`. Sets of the UCR archive are found by the environment variable UDTW_DATA."""',
+        '"""Made by `udtw explore`. The environment variable UDTW_DATA is the folder of UCR data sets."""',
         "",
         "import numpy as np",
         "",
@@ -66,13 +67,21 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
         ]
         if s.variance == "known":
             code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
-    given = {"none": "", "known": ", var_x, var_y", "estimate": ', "estimate", "estimate"'}[s.variance]
+    given = {"match": "", "none": "", "known": ", var_x, var_y", "estimate": ', "estimate", "estimate"'}[s.variance]
     options = f"paths={s.paths}, seed={s.seed}"
     if s.view == "lines":
         options = f"level={LEVEL!r}" + (f", times=({x.times!r}, {y.times!r})" if x.times or y.times else "")
+    aligned = [f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})"]
+    if s.variance == "match":
+        aligned = [
+            f"m = udtw.match(x, y, level={LEVEL!r}, band={s.band!r})",
+            "print(m.trust.sentence)",
+            "a = m.alignment",
+        ]
+        options = ("matches=m, " if s.view == "lines" else "match=m, ") + options
     code += [
         "",
-        f"a = udtw.align(x, y{given}, gamma={s.gamma!r}, beta={s.beta!r}, band={s.band!r})",
+        *aligned,
         NUMBERS,
         'print(f"entropy {float(a.paths.entropy)!r} nats, most probable path of {len(a.paths.mode())} cells")',
         f'{plot}(x, y, a, {options}).savefig("alignment.png", dpi={DPI})',
@@ -81,11 +90,11 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
 
 
 def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encoder: TokenEncoder) -> str:
-    """A script that aligns two images as the second tab does, prints its numbers and draws its picture."""
+    """Write a script that aligns two images as the image tab does, prints its numbers and draws its picture."""
     s, trained = settings, encoder.model_name is not None
     uploaded = any(one.code.startswith("PIL") for one in (x, y))
     code = [
-        '"""Made by `udtw explore`. Files are looked for in the working folder."""',
+        '"""Made by `udtw explore`. Files are read from the working directory."""',
         "",
         *(["import PIL.Image"] if uploaded else []),
         "import torch",
@@ -93,7 +102,7 @@ def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encode
         "import udtw",
         f"from udtw.images import {'ImageRecognizer, load_backbone' if trained else 'PatchBackbone'}",
         "from udtw.images.datasets import make_images",
-        "from udtw.images.order import token_order",
+        "from udtw.images.projection import token_order",
         "from udtw.plots import plot_image_match",
         "",
         f"images = make_images({N_IMAGES})",
@@ -119,9 +128,9 @@ def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encode
     elif s.variance == "contrast":
         code += [
             "",
-            "# σ from the contrast of a patch: ½ + 1.5 exp(−c / mean c), with c the deviation of its grey values",
-            f"grey = torch.einsum('c,bchw->bhw', torch.tensor({LUMA}), pixels)",
-            "patches = grey.unflatten(1, (grid[0], -1)).unflatten(3, (grid[1], -1)).transpose(2, 3)",
+            "# σ = ½ + 1.5 exp(−c / mean c), where c is the contrast of a patch (deviation of its gray values)",
+            f"gray = torch.einsum('c,bchw->bhw', torch.tensor({LUMA}), pixels)",
+            "patches = gray.unflatten(1, (grid[0], -1)).unflatten(3, (grid[1], -1)).transpose(2, 3)",
             "contrast = patches.flatten(3).std(3, correction=0).flatten(1)",
             "variance = (0.5 + 1.5 * torch.exp(-contrast / contrast.mean().clamp_min(1e-6))).square()",
             "var_x, var_y = variance[:, order]",
@@ -143,12 +152,13 @@ def image_script(x: ChosenImage, y: ChosenImage, settings: ImageSettings, encode
 
 
 def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> str:
-    """A script that aligns two clips as the third tab does, prints its numbers and draws its picture."""
+    """Write a script that aligns two clips as the skeleton tab does, prints its numbers and draws its picture."""
     s = settings
     code = [
         '"""Made by `udtw explore`."""',
         "",
         "import numpy as np",
+        *(["import torch"] if s.variance == "rough" else []),
         "",
         "import udtw",
         "from udtw.plots import plot_alignment",
@@ -159,7 +169,7 @@ def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) ->
         "",
         "",
         "def features(clip):",
-        '    """(T, 60) joints relative to the torso in units of the body; D is a mean over coordinates."""',
+        '    """Return joints (T, 60) relative to the torso in units of the body; D is a mean over coordinates."""',
         f'    frames = normalize(clip.frames, graph("{GRAPH}").centre)[:, 0].astype(np.float64)',
         "    return frames.reshape(len(frames), -1) / np.sqrt(frames.shape[1] * frames.shape[2])",
         "",
@@ -195,13 +205,13 @@ def skeleton_script(x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) ->
 
 
 def _roughness() -> list[str]:
-    """The lines of `udtw.explorer.series_alignment.roughness`."""
+    """Return the lines of the estimate behind ``var_x="estimate"``, written out."""
     return [
         "def roughness(series):",
-        '    """Variance of white noise on a smooth series, from its second differences."""',
-        "    import torch",
-        "",
-        "    return udtw._engine.likelihood.roughness(torch.from_numpy(series)).numpy()",
+        '    """Estimate the variance of white noise on a smooth series from its second differences."""',
+        "    bend = torch.from_numpy(series).diff(n=2, dim=0).square().mean(1) / 6",
+        f"    padded = torch.nn.functional.pad(bend[None], ({1 + ROUGHNESS_WINDOW // 2},) * 2, mode='replicate')",
+        f"    return padded[0].unfold(0, {ROUGHNESS_WINDOW}, 1).mean(1).numpy()",
     ]
 
 

@@ -1,8 +1,8 @@
-"""Access control: only requests from this machine, under a loopback name, and from the page itself are answered.
+"""Control access: answer only requests from this machine, under a loopback name, and from the page itself.
 
-A page of another site can make the browser send requests to 127.0.0.1 under a host name of its own (DNS rebinding) or
-from its own origin; both are recognised by their headers and refused. The content security policy keeps the page from
-loading anything from elsewhere.
+A page of another site can make the browser send requests to 127.0.0.1 under its own host name (DNS rebinding) or from
+its own origin; both are recognized by their headers and refused. The content security policy keeps the page from
+loading anything from other servers.
 """
 
 import ipaddress
@@ -19,7 +19,7 @@ MAX_REQUEST = 10 * 2**20
 
 
 def check_loopback(host: str) -> str:
-    """The address to bind to, or an error if other machines could reach it."""
+    """Return the address to bind to, or raise an error if other machines could reach it."""
     if host == "localhost":
         return "127.0.0.1"
     try:
@@ -29,13 +29,13 @@ def check_loopback(host: str) -> str:
     if address is None or not address.is_loopback:
         raise OptionError(
             f"The explorer is for this machine only and listens on a loopback address such as 127.0.0.1; got {host!r}. "
-            "From another machine, use an SSH tunnel."
+            "Use an SSH tunnel for access from another machine."
         )
     return str(address)
 
 
 def is_loopback_name(netloc: str) -> bool:
-    """Whether a Host header, with or without a port, names this machine."""
+    """Return whether a Host header, with or without a port, names this machine."""
     try:
         name = urlsplit(f"//{netloc}").hostname or ""
     except ValueError:
@@ -52,7 +52,7 @@ def protect(server: Flask, script_hashes: Sequence[str]) -> None:
     """Check every request, and send the content security policy with every response."""
     server.config["MAX_CONTENT_LENGTH"] = MAX_REQUEST
     scripts = " ".join(f"'{one.strip(chr(39))}'" for one in script_hashes)
-    # plotly.js and Dash's components set inline styles; images to be downloaded are blobs.
+    # plotly.js and Dash components set inline styles; downloaded images are blobs.
     policy = (
         f"default-src 'self'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""Settings and the alignment of two series: what the first tab computes."""
+"""Check the settings of the series tab and align two series."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ import torch
 from udtw._engine import likelihood
 from udtw._engine.align import align, dtw, euclidean
 from udtw._engine.alignment import Alignment
+from udtw._engine.match import Match, match
 from udtw._engine.matches import Matches
 from udtw.data import znormalize
 from udtw.errors import DataError, OptionError, ShapeError
@@ -19,6 +20,7 @@ LOG_GAMMA = (-3.0, 2.0)
 MAX_NOISE, MAX_PATHS, MAX_SEED = 3.0, 50, 999
 LEVEL = 0.9
 VARIANCES = {
+    "match": "Found from the pair, with gain, offset, drift and lag (γ and β too)",
     "estimate": "Estimated from the roughness of each series",
     "known": "Known: that of the noise in generated series",
     "none": "None: σ = 1 everywhere",
@@ -29,13 +31,13 @@ VIEWS = {"lines": "Match lines", "matrix": "Matrix of probabilities"}
 
 @dataclass(frozen=True)
 class SeriesSettings(AlignmentSettings):
-    """What the controls say; ``stretch`` is the noisy part of a series, from and to in percent."""
+    """Hold the settings of the tab; ``stretch`` is the noisy part of a series, from and to in percent."""
 
     gamma: float = 4.0
     noise: float = 0.0
     stretch: tuple[float, float] = (40.0, 60.0)
     side: str = "x"
-    variance: str = "estimate"
+    variance: str = "match"
     znormalize: bool = False
     paths: int = 20
     seed: int = 0
@@ -43,6 +45,7 @@ class SeriesSettings(AlignmentSettings):
 
     @classmethod
     def of(cls, values: ControlValues) -> "SeriesSettings":
+        """Check the values of the controls."""
         return cls(
             **cls.checked(values, LOG_GAMMA),
             noise=number("The noise", values["noise"], 0, MAX_NOISE),
@@ -58,7 +61,7 @@ class SeriesSettings(AlignmentSettings):
 
 @dataclass(frozen=True)
 class PreparedSeries:
-    """``x`` (N, d) and ``y`` (M, d) as they are aligned, and σ² of their steps, "estimate", or None for σ = 1."""
+    """Hold ``x`` (N, d) and ``y`` (M, d) as aligned, with the σ² of their steps, how to find it, or None for σ = 1."""
 
     x: np.ndarray
     y: np.ndarray
@@ -66,12 +69,12 @@ class PreparedSeries:
     var_y: Any
     times: tuple[list[str] | None, list[str] | None] = (None, None)
     truth: np.ndarray | None = None
-    """(N,): the true partners of the steps of x, if they are known."""
+    """(N,): true partners of the steps of x, if known."""
 
 
 @dataclass(frozen=True)
 class ComparedDistance:
-    """One distance: ``value`` (None if it does not exist), ``matrix`` (N, M) of matches, and ``path`` (L, 2)."""
+    """Hold one distance: ``value`` (None if undefined), ``matrix`` (N, M) of matches, and ``path`` (L, 2)."""
 
     name: str
     value: float | None
@@ -81,7 +84,11 @@ class ComparedDistance:
 
 @dataclass(frozen=True)
 class SeriesResult:
-    """The alignment of `PreparedSeries`, its paths, and the other distances."""
+    """Hold the alignment of `PreparedSeries`, its paths, and the other distances.
+
+    ``matches`` is a `Match` if the noise was found from the pair; steps that stand for no partner are left out of
+    ``coupling``, ``variance`` and the paths.
+    """
 
     prepared: PreparedSeries
     alignment: Alignment
@@ -94,33 +101,47 @@ class SeriesResult:
 
     @property
     def path_length(self) -> float:
-        """``E[1] = Σ π*``."""
+        """Return ``E[1] = Σ π*``."""
         return float(self.coupling.sum())
 
     @property
     def step_variances(self) -> tuple[Any, Any]:
-        """σ² of the steps of x (N,) and y (M,); None for σ = 1."""
-        return self.alignment.step_variances
+        """Return σ² of the steps of x (N,) and y (M,); None for σ = 1, and for several features with their own."""
+        if not isinstance(self.matches, Match):
+            return self.alignment.step_variances
+        noise = self.matches.noise
+        return (noise.var_x, noise.var_y) if self.prepared.x.shape[1] == 1 else (None, None)
+
+    @property
+    def related(self) -> bool:
+        """Return whether the series match, as far as is known; if not, no matches are drawn."""
+        return not isinstance(self.matches, Match) or self.matches.trust.verdict != "none"
+
+    @property
+    def dtw_path(self) -> np.ndarray:
+        """Return the path (L, 2) of DTW."""
+        path = next(one.path for one in self.compared if one.name == "DTW")
+        assert path is not None, "DTW has a path"
+        return path
 
     @property
     def dtw_partners(self) -> np.ndarray:
-        """(N,): the mean partner of each step of x on the path of DTW."""
-        path = next(one.path for one in self.compared if one.name == "DTW")
-        assert path is not None, "DTW has a path"
-        return np.bincount(path[:, 0], path[:, 1]) / np.bincount(path[:, 0])
+        """Return the mean partner (N,) of each step of x on the path of DTW."""
+        steps, partners = self.dtw_path.T
+        return np.bincount(steps, partners) / np.bincount(steps)
 
     def error(self, partners: np.ndarray) -> float | None:
-        """How many steps the ``partners`` (N,) of x are off on average, if the truth is known."""
+        """Return the mean error of the ``partners`` (N,) of x in steps, or None if the truth is unknown."""
         truth = self.prepared.truth
-        return None if truth is None else float(np.abs(partners - truth).mean())
+        return None if truth is None else float(np.nanmean(np.abs(partners - truth)))
 
 
 def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> PreparedSeries:
-    """Both series normalised if wanted, with noise in a part of generated ones, and the variance of each step."""
+    """Normalize both series if set, add noise to a part of generated ones, and find the variance of each step."""
     first, second = x.values, y.values
     if first.shape[1] != second.shape[1]:
         raise ShapeError(
-            f"x has {first.shape[1]} feature(s), but y has {second.shape[1]}; choose series with equally many."
+            f"x has {first.shape[1]} feature(s), but y has {second.shape[1]}; choose series with the same number."
         )
     if settings.znormalize:
         first, second = znormalize([first, second])
@@ -129,13 +150,13 @@ def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -
     for name, chosen, clean in (("x", x, first), ("y", y, second)):
         series = clean
         variance: Any = None
-        if settings.variance == "estimate":
-            variance = "estimate"
+        if settings.variance in ("match", "estimate"):
+            variance = settings.variance
             if not (series.std(0) > 0).any():
-                raise DataError(f"{chosen.label} is constant, so that its σ cannot be estimated: choose σ = 1.")
+                raise DataError(f"{chosen.label} is constant, so its σ cannot be estimated: choose σ = 1.")
         elif settings.variance == "known":
             if chosen.own:
-                raise OptionError(f"The noise of {chosen.label} is not known: choose an estimated σ, or σ = 1.")
+                raise OptionError(f"The noise of {chosen.label} is unknown: choose an estimated σ, or σ = 1.")
             variance = np.ones(len(series)) if chosen.variance is None else chosen.variance.copy()
         if settings.noise and not chosen.own and settings.side in (name, "both"):
             begin, end = (round(share / 100 * len(series)) for share in settings.stretch)
@@ -149,34 +170,47 @@ def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -
 
 
 def roughness(series: np.ndarray) -> np.ndarray:
-    """(T,): `udtw._engine.likelihood.roughness` of an array (T, d)."""
+    """Estimate the noise variance (T,) of a series (T, d) from its second differences."""
     return likelihood.roughness(torch.from_numpy(series)).numpy()
 
 
 def align_series(prepared: PreparedSeries, settings: SeriesSettings) -> SeriesResult:
-    """The alignment with uncertainty, and other distances for comparison."""
+    """Align with uncertainty, and compute other distances for comparison."""
     x, y = prepared.x, prepared.y
-    found = align(x, y, prepared.var_x, prepared.var_y, **settings.options)
-    mode = found.paths.mode()
-    matches = found.matches(LEVEL)
-    plain = found if prepared.var_x is None else align(x, y, **settings.options)
-    best = mode if plain is found else plain.paths.mode()  # whatever γ is, the least-cost path
+    if settings.variance == "match":
+        matches = match(x, y, level=LEVEL, band=settings.band)
+        alignment, ends = matches.alignment, int(matches.noise.open_ends)
+    else:
+        alignment, ends = align(x, y, prepared.var_x, prepared.var_y, **settings.options), 0
+        matches = alignment.matches(LEVEL)
+    inner = slice(ends, -ends or None)
+    coupling, variance = alignment.coupling[inner, inner], alignment.variance
+    variance = variance[inner, inner].mean(2) if variance.ndim == 3 else variance[inner, inner]
+    samples = alignment.paths.sample(settings.paths, settings.seed) if settings.paths else []
+    mode, *samples = (_within(path - ends, coupling.shape) for path in (alignment.paths.mode(), *samples))
+    plain = alignment if prepared.var_x is None else align(x, y, **settings.options)
+    best = mode if plain is alignment else plain.paths.mode()  # the least-cost path, for any γ
     compared = [
         _euclidean(x, y),
         ComparedDistance("DTW", float(dtw(x, y, band=settings.band)), None, best),
         ComparedDistance("soft-DTW", float(plain.paths.soft_min), plain.coupling, best),
-        ComparedDistance("uDTW", float(found.distance), found.coupling, mode),
+        ComparedDistance("uDTW", float(alignment.distance), coupling, mode),
     ]
     return SeriesResult(
         prepared=prepared,
-        alignment=found,
+        alignment=alignment,
         matches=matches,
-        coupling=found.coupling,
-        variance=found.variance,
+        coupling=coupling,
+        variance=variance,
         mode=mode,
-        samples=found.paths.sample(settings.paths, settings.seed) if settings.paths else [],
+        samples=samples,
         compared=compared,
     )
+
+
+def _within(path: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the part of a path (L, 2) that lies inside a matrix of that shape."""
+    return path[((path >= 0) & (path < shape)).all(1)]
 
 
 def _euclidean(x: np.ndarray, y: np.ndarray) -> ComparedDistance:

@@ -1,7 +1,7 @@
-"""Series to choose from: generated ones, sets of the UCR archive, and uploads.
+"""Offer series to choose from: generated ones, data sets of the UCR archive, and uploads.
 
-The browser sends the name of a set and a number. Only names on the server's own list lead to a file, so a path that the
-browser sends is never opened.
+The browser sends the name of a set and a number. Only names on the server's own list lead to a file, so a path sent by
+the browser is never opened.
 """
 
 import os
@@ -30,7 +30,7 @@ from udtw.explorer.uploads import (
 
 PER_CLASS = 4
 MAX_ITEMS = 500
-"""How many series of a set are offered."""
+"""Largest number of series offered per set."""
 
 CBF = ("cylinder", "bell", "funnel")
 CHARTS = ("normal", "cyclic", "increasing", "decreasing", "upward shift", "downward shift")
@@ -38,7 +38,7 @@ CHARTS = ("normal", "cyclic", "increasing", "decreasing", "upward shift", "downw
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated set; ``code`` generates the same in a script."""
+    """Hold a generated set; ``code`` generates the same set in a script."""
 
     label: str
     code: str
@@ -63,35 +63,35 @@ GENERATED = {
 }
 
 WARPS = "warps"
-"""Pairs of series with bursts of noise, one a warped copy of the other: their true alignment is known."""
+"""Pairs of series with bursts of noise, one a warped copy of the other, so that their true alignment is known."""
 WARP_PAIRS, WARP_SEED = 6, 22
 
 
 @dataclass(frozen=True)
 class ChosenSeries:
-    """A series (T, d), its label, and the Python code that makes it."""
+    """Hold a series (T, d), its label, and the Python code that creates it."""
 
     values: np.ndarray
     label: str
     code: str
     own: bool = False
-    """Whether it is a user's: nothing is ever added to it."""
+    """Whether it was uploaded: noise is never added to it."""
     times: list[str] | None = None
     variance: np.ndarray | None = None
-    """(T,): that of its noise, if it is known."""
+    """(T,): variance of its noise, if known."""
     variance_code: str | None = None
     pair: int | None = None
-    """Which pair of `WARPS` it is a part of."""
+    """Index of its pair in `WARPS`."""
 
 
 @cache
 def warps() -> dict[str, np.ndarray]:
-    """Series x and y of `WARPS`, their variances, and the true partners of the steps of x; (pairs, steps) each."""
+    """Generate `WARPS`: x, y, their variances, and the true partners of the steps of x; (pairs, steps) each."""
     return known_warps(WARP_PAIRS, WARP_SEED)
 
 
 def true_match(x: ChosenSeries, y: ChosenSeries) -> np.ndarray | None:
-    """(N,): the true partners in y of the steps of x, for both series of one pair of `WARPS`."""
+    """Return the true partners (N,) in y of the steps of x, or None unless both form one pair of `WARPS`."""
     if x.pair is None or x.pair != y.pair or (x.code, y.code) != (_warp_code(x.pair, "x"), _warp_code(x.pair, "y")):
         return None
     return warps()["match"][x.pair]
@@ -102,7 +102,7 @@ def _warp_code(pair: int, side: str) -> str:
 
 
 class SeriesChoices:
-    """All series of a server: generated ones, sets of the UCR archive in ``data_dir``, and uploads."""
+    """Offer the series of a server: generated ones, UCR data sets in ``data_dir``, and uploads."""
 
     def __init__(self, data_dir: str | os.PathLike | None = None) -> None:
         self._data_dir = None if data_dir is None else Path(data_dir)
@@ -112,13 +112,13 @@ class SeriesChoices:
 
     @property
     def sets(self) -> dict[str, str]:
-        """Labels of all sets by name."""
+        """Return the labels of all sets by name."""
         made = {name: f"{one.label} (generated)" for name, one in GENERATED.items()}
         archive = {f"ucr-{name}": f"{name} (UCR)" for name in self._archive}
         return {WARPS: "Bursts of noise (generated)"} | made | archive | {UPLOAD: "Your own file"}
 
     def items(self, name: Any) -> list[str]:
-        """Labels of the series of a set, in order; none for uploads."""
+        """Return the labels of the series of a set, in order; none for uploads."""
         name = choice("The set", name, self.sets)
         if name == UPLOAD:
             return []
@@ -129,13 +129,13 @@ class SeriesChoices:
         return [f"No. {i + 1}: {label}" for i, label in enumerate(names)]
 
     def pick(self, name: Any, item: Any, upload: Any = None) -> ChosenSeries:
-        """Series number ``item`` of set ``name``, or the upload with the key ``upload``."""
+        """Return series number ``item`` of set ``name``, or the upload with the key ``upload``."""
         name = choice("The set", name, self.sets)
         if name == UPLOAD:
             if upload is None:
                 raise DataError("Choose a file with one row per time step and one column per feature.")
-            label, found = self.uploads.get(upload)
-            return ChosenSeries(found.values, label, f"np.array({found.values.tolist()})", own=True, times=found.times)
+            label, kept = self.uploads.get(upload)
+            return ChosenSeries(kept.values, label, f"np.array({kept.values.tolist()})", own=True, times=kept.times)
         labels = self.items(name)
         number = whole("The series", item, 0, len(labels) - 1)
         label = f"{self.sets[name]}, {labels[number]}"
@@ -149,13 +149,13 @@ class SeriesChoices:
         return ChosenSeries(check_series(values, label), label, f"{self._code(name)}.X[{number}]")
 
     def upload(self, contents: Any, name: Any) -> tuple[str, str]:
-        """Key and description of an uploaded file."""
+        """Store an uploaded file; return its key and description."""
         shown = file_name(name)
         content = decode_contents(contents, shown, MAX_SERIES_BYTES)
-        found = read_upload(content, shown)
-        steps, features = found.values.shape
+        series = read_upload(content, shown)
+        steps, features = series.values.shape
         described = f"{shown}: {steps} steps" + (f", {features} features" if features > 1 else "")
-        return self.uploads.put(shown, content, found), "; ".join([described, *found.notes])
+        return self.uploads.put(shown, content, series), "; ".join([described, *series.notes])
 
     def _read_set(self, name: str) -> LabelledSeries:
         if name in GENERATED:
@@ -169,5 +169,5 @@ class SeriesChoices:
     def _code(name: str) -> str:
         if name in GENERATED:
             return GENERATED[name].code
-        # The script finds the folder by UDTW_DATA, so that the page shows no path of this machine.
+        # The script finds the folder by UDTW_DATA, so that the page does not show a path of this machine.
         return f"udtw.data.load_ucr({name.removeprefix('ucr-')!r}).train"

@@ -1,4 +1,4 @@
-"""The second view of the first tab: two series around their coupling and match variance; four distances below it."""
+"""Draw the matrix view of the series tab: two series around their coupling and match variance; four distances below."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from udtw.explorer.figures import (
     INK,
     axis,
     blocks,
-    colour_bar,
+    closed,
+    color_bar,
     coupling_trace,
     data_url,
     layout,
@@ -20,6 +21,7 @@ from udtw.explorer.figures import (
     mode_traces,
     path_trace,
     places,
+    scatter,
     shades,
     typed,
     under,
@@ -35,29 +37,31 @@ LEFT, COUPLING, VARIANCE = (0.0, 0.1), (0.115, 0.545), (0.57, 1.0)
 BELOW, TOP = (0.0, 0.77), (0.8, 1.0)
 BAND_OPACITY = "33"
 PANEL_CELLS = 256
-"""Panels have at most this many rows and columns."""
+"""Largest number of rows and columns of a panel."""
 
 PATH = 255
-"""Index of the colour of a path in `PALETTE`."""
+"""Index of the color of a path in `PALETTE`."""
 
 
-def alignment_figure(found: SeriesResult) -> dict[str, Any]:
-    """x on the left with time running down, y on top, π* and Σ between them; all zoom together."""
-    n, m = found.coupling.shape
-    low, high = _limits(found)
+def alignment_figure(result: SeriesResult) -> dict[str, Any]:
+    """Draw x on the left with time running down, y on top, and π* and Σ between them; all zoom together."""
+    n, m = result.coupling.shape
+    low, high = _limits(result)
+    hover = "x step %{y}, y step %{x}<br>π* = %{customdata:.4f}<extra></extra>"
+    bar = color_bar(COUPLING_TITLE, sum(COUPLING) / 2, 0.4, BAR, **COUPLING_TICKS)
+    sampled = {"opacity": 0.7, "showlegend": bool(result.samples)}
     data = [
-        *_series(found.prepared.x, found.step_variances[0], X_COLOR, "x", upright=True),
-        *_series(found.prepared.y, found.step_variances[1], Y_COLOR, "y", upright=False),
-        coupling_trace(
-            found.coupling, hover="x step %{y}, y step %{x}<br>π* = %{customdata:.4f}<extra></extra>",
-            colorbar=colour_bar(COUPLING_TITLE, sum(COUPLING) / 2, 0.4, BAR, **COUPLING_TICKS),
-        ),
-        path_trace(found.samples, SAMPLE_COLOR, 1, f"{len(found.samples)} sampled paths", opacity=0.7,
-                   showlegend=bool(found.samples)),
-        *mode_traces(found.mode, "most probable path"),
-        _variance_trace(found.variance),
-        *mode_traces(found.mode, xaxis="x3", yaxis="y3"),
-    ]  # fmt: skip
+        *_series(result.prepared.x, result.step_variances[0], X_COLOR, "x", upright=True),
+        *_series(result.prepared.y, result.step_variances[1], Y_COLOR, "y", upright=False),
+        coupling_trace(result.coupling, hover=hover, colorbar=bar),
+        _variance_trace(result.variance),
+    ]
+    if result.related:
+        data += [
+            path_trace(result.samples, SAMPLE_COLOR, 1, f"{len(result.samples)} sampled paths", **sampled),
+            *mode_traces(result.mode, "most probable path"),
+            *mode_traces(result.mode, xaxis="x3", yaxis="y3"),
+        ]
     steps_y: dict[str, Any] = {"range": [-0.5, m - 0.5], "showgrid": False}
     steps_x: dict[str, Any] = {"range": [n - 0.5, -0.5], "showgrid": False}
     return {
@@ -80,36 +84,29 @@ def alignment_figure(found: SeriesResult) -> dict[str, Any]:
 
 
 def _series(values: np.ndarray, variance: np.ndarray | None, color: str, name: str, *, upright: bool) -> list[Any]:
-    """A line per feature and, if there is only one, a band of ±σ."""
+    """Draw a line per feature and, for a single feature, a band of ±σ."""
     time = np.arange(len(values))
     axes = {"xaxis": "x2", "yaxis": "y2"} if upright else {"xaxis": "x4", "yaxis": "y4"}
 
     def trace(series: np.ndarray, along: np.ndarray, **more: Any) -> dict[str, Any]:
         x, y = (series, along) if upright else (along, series)
-        return {"type": "scatter", "mode": "lines", "x": typed(x), "y": typed(y), **axes, **more}
+        return scatter(x, y, **axes, **more)
 
     traces = []
     if variance is not None and values.shape[1] == 1:
         sigma = np.sqrt(variance)
-        edge = np.concatenate([values[:, 0] + sigma, (values[:, 0] - sigma)[::-1]])
-        there = np.concatenate([time, time[::-1]])
-        traces.append(
-            trace(edge, there, fill="toself", fillcolor=color + BAND_OPACITY, line={"width": 0}, hoverinfo="skip",
-                  showlegend=False)
-        )  # fmt: skip
+        fill = {"fill": "toself", "fillcolor": color + BAND_OPACITY, "line": {"width": 0}}
+        edge = closed(values[:, 0] + sigma, values[:, 0] - sigma)
+        traces.append(trace(edge, closed(time, time), **fill, hoverinfo="skip", showlegend=False))
     hover = f"{name}: step %{{y}}, value %{{x:.4g}}" if upright else f"{name}: step %{{x}}, value %{{y:.4g}}"
     label = name if variance is None or values.shape[1] > 1 else f"{name} ± σ"
-    traces += [
-        trace(feature, time, line={"color": color, "width": 1.5}, name=label, showlegend=number == 0,
-              hovertemplate=f"{hover}<extra></extra>")
-        for number, feature in enumerate(values.T)
-    ]  # fmt: skip
-    return traces
+    drawn = {"line": {"color": color, "width": 1.5}, "name": label, "hovertemplate": f"{hover}<extra></extra>"}
+    return traces + [trace(feature, time, showlegend=i == 0, **drawn) for i, feature in enumerate(values.T)]
 
 
-def _limits(found: SeriesResult) -> tuple[float, float]:
-    """One range of values for both margins; bands of ±σ are only drawn for a single feature."""
-    sides = zip((found.prepared.x, found.prepared.y), found.step_variances, strict=True)
+def _limits(result: SeriesResult) -> tuple[float, float]:
+    """Return one range of values for both margins; bands of ±σ are only drawn for a single feature."""
+    sides = zip((result.prepared.x, result.prepared.y), result.step_variances, strict=True)
     return value_limits(
         *((x, None if variance is None or x.shape[1] > 1 else np.sqrt(variance)) for x, variance in sides)
     )
@@ -119,25 +116,19 @@ def _variance_trace(variance: np.ndarray) -> dict[str, Any]:
     shown, rows, columns = blocks(variance, reduce=np.add)
     low, high, logarithmic = variance_range(shown)
     bar: dict[str, Any] = {"x": sum(VARIANCE) / 2, "length": 0.4, "below": BAR}
-    trace: dict[str, Any] = {
-        "type": "heatmap", "xaxis": "x3", "yaxis": "y3", "colorscale": "Cividis", **places(rows, columns),
-    }  # fmt: skip
+    trace = {"type": "heatmap", "xaxis": "x3", "yaxis": "y3", "colorscale": "Cividis", **places(rows, columns)}
     hover = "x step %{y}, y step %{x}<br>Σ = %{VALUE:.4g}<extra></extra>"
     if not logarithmic:
-        return trace | {
-            "z": typed(shown), "zmin": low, "zmax": high, "hovertemplate": hover.replace("VALUE", "z"),
-            "colorbar": colour_bar("match variance Σ", **bar),
-        }  # fmt: skip
+        trace |= {"z": typed(shown), "zmin": low, "zmax": high, "colorbar": color_bar("match variance Σ", **bar)}
+        return trace | {"hovertemplate": hover.replace("VALUE", "z")}
     ticks = log_ticks(low, high)
     named = {"tickvals": np.log10(ticks).tolist(), "ticktext": [f"{tick:g}" for tick in ticks]}
-    return trace | {
-        "z": typed(np.log10(shown)), "customdata": typed(shown), "hovertemplate": hover.replace("VALUE", "customdata"),
-        "colorbar": colour_bar("match variance Σ (logarithmic)", **bar, **named),
-    }  # fmt: skip
+    trace |= {"z": typed(np.log10(shown)), "colorbar": color_bar("match variance Σ (logarithmic)", **bar, **named)}
+    return trace | {"customdata": typed(shown), "hovertemplate": hover.replace("VALUE", "customdata")}
 
 
 def _palette() -> bytes:
-    """Colours 0 to 254 from white to black, and the colour of a path."""
+    """Return colors 0 to 254 from white to black, and the color of a path."""
     ink, path = (np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) for color in (INK, MODE_COLOR))
     share = np.arange(PATH)[:, None] / (PATH - 1)
     return np.concatenate([255 + share * (ink - 255), path[None]]).round().astype(np.uint8).tobytes()
@@ -146,12 +137,12 @@ def _palette() -> bytes:
 PALETTE = _palette()
 
 
-def comparison(found: SeriesResult) -> list[html.Figure]:
-    """A panel per distance: a small image of the steps that it matches, and its value.
+def comparison(result: SeriesResult) -> list[html.Figure]:
+    """Build a panel per distance: a small image of the steps that it matches, and its value.
 
-    Images, not figures of plotly.js, because the browser draws them at once while a slider is dragged.
+    The panels are images, not plotly.js figures, so that the browser draws them at once while a slider is dragged.
     """
-    return [_panel(one, found.coupling.shape) for one in found.compared]
+    return [_panel(one, result.coupling.shape) for one in result.compared]
 
 
 def _panel(one: ComparedDistance, shape: tuple[int, ...]) -> html.Figure:
@@ -164,7 +155,7 @@ def _panel(one: ComparedDistance, shape: tuple[int, ...]) -> html.Figure:
 
 
 def panel_pixels(one: ComparedDistance, shape: tuple[int, ...]) -> np.ndarray:
-    """(H, W) uint8 shades of the coupling, and `PATH` on the path; at most `PANEL_CELLS` rows and columns."""
+    """Return (H, W) uint8 shades of the coupling, with `PATH` on the path; at most `PANEL_CELLS` rows and columns."""
     steps = [-(-side // PANEL_CELLS) for side in shape]
     if one.matrix is None:
         drawn = np.zeros([-(-side // step) for side, step in zip(shape, steps, strict=True)], np.uint8)

@@ -1,4 +1,4 @@
-"""What all tabs have in common: choosing two items, numbers, downloads, the layout of the page, and its callbacks."""
+"""Define the base class of all tabs: choosing two items, numbers, downloads, the layout and the callbacks."""
 
 import base64
 import io
@@ -21,9 +21,9 @@ Cards = dict[str, tuple[str, str, str]]
 
 SUMS: Cards = {
     "distance": ("d²", "distance", "d² = E[C], the expected cost of a random path"),
-    "regularizer": ("Ω", "regulariser", "Ω = E[log Σ], the expected log-variance along the path"),
-    "loss": ("L", "loss", "what training minimises: the free energy of series, d² + βΩ of images and skeletons"),
-    "entropy": ("H", "entropy (nats)", "how uncertain the path is: 0 if only one path is possible"),
+    "regularizer": ("Ω", "regularizer", "Ω = E[log Σ], the expected log-variance along the path"),
+    "loss": ("L", "loss", "the training loss: free energy for series, d² + βΩ for images and skeletons"),
+    "entropy": ("H", "entropy (nats)", "uncertainty of the path: 0 if only one path is possible"),
 }
 COST_PER_MATCH: Cards = {"each": ("d² / E[1]", "per match", "distance divided by the expected path length")}
 
@@ -31,10 +31,12 @@ BETA_MARKS = {0: "0", 1: "1", 3: "3", 5: "5"}
 BAND_MARKS = {0: "0 %", 50: "50 %", 100: "none"}
 GAMMA_MARKS = {-3: "0.001", -2: "0.01", -1: "0.1", 0: "1", 1: "10", 2: "100"}
 SHARE_MARKS = {0: "first", 50: "middle", 100: "last"}
+SLIDERS = {"gamma": "power", "beta": "plain", "band": "percent"}
+"""Controls of every tab, see `Tab.controls`."""
 
 
 class Tab(ABC):
-    """One tab of the page. Its methods are plain functions of the values of the controls."""
+    """Define one tab of the page by methods that are plain functions of the values of the controls."""
 
     name: ClassVar[str]
     """Prefix of the ids of its components."""
@@ -43,79 +45,79 @@ class Tab(ABC):
     settings: ClassVar[Any]
     """A subclass of `AlignmentSettings` with a class method ``of(values)``."""
     controls: ClassVar[Mapping[str, str | None]]
-    """The controls; for sliders the function of explorer.js that writes the value beside the label."""
+    """The controls; for sliders, the function of explorer.js that writes the value beside the label."""
     cards: ClassVar[Cards]
     children: ClassVar[Sequence[str]] = ()
     figures: ClassVar[Sequence[str]]
     upload_limit: ClassVar[int | None] = None
     """Largest size of an uploaded file in bytes; None if there are no uploads."""
     after_upload: ClassVar[Mapping[str, Any]] = {}
-    """Values that controls take when a file was uploaded."""
+    """Values that controls take after an upload."""
 
     choices: Any
-    """What x and y are chosen from: ``sets``, ``items(name)``, ``pick(name, item, upload)`` and, if there are uploads,
+    """The source of x and y: ``sets``, ``items(name)``, ``pick(name, item, upload)`` and, if there are uploads,
     ``upload(contents, name)``."""
 
     @abstractmethod
     def layout(self) -> html.Div:
-        """The page of the tab."""
+        """Build the page of the tab."""
 
     @abstractmethod
     def align(self, x: Any, y: Any, settings: Any) -> Any:
-        """The alignment of two chosen items and everything that is shown of it; has an ``alignment``."""
+        """Align two chosen items; the result has an ``alignment`` and all that is shown of it."""
 
     @abstractmethod
     def show(self, x: Any, y: Any, settings: Any, result: Any) -> dict[str, Any]:
-        """The values of ``figures`` and of all numbers and ``children`` that are not `SUMS`."""
+        """Return the values of ``figures`` and of all numbers and ``children`` except `SUMS`."""
 
     @abstractmethod
     def code(self, x: Any, y: Any, settings: Any) -> str:
-        """A script that computes the same numbers and draws the same picture."""
+        """Write a script that computes the same numbers and draws the same picture."""
 
     @abstractmethod
     def draw(self, settings: Any, result: Any) -> Figure:
-        """The picture that the script draws."""
+        """Draw the picture of the script."""
 
     def chosen(self, values: ControlValues) -> tuple[Any, Any, Any]:
-        """x, y and the settings."""
+        """Return x, y and the settings."""
         settings = self.settings.of(values)
         x, y = (
             self.choices.pick(values[f"{side}-set"], values[f"{side}-item"], values.get(f"{side}-key")) for side in "xy"
         )
         return x, y, settings
 
-    def found(self, values: ControlValues) -> tuple[Any, Any, Any, Any]:
-        """x, y, the settings and the result of `align`."""
+    def aligned(self, values: ControlValues) -> tuple[Any, Any, Any, Any]:
+        """Return x, y, the settings and the result of `align`."""
         x, y, settings = self.chosen(values)
         return x, y, settings, self.align(x, y, settings)
 
     def update(self, values: ControlValues) -> dict[str, Any]:
-        """Everything that the tab shows."""
+        """Compute everything that the tab shows."""
         theme = choice("The theme", values.get("theme") or THEMES[0], THEMES)
-        x, y, settings, result = self.found(values)
+        x, y, settings, result = self.aligned(values)
         code = scripts.preview(self.code(x, y, settings))
         shown = sums(result.alignment) | self.show(x, y, settings, result) | {"code": code}
         return shown | {name: themed(shown[name], theme) for name in self.figures}
 
     def script(self, values: ControlValues) -> dict[str, Any]:
-        """The whole script as a file for `dcc.Download`."""
+        """Return the whole script as a file for `dcc.Download`."""
         return {"content": self.code(*self.chosen(values)), "filename": f"{self.file}.py"}
 
     def picture(self, values: ControlValues) -> dict[str, Any]:
-        """The picture that the script draws as a file for `dcc.Download`."""
-        *_, settings, result = self.found(values)
+        """Return the picture of the script as a file for `dcc.Download`."""
+        *_, settings, result = self.aligned(values)
         buffer = io.BytesIO()
         self.draw(settings, result).savefig(buffer, format="png", dpi=scripts.DPI)
         content = base64.b64encode(buffer.getvalue()).decode()
         return {"content": content, "filename": f"{self.file}.png", "base64": True, "type": "image/png"}
 
     def items(self, name: Any) -> dict[str, Any]:
-        """Properties of the dropdown of items of a set: all of them, the first one chosen."""
-        found = [{"value": i, "label": text} for i, text in enumerate(self.choices.items(name))]
-        return {"options": found, "value": 0, "disabled": not found}
+        """Return the properties of the dropdown of items of a set, with the first item chosen."""
+        options = [{"value": i, "label": text} for i, text in enumerate(self.choices.items(name))]
+        return {"options": options, "value": 0, "disabled": not options}
 
     def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
-        """Key and description of an uploaded file, and the set that it belongs to."""
+        """Store an uploaded file; return its key, its description, and its set."""
         return *self.choices.upload(contents, name), UPLOAD
 
     def register(self, app: Dash) -> None:
@@ -140,7 +142,7 @@ class Tab(ABC):
                 callbacks.register_shown(app, f"{tab}-{one}", kind)
 
     def side(self, side: str, title: str, labels: tuple[str, str], chosen: tuple[str, int], *more: Any) -> html.Div:
-        """Dropdowns to choose x or y; ``labels`` and ``chosen`` are those of the set and of the item."""
+        """Build dropdowns to choose x or y; ``labels`` and ``chosen`` are those of the set and of the item."""
         items = dict(enumerate(self.choices.items(chosen[0])))
         return section(
             title,
@@ -150,7 +152,7 @@ class Tab(ABC):
         )
 
     def alignment_sliders(self, log_gamma: tuple[float, float], value: float, of: str) -> list[html.Div]:
-        """Sliders of γ, from ``value`` as a power of ten, of β, and of the band as a share ``of`` something."""
+        """Build sliders for γ (``value`` is a power of ten), for β, and for the band as a share ``of`` something."""
         marks = {at: text for at, text in GAMMA_MARKS.items() if log_gamma[0] <= at <= log_gamma[1]}
         return [
             slider(f"{self.name}-gamma", "temperature γ", log_gamma, 0.05, value, marks),
@@ -161,9 +163,9 @@ class Tab(ABC):
     def page(
         self, first: Sequence[Any], left: Sequence[Any], shown: Sequence[Any], *, visible: bool = False
     ) -> html.Div:
-        """What is seen ``first``, the controls, and then numbers, what else is ``shown``, and downloads.
+        """Arrange the ``first`` view, the controls, the numbers, what else is ``shown``, and downloads.
 
-        They are read in this order, on narrow screens and by the keyboard too.
+        The reading order is the same on narrow screens and with the keyboard.
         """
         cards = [controls.card(f"{self.name}-{key}", *words) for key, words in self.cards.items()]
         rest = [
@@ -183,11 +185,11 @@ class Tab(ABC):
 
 
 def sums(alignment: Alignment) -> dict[str, str]:
-    """The numbers of `SUMS` as text."""
-    found = {name: shown_number(float(getattr(alignment, name))) for name in ("distance", "regularizer", "loss")}
-    return found | {"entropy": shown_number(max(float(alignment.paths.entropy), 0.0))}
+    """Format the numbers of `SUMS`."""
+    numbers = {name: shown_number(float(getattr(alignment, name))) for name in ("distance", "regularizer", "loss")}
+    return numbers | {"entropy": shown_number(max(float(alignment.paths.entropy), 0.0))}
 
 
 def cost_per_match(alignment: Alignment) -> dict[str, str]:
-    """The number of `COST_PER_MATCH` as text."""
+    """Format the number of `COST_PER_MATCH`."""
     return {"each": shown_number(float(alignment.distance) / float(alignment.coupling.sum()))}

@@ -1,6 +1,6 @@
-"""Files that the browser sends: size limits are checked first, then the content; a small cache keeps what was read.
+"""Read uploaded files: check size limits first, then the content; keep recent uploads in a small cache.
 
-Nothing is written to disk, and the name of a file is only displayed.
+Nothing is written to disk, and file names are only displayed.
 """
 
 import base64
@@ -29,22 +29,22 @@ UPLOAD = "upload"
 
 MAX_SERIES_BYTES = 2 * 2**20
 MAX_UNPACKED = 8 * 2**20
-"""Bytes that a packed file of numbers may have after unpacking."""
+"""Largest size of a compressed file of numbers after unpacking."""
 MAX_IMAGE_BYTES = 6 * 2**20
 MIN_STEPS, MAX_STEPS, MAX_FEATURES = 3, 2048, 16
 MAX_LINE = 2**18
-ELSEWHERE = "Select a part of it, or use `udtw align` with --band, which takes long series."
+ELSEWHERE = "Select a part of it, or use `udtw align` with --band for long series."
 MAX_PIXELS = 24_000_000
 MAX_NAME = 60
 CACHED = 32
-"""How many uploads of one kind are kept; the oldest is dropped first."""
+"""Number of uploads of one kind to keep; the least recently used is dropped first."""
 
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
 class UploadedSeries:
-    """A series (T, d), its times as texts if it has any, and what was decided when it was read."""
+    """Hold a series (T, d), its times as text if any, and notes on how it was read."""
 
     values: np.ndarray
     times: list[str] | None
@@ -52,16 +52,16 @@ class UploadedSeries:
 
 
 def file_name(name: Any) -> str:
-    """A name that is safe to display: no folders, no control characters, not too long."""
+    """Return a name that is safe to display: without folders and control characters, and not too long."""
     text = name if isinstance(name, str) else "file"
     text = "".join(letter for letter in text.replace("\\", "/").rpartition("/")[2] if letter.isprintable()).strip()
     return (text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…") or "file"
 
 
 def decode_contents(contents: Any, name: str, limit: int) -> bytes:
-    """The bytes of a data URL ``data:TYPE;base64,…``, at most ``limit`` of them."""
+    """Decode a data URL ``data:TYPE;base64,…`` of at most ``limit`` bytes."""
     if not isinstance(contents, str) or not contents.startswith("data:") or ";base64," not in contents[:200]:
-        raise DataError(f"{name} did not arrive as a file. Choose it again.")
+        raise DataError(f"{name} was not received as a file. Choose it again.")
     encoded = contents.partition(";base64,")[2]
     if len(encoded) * 3 // 4 > limit + 3:
         raise SizeError(f"{name} has about {len(encoded) * 3 // 4:,} bytes; at most {limit:,} are accepted.")
@@ -72,9 +72,9 @@ def decode_contents(contents: Any, name: str, limit: int) -> bytes:
 
 
 def read_upload(content: bytes, name: str) -> UploadedSeries:
-    """The series in any file that the command line reads.
+    """Read a series from any file that the command line reads.
 
-    Sizes are checked before anything is parsed, so that a file which is refused costs little.
+    Sizes are checked before parsing, so that refusing a file is cheap.
     """
     if len(content) > MAX_SERIES_BYTES:
         raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_SERIES_BYTES:,} are accepted.")
@@ -82,15 +82,15 @@ def read_upload(content: bytes, name: str) -> UploadedSeries:
     if not content.startswith((b"PK", b"PAR1", b"\x93NUMPY")) and b"\0" not in content:
         _check_lines(content, name)
     try:
-        found = read_series(name, content=content)
+        series = read_series(name, content=content)
     except UdtwError as error:
         raise type(error)(_without_flags(str(error))) from error
-    notes = [_without_flags(note) for note in found.notes]
-    return UploadedSeries(check_series(found.values, name), found.time_text, notes)
+    notes = [_without_flags(note) for note in series.notes]
+    return UploadedSeries(check_series(series.values, name), series.time_text, notes)
 
 
 def _plain(content: bytes, name: str) -> bytes:
-    """``content`` without gzip; an error if it, or what else is packed, would become too large."""
+    """Remove gzip from ``content``; raise an error if it, or another packed format, would become too large."""
     if content.startswith(b"\x1f\x8b"):
         unpacking = zlib.decompressobj(wbits=31)
         try:
@@ -117,12 +117,12 @@ def _parquet_size(content: bytes, name: str) -> int:
     from pyarrow.parquet import read_metadata
 
     try:
-        found = read_metadata(io.BytesIO(content))
-        groups = [found.row_group(number).total_byte_size for number in range(found.num_row_groups)]
+        metadata = read_metadata(io.BytesIO(content))
+        groups = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
     except (ArrowException, OSError) as error:
         raise DataError(f"{name} is a damaged Parquet file ({error}).") from error
-    # Runs of equal values take nearly no bytes.
-    return max(sum(groups), 8 * found.num_rows * found.num_columns)
+    # Runs of equal values take almost no bytes.
+    return max(sum(groups), 8 * metadata.num_rows * metadata.num_columns)
 
 
 def _check_lines(content: bytes, name: str) -> None:
@@ -137,13 +137,13 @@ def _check_lines(content: bytes, name: str) -> None:
 
 
 def _without_flags(text: str) -> str:
-    """``text`` without advice about flags of the command line."""
+    """Remove advice about command-line flags from ``text``."""
     plain = re.sub(r" \([^()]*--[^()]*\)", "", text)
     return " ".join(one for one in re.split(r"(?<=[.;]) ", plain) if "--" not in one)
 
 
 def check_series(series: np.ndarray, name: str) -> np.ndarray:
-    """The series (T, d) as finite float64 within the limits of the page."""
+    """Check a series (T, d) against the limits of the page, and return it as finite float64."""
     steps, features = series.shape
     if steps < MIN_STEPS:
         raise DataError(f"{name} has {steps} time step(s); a series needs at least {MIN_STEPS}.")
@@ -152,21 +152,21 @@ def check_series(series: np.ndarray, name: str) -> np.ndarray:
     if features > MAX_FEATURES:
         raise SizeError(f"{name} has {features} columns; at most {MAX_FEATURES} features are shown.")
     if not np.isfinite(series).all():
-        raise DataError(f"{name} has missing values. Choose a series without any.")
+        raise DataError(f"{name} has missing values. Choose a series without missing values.")
     if np.abs(series).max() > 1e100:
         raise DataError(f"{name} has values beyond 1e100, whose squares overflow when they are summed.")
     return np.ascontiguousarray(series, dtype=np.float64)
 
 
 def read_image(content: bytes, name: str) -> "Image":
-    """An image in PNG, JPEG or a similar format, decoded with the size checks of the data sets."""
+    """Decode an image in PNG, JPEG or a similar format, with the size checks of the data sets."""
     if len(content) > MAX_IMAGE_BYTES:
         raise SizeError(f"{name} has {len(content):,} bytes; at most {MAX_IMAGE_BYTES:,} are accepted.")
     return decode(content, name, MAX_PIXELS)
 
 
 class UploadCache(Generic[Kept]):
-    """The most recent uploads by key, a hash of name and content made by the server."""
+    """Keep the most recent uploads by key, a hash of name and content computed by the server."""
 
     def __init__(self, kept: int = CACHED) -> None:
         self._kept = kept
@@ -174,7 +174,7 @@ class UploadCache(Generic[Kept]):
         self._lock = threading.Lock()  # requests run in threads
 
     def put(self, name: str, content: bytes, item: Kept) -> str:
-        """The key under which the item is stored."""
+        """Store an item and return its key."""
         key = hashlib.sha256(name.encode() + b"\0" + content).hexdigest()[:24]
         with self._lock:
             self._items[key] = (name, item)
@@ -184,7 +184,7 @@ class UploadCache(Generic[Kept]):
         return key
 
     def get(self, key: Any) -> tuple[str, Kept]:
-        """Name and item of an upload."""
+        """Return the name and item of an upload."""
         with self._lock:
             if not isinstance(key, str) or key not in self._items:
                 raise DataError("The uploaded file is no longer stored. Upload it again.")

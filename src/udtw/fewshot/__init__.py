@@ -1,23 +1,21 @@
 """Few-shot learning over token sequences, such as skeleton blocks and image patches.
 
-An encoder returns `Tokens`; a `FewShotModel` compares them by any metric; `udtw._io.training.Training` trains it by an
-`EpisodicTask` with labels, by a `DictionaryTask` or `ContrastiveTask` without; `evaluation` measures it.
+An encoder returns `Tokens`; a `FewShotModel` compares them by any metric and is trained on the episodes of an
+`EpisodeSampler`; `evaluate_scores` measures it.
 """
 
 from udtw.fewshot.contrastive import ContrastiveTask
 from udtw.fewshot.dictionary import DictionaryTask
 from udtw.fewshot.episodes import EpisodeSampler
-from udtw.fewshot.evaluation import evaluate_scores
+from udtw.fewshot.evaluation import evaluate_scores, support_scores
 from udtw.fewshot.model import FewShotModel
 from udtw.fewshot.tasks import EpisodicTask
 from udtw.fewshot.tokens import Tokens
 
 __all__ = [
-    "ContrastiveTask",
-    "DictionaryTask",
     "EpisodeSampler",
-    "EpisodicTask",
     "FewShotModel",
     "Tokens",
     "evaluate_scores",
+    "support_scores",
 ]

@@ -1,6 +1,7 @@
 """How far two token sequences are apart: every query against every support, in one batched call.
 
-All comparators take `Tokens` and return a `Comparison`, so that an experiment changes the metric by a name.
+All comparators take `Tokens` and return a `Comparison`, so that an experiment changes the metric by a name. Those that
+do not align (Matching Networks, Prototypical Networks, TAP) follow their formulas.
 """
 
 from abc import ABC, abstractmethod
@@ -12,11 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from udtw._engine.distribution import PathDistribution
+from udtw._engine.likelihood import squared_distances
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pair_block import Batch
 from udtw._io.memory import refuse_if_too_large
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
+
+BY_PRODUCT = 0
+"""``max_direct_dim`` of distances between all tokens of a batch: one large matrix product is ten times as fast as sums
+of differences, even for few features."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class Comparison:
     regularizer: Tensor
 
     def loss(self, beta: float) -> Tensor:
-        """``d² + βΩ``."""
+        """Return ``d² + βΩ``."""
         return self.distance + beta * self.regularizer
 
 
@@ -39,7 +45,7 @@ class Comparator(nn.Module, ABC):
 
     @torch.no_grad()
     def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
-        """The same as a call, in bounded memory and without gradients."""
+        """Compare as a call does, in bounded memory and without gradients."""
         row = max(1, len(supports) * queries.features.shape[1] * supports.features.shape[1])
         step = max(1, self.chunk_cells // row)
         parts = [self(queries[i : i + step], supports) for i in range(0, len(queries), step)]
@@ -47,15 +53,15 @@ class Comparator(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
-        """(Q, S) of every query with every support."""
+        """Compare every query with every support, (Q, S)."""
 
     def paired(self, x: Tokens, y: Tokens) -> Comparison:
-        """(B,) of x_b with y_b."""
+        """Compare x_b with y_b, (B,)."""
         every = self(x, y)
         return Comparison(every.distance.diagonal(), every.regularizer.diagonal())
 
     def free_energy(self, x: Tokens, y: Tokens) -> Tensor | None:
-        """(B,): −γ log Z of x_b with y_b; None for a comparator without a likelihood."""
+        """Return −γ log Z of x_b with y_b, (B,); None for a comparator without a likelihood."""
         return None
 
 
@@ -65,7 +71,7 @@ class EuclideanComparator(Comparator):
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         steps = max(1, round(float(supports.lengths.float().mean())))
         x, y = queries.resampled(steps).flatten(1), supports.resampled(steps).flatten(1)
-        distance = squared_distances(x, y) / steps
+        distance = squared_distances(x[None], y[None], BY_PRODUCT)[0] / steps
         return Comparison(distance, torch.zeros_like(distance))
 
     def paired(self, x: Tokens, y: Tokens) -> Comparison:
@@ -100,7 +106,7 @@ class AlignmentComparator(Comparator):
         As in `udtw.align`.
     weighting : "likelihood" or "precision"
         Of uDTW. "likelihood": the distance is the divergence of the free energy, ``F(x, y) − ½[F(x, x) + F(y, y)]``, in
-        which a path pays ``β log Σ`` for the uncertainty that it claims. "precision": the paper's ``d²`` and Ω.
+        which uncertainty costs a path ``β log Σ``. "precision": the paper's ``d²`` and Ω.
     beta : float
         Of "likelihood".
     warp_penalty : float
@@ -145,7 +151,7 @@ class AlignmentComparator(Comparator):
             self.warp_penalty = nn.Parameter(torch.tensor(float(chosen.params["warp_penalty"])))
 
     def params(self) -> dict[str, Any]:
-        """The parameters of the metric without its bias, with the present values of those that are learned."""
+        """Return the parameters of the metric without its bias, with the present values of those that are learned."""
         if not self.learns:
             return dict(self.plain.params)
         present = {"gamma": self.log_gamma.exp(), "beta": self.log_beta.exp(), "warp_penalty": self.warp_penalty}
@@ -201,7 +207,7 @@ class AlignmentComparator(Comparator):
         )
 
     def between(self, x: Tokens, y: Tokens) -> Tensor:
-        """(B, N, M): D between the tokens of x_b and y_b, or as evidence ``D − D₀``."""
+        """Return D between the tokens of x_b and y_b, or as evidence ``D − D₀``, (B, N, M)."""
         if self.evidence:
             return (-2 * x.features) @ y.features.mT
         if not self.plain.uncertain or (x.weight is None and y.weight is None):
@@ -214,7 +220,7 @@ class AlignmentComparator(Comparator):
         return self.plain.uncertain and known and x.variance.ndim == 3  # type: ignore[union-attr]
 
     def free_energy(self, x: Tokens, y: Tokens) -> Tensor | None:
-        """(B,): F of x_b with y_b itself, without the terms of x_b and of y_b alone; None without a free energy."""
+        """Return F of x_b with y_b, (B,), without the terms of each alone; None without a free energy."""
         return self._pairs(x, y).distance if self.metric.params.get("weighting") == "likelihood" else None
 
     def _of_cost(
@@ -233,7 +239,7 @@ class AlignmentComparator(Comparator):
     def _mean_by_precision(
         self, cost: Tensor, variances: tuple[Tensor | None, Tensor | None], options: dict[str, Any]
     ) -> Comparison:
-        """``E[D/Σ] / E[1/Σ]``, (B,)."""
+        """Return ``E[D/Σ] / E[1/Σ]``, (B,)."""
         one = cost.new_ones(1)
         of_x, of_y = (one[:, None] if variance is None else variance for variance in variances)
         sigma = ((of_x[:, :, None] + of_y[:, None, :]) / 2).expand_as(cost)
@@ -256,7 +262,7 @@ def _divided(variance: Tensor | None, weight: Tensor | None) -> Tensor | None:
 
 
 def _comparison(found: Any) -> Comparison:
-    """From the result of a metric: distances (B,), or an `Alignment`."""
+    """Convert the result of a metric: distances (B,), or an `Alignment`."""
     if isinstance(found, Tensor):
         return Comparison(found, torch.zeros_like(found))
     if found.weighting == "likelihood":  # the price of uncertainty is part of the free energy
@@ -264,31 +270,25 @@ def _comparison(found: Any) -> Comparison:
     return Comparison(found.distance, found.regularizer)
 
 
-def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """``‖x_i − y_j‖²`` (…, N, M) of (…, N, d) and (…, M, d), by one matrix product; never below zero."""
-    norms_x, norms_y = x.square().sum(-1)[..., :, None], y.square().sum(-1)[..., None, :]
-    product = (-2 * x) @ y.mT
-    if product.requires_grad:
-        return (product + norms_x + norms_y).clamp_min(0)
-    return product.add_(norms_x).add_(norms_y).clamp_min_(0)  # without new memory: these passes are most of the time
-
-
 def weighted_distances(x: Tensor, y: Tensor, weight_x: Tensor, weight_y: Tensor) -> Tensor:
-    """``d Σ_l w_il v_jl (x_il − y_jl)² / Σ_l w_il v_jl`` (…, N, M) of (…, N, d) and (…, M, d), by matrix products."""
+    """Return ``d Σ_l w_il v_jl (x_il − y_jl)² / Σ_l w_il v_jl`` (…, N, M) by matrix products.
+
+    ``x`` is (…, N, d) and ``y`` (…, M, d), each with weights of its shape.
+    """
     of_x, of_y = weight_x * x, weight_y * y
     total = (of_x * x) @ weight_y.mT + weight_x @ (of_y * y).mT - 2 * of_x @ of_y.mT
     return (total / (weight_x @ weight_y.mT)).clamp_min(0) * x.shape[-1]
 
 
 def between_tokens(x: Tokens, y: Tokens) -> Tensor:
-    """(B, N, M): squared distances between the tokens of x_b and y_b."""
-    return squared_distances(x.features, y.features)
+    """Return squared distances between the tokens of x_b and y_b, (B, N, M)."""
+    return squared_distances(x.zero_padded(), y.zero_padded(), BY_PRODUCT)
 
 
 def cost_of_pairs(
     queries: Tokens, supports: Tokens, between: Callable[[Tokens, Tokens], Tensor] = between_tokens
 ) -> Tensor:
-    """``D`` (Q·S, N, M): squared distances, or another cost, between the tokens of every query and every support."""
+    """Return D (Q·S, N, M): squared distances, or another cost, between the tokens of every query and every support."""
     pairs, rows, columns = len(queries) * len(supports), queries.features.shape[1], supports.features.shape[1]
     if queries.features.device.type == "cpu" and type(queries.features) is Tensor:
         refuse_if_too_large(
@@ -298,3 +298,78 @@ def cost_of_pairs(
         )
     flat = between(queries.as_one(), supports.as_one())[0]
     return flat.unflatten(1, (len(supports), -1)).unflatten(0, (len(queries), -1)).transpose(1, 2).flatten(0, 1)
+
+
+class PrototypeComparator(Comparator):
+    """Prototypical Networks: ``‖x̄ − ȳ‖²`` of the mean tokens."""
+
+    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
+        distance = squared_distances(queries.mean()[None], supports.mean()[None], BY_PRODUCT)[0]
+        return Comparison(distance, torch.zeros_like(distance))
+
+
+class MatchingComparator(Comparator):
+    """Matching Networks: ``1 − cos(x̄, ȳ)`` of the mean tokens; the softmax over supports is that of the objective."""
+
+    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
+        x, y = (nn.functional.normalize(tokens.mean(), dim=1) for tokens in (queries, supports))
+        distance = 1 - x @ y.T
+        return Comparison(distance, torch.zeros_like(distance))
+
+
+class TAPComparator(Comparator):
+    """Temporal Alignment Prediction: a network predicts the alignment, without dynamic programming.
+
+    ``D_ij = ‖x_i − y_j‖``, ``P_ij = |i/N − j/M|``, ``f = conv(5×5, 2→64)-ReLU-conv(5×5, 64→64)-ReLU-conv(3×3, 64→1)``
+    of both, ``A = softmax_j(−(f + D))``, ``T = A / ΣA``, ``d(x, y) = Σ T_ij D_ij``; the distance is
+    ``d(x, y) + d(y, x)``.
+    """
+
+    tile = 4
+    """Sequences of a side that are compared at once, those of like length: the network costs as much for padding as for
+    tokens, and the cells of a tile, with 64 channels each, stay in the cache."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv2d(2, width, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv2d(width, 1, 3, padding=1),
+        )
+
+    @torch.no_grad()
+    def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
+        return self(queries, supports)
+
+    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
+        rows, columns = (tokens.lengths.argsort() for tokens in (queries, supports))
+        lines = [
+            torch.cat([self._of_tile(queries[x], supports[y]) for y in columns.split(self.tile)], 1)
+            for x in rows.split(self.tile)
+        ]
+        distance = torch.cat(lines)[rows.argsort()][:, columns.argsort()]
+        return Comparison(distance, torch.zeros_like(distance))
+
+    def _of_tile(self, queries: Tokens, supports: Tokens) -> Tensor:
+        """Compare every query with every support, (Q, S)."""
+        x, y = queries.trimmed(), supports.trimmed()
+        base = (cost_of_pairs(x, y) + 1e-8).sqrt()  # the root has no derivative at zero
+        in_x = x.inside.repeat_interleave(len(y), 0)
+        in_y = y.inside.repeat(len(x), 1)
+        distance = self._one_way(base, in_x, in_y) + self._one_way(base.mT, in_y, in_x)
+        return distance.unflatten(0, (len(x), len(y)))
+
+    def _one_way(self, base: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
+        """Return ``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are no padding."""
+        positions = [torch.arange(1, m.shape[1] + 1, device=m.device) / m.sum(1)[:, None] for m in (in_x, in_y)]
+        apart = (positions[0][:, :, None] - positions[1][:, None, :]).abs().to(base.dtype)
+        valid = (in_x[:, :, None] & in_y[:, None, :])[:, None]
+        seen = torch.stack([base, apart], 1) * valid
+        for layer in self.net:  # a bias in the padding would reach the tokens by the next convolution
+            seen = layer(seen) * valid
+        score = -(seen[:, 0] + base)
+        score = score.masked_fill(~in_y[:, None, :], -torch.inf)
+        plan = score.softmax(2) * in_x[:, :, None]
+        return (plan * base).sum((1, 2)) / plan.sum((1, 2))

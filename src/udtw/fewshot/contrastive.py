@@ -22,7 +22,7 @@ class ViewSource(Protocol):
     def __len__(self) -> int: ...
 
     def two_views(self, indices: np.ndarray, generator: np.random.Generator) -> tuple[Any, Any]:
-        """Two different augmented versions of each sample, as batches for the encoder."""
+        """Return two different augmented versions of each sample, as batches for the encoder."""
 
 
 class ContrastiveTask(Task):
@@ -127,7 +127,7 @@ class ContrastiveTask(Task):
 
 
 def info_nce(scores: Tensor, temperature: float) -> Tensor:
-    """``−mean log softmax(−scores/τ)_ii``, over rows and over columns, of ``scores`` (B, B); lower is closer."""
+    """Return ``−mean log softmax(−scores/τ)_ii``, over rows and over columns, of ``scores`` (B, B); lower is closer."""
     logits = -scores / temperature
     own = torch.arange(len(logits), device=logits.device)
     return 0.5 * (cross_entropy(logits, own) + cross_entropy(logits.T, own))

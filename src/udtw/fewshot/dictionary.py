@@ -62,25 +62,25 @@ class Dictionary(nn.Module):
             self.atoms.copy_(tokens[:count].resampled(steps))
 
     def tokens(self) -> Tokens:
-        """The atoms as `Tokens`."""
+        """Return the atoms as `Tokens`."""
         count, steps, _ = self.atoms.shape
         return Tokens(self.atoms, torch.full((count,), steps, device=self.atoms.device))
 
     def codes(self, distance: Tensor) -> Tensor:
-        """``α`` (B, K), rows that add up to one, from the distances (B, K) to the atoms."""
+        """Return ``α`` (B, K), rows that add up to one, from the distances (B, K) to the atoms."""
         score = distance * (-self.atoms.shape[1] / self.temperature)
         nearest = score.topk(self.n_nearest, 1).indices
         return torch.full_like(score, -torch.inf).scatter(1, nearest, score.gather(1, nearest)).softmax(1)
 
     def reconstruct(self, codes: Tensor) -> Tokens:
-        """``Σ_k α_k M_k`` of every code, (B, τ', d)."""
+        """Return ``Σ_k α_k M_k`` of every code, (B, τ', d)."""
         steps = self.atoms.shape[1]
         features = torch.einsum("bk,ktd->btd", codes, self.atoms)
         return Tokens(features, torch.full((len(codes),), steps, device=codes.device))
 
 
 def histogram_intersection(x: Tensor, y: Tensor) -> Tensor:
-    """``Σ_k min(x_k, y_k)`` (Q, S) of codes (Q, K) and (S, K): 1 for equal codes, 0 for disjoint ones."""
+    """Return ``Σ_k min(x_k, y_k)`` (Q, S) of codes (Q, K) and (S, K): 1 for equal codes, 0 for disjoint ones."""
     return torch.minimum(x[:, None], y[None]).sum(2)
 
 
@@ -93,7 +93,7 @@ class DictionaryTask(Task):
     the encoder fixed, then one on encoder and SigmaNet (``encoder_rate``) with the atoms and codes fixed. All distances
     are those of the model's comparator.
 
-    The objective is least where all samples have the same tokens. To prevent that, the encoder's step also minimises
+    The objective is least where all samples have the same tokens. To prevent that, the encoder's step also minimizes
     ``spread · mean over features of max(0, 1 − √d·std)``, with the standard deviation of the batch's tokens.
 
     With a ``fabric`` (lightning-fabric) of several processes, each compares its share of the samples with the atoms,
@@ -193,14 +193,17 @@ class DictionaryTask(Task):
 
 
 def narrowness(tokens: Tokens) -> Tensor:
-    """``mean over features of max(0, 1 − √d·std)``: 0 if features vary as those of unit tokens may, at most 1."""
+    """Return ``mean over features of max(0, 1 − √d·std)``.
+
+    It is 0 if features vary as those of unit tokens may, and at most 1.
+    """
     values = tokens.features[tokens.inside]
     std = (values.var(0, correction=0) + 1e-8).sqrt()
     return torch.relu(1 - values.shape[1] ** 0.5 * std).mean()
 
 
 def codes_of(model: FewShotModel, dictionary: Dictionary, tokens: Tokens, processes: Processes | None = None) -> Tensor:
-    """(B, K): the codes of encoded samples; several ``processes`` compute their distances together."""
+    """Return the codes of encoded samples, (B, K); several ``processes`` compute their distances together."""
     processes = processes or Processes()
     rows = processes.rows(len(tokens), tokens.features.device)
     atoms = model.with_variance(dictionary.tokens())

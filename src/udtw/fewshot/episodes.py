@@ -1,4 +1,4 @@
-"""Episodes of few-shot learning: n_way classes, n_shot labelled supports and n_query queries of each."""
+"""Episodes of few-shot learning: n_way classes, n_shot labeled supports and n_query queries of each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -95,21 +95,21 @@ class EpisodeSampler:
             )
 
     def episode(self, number: int) -> Episode:
-        """Episode ``number``."""
+        """Draw episode ``number``."""
         generator = np.random.default_rng((self.seed, number))
         classes = generator.choice(np.array(sorted(self._members)), self.n_way, replace=False)
         samples = np.stack([self._drawn(generator, self._members[c]) for c in classes.tolist()])
         return Episode(classes, samples[:, : self.n_shot], samples[:, self.n_shot :])
 
     def _drawn(self, generator: np.random.Generator, members: np.ndarray) -> np.ndarray:
-        """(n_shot + n_query,) samples of a class, the supports first."""
+        """Draw (n_shot + n_query,) samples of a class, the supports first."""
         if self._queries is None:
             return generator.choice(members, self.n_shot + self.n_query, replace=False)
         pools = (members[~self._queries[members]], self.n_shot), (members[self._queries[members]], self.n_query)
         return np.concatenate([generator.choice(pool, size, replace=False) for pool, size in pools])
 
     def __iter__(self) -> Iterator[Episode]:
-        """All episodes, without end."""
+        """Yield all episodes, without end."""
         number = 0
         while True:
             yield self.episode(number)
@@ -117,7 +117,7 @@ class EpisodeSampler:
 
 
 def queries_for(labels: Sequence[int] | np.ndarray, n_shot: int, at_most: int = 10) -> int:
-    """Queries per class that the smallest class allows beside its supports: at most ``at_most``, at least one."""
+    """Return the queries per class that the smallest class allows beside its supports, from 1 to ``at_most``."""
     if not len(labels):
         raise DataError("There are no samples to draw episodes from.")
     smallest = int(np.unique(np.asarray(labels), return_counts=True)[1].min())

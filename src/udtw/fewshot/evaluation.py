@@ -45,7 +45,7 @@ class Accuracy:
 
 
 def accuracy_of(per_episode: Sequence[float] | np.ndarray) -> Accuracy:
-    """Mean and 95 % interval of the accuracies (n,) of single episodes, each in [0, 1].
+    """Return mean and 95 % interval of the accuracies (n,) of single episodes, each in [0, 1].
 
     >>> from udtw.fewshot.evaluation import accuracy_of
     >>> print(accuracy_of([0.8, 0.6, 1.0, 0.8]))
@@ -60,7 +60,7 @@ def accuracy_of(per_episode: Sequence[float] | np.ndarray) -> Accuracy:
 
 @torch.no_grad()
 def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None = None) -> Tokens:
-    """Tokens of the samples ``indices`` (all by default), in evaluation mode."""
+    """Encode the samples ``indices`` (all by default) in evaluation mode."""
     indices = np.arange(len(source.labels)) if indices is None else np.asarray(indices)
     device = next(model.parameters()).device
     model.eval()
@@ -79,13 +79,25 @@ def encode_all(model: FewShotModel, source: Source, indices: np.ndarray | None =
 
 @torch.no_grad()
 def support_scores(model: FewShotModel, queries: Tokens, supports: Tokens) -> np.ndarray:
-    """(Q, S): the score of every query against every support; lower is closer."""
+    """Return the score of every query against every support, (Q, S); lower is closer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.fewshot import FewShotModel, Tokens, support_scores
+    >>> class Encoder(torch.nn.Identity):
+    ...     dim = 4
+    >>> model = FewShotModel(Encoder(), "euclidean", "cross_entropy")
+    >>> items = Tokens(torch.rand(3, 5, 4), torch.full((3,), 5))
+    >>> support_scores(model, items, items).shape
+    (3, 3)
+    """
     return model.objective.scores(model.comparator.in_chunks(queries, supports)).cpu().numpy()
 
 
 @torch.no_grad()
 def code_scores(model: FewShotModel, dictionary: Dictionary, queries: Tokens, supports: Tokens) -> np.ndarray:
-    """(Q, S): minus the histogram intersection of the codes of queries and supports."""
+    """Return minus the histogram intersection of the codes of queries and supports, (Q, S)."""
     codes = [
         torch.cat([codes_of(model, dictionary, part) for part in _token_parts(tokens)])
         for tokens in (queries, supports)
@@ -101,7 +113,7 @@ def episode_accuracy(episode: Episode, scores: np.ndarray) -> float:
 
 
 def evaluate(sampler: EpisodeSampler, n_episodes: int, accuracy: Callable[[Episode], float]) -> Accuracy:
-    """Mean and 95 % interval of ``accuracy(episode)`` over the sampler's first episodes."""
+    """Return mean and 95 % interval of ``accuracy(episode)`` over the sampler's first episodes."""
     return accuracy_of([accuracy(sampler.episode(number)) for number in range(n_episodes)])
 
 
@@ -122,7 +134,7 @@ def evaluate_scores(scores: np.ndarray, sampler: EpisodeSampler, n_episodes: int
 
 @torch.no_grad()
 def evaluate_episodes(model: FewShotModel, source: Source, sampler: EpisodeSampler, n_episodes: int) -> Accuracy:
-    """Accuracy by the nearest support or prototype, as the model matches.
+    """Return the accuracy by the nearest support or prototype, as the model matches.
 
     For sets with too many pairs of samples to compare them all, and for prototypes, which differ between episodes.
     Samples are encoded once if their tokens fit into `ENCODED_BYTES`, else episode by episode.

@@ -11,8 +11,15 @@ from torch import Tensor, nn
 
 from udtw._engine.metrics import METRICS
 from udtw.errors import OptionError
-from udtw.fewshot.baselines import MatchingComparator, PrototypeComparator, TAPComparator
-from udtw.fewshot.comparators import AlignmentComparator, Comparator, Comparison, EuclideanComparator
+from udtw.fewshot.comparators import (
+    AlignmentComparator,
+    Comparator,
+    Comparison,
+    EuclideanComparator,
+    MatchingComparator,
+    PrototypeComparator,
+    TAPComparator,
+)
 from udtw.fewshot.stages import scaled_gradients
 from udtw.fewshot.tokens import Tokens, as_tokens, prototypes
 from udtw.nn import SigmaNet
@@ -31,12 +38,12 @@ OBJECTIVES = ("similarity", "cross_entropy")
 
 
 def comparator_names() -> tuple[str, ...]:
-    """The names that `make_comparator` knows: elastic metrics and `BASELINES`."""
+    """Return the names that `make_comparator` knows: elastic metrics and `BASELINES`."""
     return *(name for name, metric in METRICS.items() if metric.elastic), *BASELINES
 
 
 def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length", **energy: Any) -> Comparator:
-    """The comparator of that name, one of `comparator_names`; ``energy`` are options of `AlignmentComparator`."""
+    """Build the comparator of that name, one of `comparator_names`; ``energy`` are options of `AlignmentComparator`."""
     if metric in BASELINES:
         return BASELINES[metric]()
     if metric not in comparator_names():
@@ -60,7 +67,7 @@ class SimilarityObjective(nn.Module):
         return ((comparison.distance - target).square() + self.beta * comparison.regularizer).mean()
 
     def scores(self, comparison: Comparison) -> Tensor:
-        """(Q, S), lower is closer."""
+        """Return the scores (Q, S); lower is closer."""
         return comparison.distance
 
 
@@ -82,12 +89,12 @@ class CrossEntropyObjective(nn.Module):
         return -log_odds.masked_fill(~same, -torch.inf).logsumexp(1).mean()
 
     def scores(self, comparison: Comparison) -> Tensor:
-        """(Q, S), lower is closer."""
+        """Return the scores (Q, S); lower is closer."""
         return comparison.loss(self.beta)
 
 
 def make_objective(name: str, beta: float) -> SimilarityObjective | CrossEntropyObjective:
-    """The objective of that name, one of `OBJECTIVES`."""
+    """Build the objective of that name, one of `OBJECTIVES`."""
     if name not in OBJECTIVES:
         raise OptionError(f"objective must be one of {OBJECTIVES}; got {name!r}.")
     return SimilarityObjective(beta) if name == "similarity" else CrossEntropyObjective(beta)
@@ -121,7 +128,7 @@ class FewShotModel(nn.Module):
         Compare with every support, or with one mean sequence per class; with the likelihood weighting, tokens count in
         that mean by their precision.
     dim : int, optional
-        Features per token, where the encoder has no ``dim`` and is no linear layer, alone or the last of a Sequential.
+        Features per token; needed unless the encoder has ``dim``, or is or ends in a linear layer.
     weighting, warp_penalty, relax, learned, evidence : optional
         See `AlignmentComparator`.
 
@@ -173,7 +180,7 @@ class FewShotModel(nn.Module):
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
             inputs = dim * (1 + sigma_context) + self.reads_noise
             self.sigma = SigmaNet(
-                inputs, sigma_hidden, sigma_span=high - low, sigma_min=low, sigma_init=sigma_init,
+                inputs, sigma_hidden, sigma_range=(low, high), sigma_init=sigma_init,
                 per_feature=per_feature,
             )  # fmt: skip
             self.adds_noise = self.reads_noise and not getattr(encoder, "states_weights", False)
@@ -181,11 +188,11 @@ class FewShotModel(nn.Module):
                 self.log_noise_gain = nn.Parameter(torch.tensor(-math.log(NOISE_UNIT)))
 
     def encode(self, batch: Any) -> Tokens:
-        """Tokens of a batch of samples, with variances if the metric reads them."""
+        """Encode a batch of samples, with variances if the metric reads them."""
         return self.with_variance(as_tokens(self.encoder(batch)))
 
     def with_variance(self, tokens: Tokens, stage: str = "both") -> Tokens:
-        """The same tokens with the SigmaNet's variances; unchanged without a SigmaNet.
+        """Return the same tokens with the SigmaNet's variances; unchanged without a SigmaNet.
 
         ``stage`` of training: see `udtw.fewshot.stages.stages_of`.
         """
@@ -215,7 +222,10 @@ class FewShotModel(nn.Module):
         return replace(tokens, variance=variance, noise=noise)
 
     def compare(self, queries: Tokens, supports: Tokens, support_labels: Tensor) -> tuple[Comparison, Tensor]:
-        """The comparison, and the labels of its columns: those of the supports, or 0 … n_way − 1 for prototypes."""
+        """Compare queries with supports or prototypes; also return the labels of the columns.
+
+        These are the labels of the supports, or 0 … n_way − 1 for prototypes.
+        """
         if self.matching == "prototype":
             evidence = getattr(self.comparator, "evidence", False)
             supports = prototypes(supports, support_labels, weighted=self.weighted, rescaled=evidence)
@@ -226,7 +236,10 @@ class FewShotModel(nn.Module):
     def forward(
         self, batch: Any, support_labels: Tensor, query_labels: Tensor, stages: Sequence[str] = ("both",)
     ) -> Tensor:
-        """The loss of an episode, summed over ``stages``; ``batch`` holds the supports first, then the queries."""
+        """Return the loss of an episode, summed over ``stages``.
+
+        ``batch`` holds the supports first, then the queries.
+        """
         encoded = as_tokens(self.encoder(batch))
         losses = []
         for stage in stages:
@@ -238,7 +251,7 @@ class FewShotModel(nn.Module):
 
 
 def _features(encoder: nn.Module) -> int:
-    """Features per token: ``encoder.dim``, or the outputs of a linear layer, alone or the last of a Sequential."""
+    """Return the features per token: ``encoder.dim``, or the outputs of a linear layer, the only or last one."""
     last = encoder[-1] if isinstance(encoder, nn.Sequential) and len(encoder) else encoder
     found: Any = getattr(encoder, "dim", getattr(last, "out_features", None))
     if not isinstance(found, int):
@@ -250,5 +263,5 @@ def _features(encoder: nn.Module) -> int:
 
 
 def predict(scores: np.ndarray, support_labels: np.ndarray) -> np.ndarray:
-    """(Q,) labels of the nearest supports, from ``scores`` (Q, S); lower is closer."""
+    """Return the labels (Q,) of the nearest supports, from ``scores`` (Q, S); lower is closer."""
     return np.asarray(support_labels)[np.asarray(scores).argmin(1)]

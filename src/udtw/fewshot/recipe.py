@@ -1,4 +1,4 @@
-"""Settings of few-shot recognisers, as JSON can hold them."""
+"""Settings of few-shot recognizers, as JSON can hold them."""
 
 import warnings
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def accept_sigma_bounds(recipe: type[T]) -> type[T]:
 @accept_sigma_bounds
 @dataclass(frozen=True)
 class FewShotRecipe:
-    """Settings that all few-shot recognisers share. `Recipe` and `ImageRecipe` document them with their own."""
+    """Settings that all few-shot recognizers share. `Recipe` and `ImageRecipe` document them with their own."""
 
     BEFORE: ClassVar[dict[str, Any]] = {
         "weighting": "precision",

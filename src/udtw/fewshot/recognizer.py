@@ -1,4 +1,4 @@
-"""The common base of recognisers of actions and of images: a model of a recipe that is trained, saved and loaded."""
+"""The common base of recognizers of actions and of images: a model of a recipe that is trained, saved and loaded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Recognizer(HubModel, ABC):
     """A ``model`` of a ``recipe`` and the ``losses`` of its training."""
 
     what: ClassVar[str]
-    """Its name in messages: "an action recogniser"."""
+    """Its name in messages: "an action recognizer"."""
     recipe: FewShotRecipe
     model: FewShotModel
 
@@ -64,23 +64,23 @@ class Recognizer(HubModel, ABC):
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file for `load`; without the state of the optimiser, so that no training goes on."""
+        """Write the model to a file for `load`; without the state of the optimizer, so that no training goes on."""
         history = {"training": History(list(self.losses))}
         write_checkpoint(Path(path), self.config, history, module_tensors(self._modules))
 
     @classmethod
     @abstractmethod
     def load(cls, path: str | Path) -> Self:
-        """The recogniser in a file by `save`, or by a training with ``checkpoint_path``."""
+        """Load the recognizer in a file by `save`, or by a training with ``checkpoint_path``."""
 
     @abstractmethod
     def _task(self, samples: Any, fabric: Any) -> Task:
-        """What `fit` trains; sets ``_trained_on``."""
+        """Build the task that `fit` trains; set ``_trained_on``."""
 
     @property
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """What `load` needs to make the same model again; a continued training must agree in it."""
+        """Settings by which `load` builds the same model; a continued training must agree in them."""
 
     @property
     def _modules(self) -> dict[str, nn.Module]:
@@ -89,7 +89,7 @@ class Recognizer(HubModel, ABC):
 
     @classmethod
     def _loaded(cls, path: Path, saved: Saved, make: Callable[[], Self]) -> Self:
-        """The recogniser that ``make`` builds from the settings in ``saved``, with its weights and losses."""
+        """Return the recognizer that ``make`` builds from the settings in ``saved``, with its weights and losses."""
         try:
             # First on the meta device: a damaged size would otherwise be found only after the model was allocated.
             with torch.device("meta"):

@@ -20,12 +20,12 @@ Stages = Callable[[int], tuple[str, ...]]
 
 
 def together(number: int) -> tuple[str, ...]:
-    """The `Stages` of a training in which features and variances always learn together."""
+    """Return the `Stages` of a training in which features and variances always learn together."""
     return ("both",)
 
 
 def stages_of(sigma_training: str, number: int, n_steps: int) -> tuple[str, ...]:
-    """The stages of step ``number`` of ``n_steps``; the loss of the step is the sum of theirs.
+    """Return the stages of step ``number`` of ``n_steps``; the loss of the step is the sum of theirs.
 
     - "both": features and variances learn;
     - "features": Σ = 1, so that the features learn alone;
@@ -53,7 +53,7 @@ def stages_of(sigma_training: str, number: int, n_steps: int) -> tuple[str, ...]
 
 
 def scaled_gradients(tokens: Tokens) -> Tokens:
-    """The same tokens, whose features and variances pass gradients multiplied by sg(σ²)^κ, κ = `KAPPA`."""
+    """Return the same tokens, whose features and variances pass gradients multiplied by sg(σ²)^κ, κ = `KAPPA`."""
     assert tokens.variance is not None, "of the SigmaNet"
     factor = tokens.variance.detach() ** KAPPA
     of_features = factor if factor.ndim == 3 else factor[..., None]

@@ -15,13 +15,13 @@ from udtw.fewshot.stages import Stages, together
 
 
 class Source(Protocol):
-    """Labelled samples that are made into batches for an encoder."""
+    """Labeled samples that are made into batches for an encoder."""
 
     labels: np.ndarray
     """(n,) integer class of every sample."""
 
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> Any:
-        """The samples as the encoder takes them, augmented by random numbers of ``generator`` if there is one.
+        """Return the samples as the encoder takes them, augmented by random numbers of ``generator`` if there is one.
 
         They are moved to the device of the model, unless the source has a method ``to(device)`` and makes them there.
         """
@@ -137,7 +137,7 @@ class EpisodicTask(Task):
 
 
 def keep_near(source: Any, model: nn.Module) -> torch.device:
-    """Let a source that can, by a method ``to``, keep its samples on the device of the model, which is returned."""
+    """Move the source, if it has a method ``to``, to the device of the model, and return that device."""
     device = next(model.parameters()).device
     if hasattr(source, "to"):
         source.to(device)
@@ -145,12 +145,12 @@ def keep_near(source: Any, model: nn.Module) -> torch.device:
 
 
 def moved(batch: Any, device: torch.device) -> Any:
-    """A batch (a tensor, or tuples of tensors) on another device."""
+    """Move a batch (a tensor, or tuples of tensors) to another device."""
     if isinstance(batch, Tensor):
         return batch.to(device)
     return tuple(moved(part, device) for part in batch)
 
 
 def adamw(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
-    """The optimiser of all tasks but the dictionary's."""
+    """Build the optimizer of all tasks but the dictionary's."""
     return torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True)

@@ -76,18 +76,24 @@ class Tokens:
         return torch.arange(self.features.shape[1], device=self.features.device) < self.lengths[:, None]
 
     def trimmed(self) -> "Tokens":
-        """The same sequences, padded to the longest of them and no further."""
+        """Return the same sequences, padded to the longest of them and no further."""
         longest = int(self.lengths.max()) if len(self) else 0
         known = (None if one is None else one[:, :longest] for one in (self.variance, self.noise, self.weight))
         return Tokens(self.features[:, :longest], self.lengths, *known)
 
+    def zero_padded(self) -> Tensor:
+        """Return the features (B, T, d) with zeros in the padding, which then moves no mean."""
+        if bool((self.lengths == self.features.shape[1]).all()):
+            return self.features
+        return torch.where(self.inside[..., None], self.features, 0)
+
     def detach(self) -> "Tokens":
-        """The same tokens without gradients."""
+        """Return the same tokens without gradients."""
         known = (None if one is None else one.detach() for one in (self.variance, self.noise, self.weight))
         return Tokens(self.features.detach(), self.lengths, *known)
 
     def mean(self) -> Tensor:
-        """(B, d): the mean token of every sequence."""
+        """Return the mean token of every sequence, (B, d)."""
         kept = torch.where(self.inside[..., None], self.features, 0.0)
         return kept.sum(1) / self.lengths[:, None]
 
@@ -100,13 +106,13 @@ class Tokens:
         return (variance if self.weight is None else variance / self.weight.mean(-1)).sqrt()
 
     def as_one(self) -> "Tokens":
-        """All tokens in one sequence of B·T, padding too, with the weights of their features."""
-        features = self.features.flatten(0, 1)[None]
+        """Return all tokens in one sequence of B·T, padding as zeros, with the weights of their features."""
+        features = self.zero_padded().flatten(0, 1)[None]
         weight = None if self.weight is None else self.weight.flatten(0, 1)[None]
         return Tokens(features, torch.full((1,), features.shape[1], device=features.device), weight=weight)
 
     def resampled(self, steps: int) -> Tensor:
-        """(B, steps, d): every sequence linearly interpolated to ``steps`` tokens; first and last stay as they are."""
+        """Interpolate every sequence linearly to ``steps`` tokens, (B, steps, d); first and last stay as they are."""
         if bool((self.lengths == steps).all()) and self.features.shape[1] == steps:
             return self.features
         rows = [
@@ -117,7 +123,9 @@ class Tokens:
 
 
 def as_tokens(found: "Tokens | Tensor") -> Tokens:
-    """An encoder's result as `Tokens`: of a tensor (B, T, d), a feature map (B, d, h, w), or one token each, (B, d)."""
+    """Convert an encoder's result to `Tokens`: a tensor (B, T, d), a feature map (B, d, h, w), or one token each, (B,
+    d).
+    """
     if isinstance(found, Tokens):
         return found
     if not isinstance(found, Tensor) or found.ndim not in (2, 3, 4):
@@ -128,7 +136,7 @@ def as_tokens(found: "Tokens | Tensor") -> Tokens:
 
 
 def concatenate(batches: Sequence[Tokens]) -> Tokens:
-    """All sequences in one batch, padded to the longest."""
+    """Join all sequences in one batch, padded to the longest."""
     longest = max(batch.features.shape[1] for batch in batches)
     features = [pad(b.features, (0, 0, 0, longest - b.features.shape[1])) for b in batches]
     lengths = torch.cat([b.lengths for b in batches])
@@ -138,7 +146,7 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
 
 
 def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Tensor | None:
-    """(B, T) or (B, T, d) parts in one batch; None if one of them is None."""
+    """Join (B, T) or (B, T, d) parts in one batch; None if one of them is None."""
     known = [
         pad(part, (*[0] * 2 * (part.ndim - 2), 0, longest - part.shape[1]), value=padding)
         for part in parts
@@ -148,7 +156,7 @@ def _joined(parts: Sequence[Tensor | None], longest: int, padding: float) -> Ten
 
 
 def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False, rescaled: bool = False) -> Tokens:
-    """One sequence per class, (n_way, τ', d): the mean of its supports after resampling to their mean length τ'.
+    """Return one sequence per class, (n_way, τ', d): the mean of its supports, resampled to their mean length τ'.
 
     ``labels`` (B,) are 0 … n_way − 1. Sequences of one length (image tokens) are averaged as they are. Variances and
     noise are averaged likewise, and so are weights of features, by which features count in their mean. If ``weighted``,
@@ -183,5 +191,5 @@ def prototypes(supports: Tokens, labels: Tensor, *, weighted: bool = False, resc
 
 
 def _means(weights: Tensor, values: Tensor) -> Tensor:
-    """(C, T, d): sums of (B, T, d) with weights (C, B)."""
+    """Return sums (C, T, d) of (B, T, d) with weights (C, B)."""
     return torch.einsum("cb,btd->ctd", weights, values)

@@ -1,4 +1,4 @@
-"""Classes and probabilities of new images, from a few labelled examples in folders and a trained model."""
+"""Classes and probabilities of new images, from a few labeled examples in folders and a trained model."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._io.choosing import some
-from udtw._io.skipping import Skipped
+from udtw._io.items import Skipped, some
 from udtw.errors import DataError
 from udtw.fewshot.tokens import Tokens, concatenate
 from udtw.images.backbones.base import Backbone
@@ -19,7 +18,7 @@ from udtw.images.datasets.folders import open_folder
 from udtw.images.datasets.image_set import ImageSet
 from udtw.images.datasets.layouts import by_folders
 from udtw.images.datasets.safe_images import MAX_FILE, decode
-from udtw.images.order import token_order
+from udtw.images.projection import token_order
 from udtw.images.recognizer import ImageRecognizer
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ BATCH = 16
 
 @dataclass(frozen=True)
 class Predictions:
-    """What was found for the images ``names``; ``probabilities`` (n, n_classes) sum to 1 for each image.
+    """Predictions for the images ``names``; ``probabilities`` (n, n_classes) sum to 1 for each image.
 
     ``skipped`` lists images, of the new ones and of the examples, that could not be read.
 
@@ -52,7 +51,7 @@ class Predictions:
 
 
 def load_support(folder: str | os.PathLike) -> ImageSet:
-    """The labelled examples in ``folder``, a folder or archive with one subfolder of images per class.
+    """Load the labeled examples in ``folder``, a folder or archive with one subfolder of images per class.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -82,7 +81,7 @@ def predict_images(
     support: ImageSet,
     tick: Callable[[], None] = lambda: None,
 ) -> Predictions:
-    """Classes and probabilities of the files ``images`` among the classes of ``support``.
+    """Predict classes and probabilities of the files ``images`` among the classes of ``support``.
 
     The probabilities are the softmax over classes of ``−s·score``, with the scale s that training learned (10 where it
     learned none). An image that cannot be decoded is left out and listed; ``tick()`` is called after each image.
@@ -91,8 +90,7 @@ def predict_images(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, load_support, predict_images
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, load_support, make_images, predict_images
     >>> shapes, backbone = make_images(2), PatchBackbone(48)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for i, name in enumerate(shapes.names):

@@ -1,12 +1,56 @@
-"""The linear map from a frozen backbone's tokens to the tokens that are compared."""
+"""From the tokens of a frozen backbone to the sequence that is compared: the order of the grid, and a linear map."""
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
+
+ORDERS = ("raster", "snake", "hilbert")
+
+
+def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
+    """Return the positions (h·w,), numbered row by row, in the order in which they are read.
+
+    - "raster": row by row;
+    - "snake": every other row backwards, so that neighbors in the sequence are neighbors in the image;
+    - "hilbert": along the Hilbert curve of the enclosing power of two, without the cells outside the grid. Pieces of
+      the sequence are compact regions of the image.
+
+    >>> from udtw.images.projection import token_order
+    >>> token_order("snake", (2, 3))
+    array([0, 1, 2, 5, 4, 3])
+    """
+    if name not in ORDERS:
+        raise OptionError(f"order must be one of {ORDERS}; got {name!r}.")
+    height, width = grid
+    positions = np.arange(height * width).reshape(height, width)
+    if name == "snake":
+        positions[1::2] = positions[1::2, ::-1]
+    if name != "hilbert":
+        return positions.ravel()
+    rows, columns = np.divmod(positions.ravel(), width)
+    return np.argsort(hilbert_index(rows, columns, max(1, (max(grid) - 1).bit_length())))
+
+
+def hilbert_index(rows: np.ndarray, columns: np.ndarray, levels: int) -> np.ndarray:
+    """Return the position of each cell along the Hilbert curve of a 2ˡ × 2ˡ grid."""
+    rows, columns = rows.copy(), columns.copy()
+    along = np.zeros_like(rows)
+    for level in reversed(range(levels)):
+        half = 1 << level
+        below, right = (rows & half) > 0, (columns & half) > 0
+        along += half * half * ((3 * right) ^ below)
+        # Turn the quadrant so that the curve in it is the curve of the whole.
+        flip = ~below & right
+        rows = np.where(flip, half - 1 - (rows & (half - 1)), rows)
+        columns = np.where(flip, half - 1 - (columns & (half - 1)), columns)
+        rows, columns = np.where(below, rows, columns), np.where(below, columns, rows)
+    return along
+
 
 STARTS = ("orthogonal", "principal")
 
@@ -23,7 +67,7 @@ class TokenProjection(nn.Module):
     inputs : int
         Features D of the backbone's tokens.
     dim : int
-        d'; 0: no map, the standardised tokens themselves are compared (and nothing is learned here).
+        d'; 0: no map, the standardized tokens themselves are compared (and nothing is learned here).
     start : "orthogonal" or "principal"
         W before training: random orthonormal rows, or the principal directions of the training tokens.
     unit_tokens : bool
@@ -54,12 +98,12 @@ class TokenProjection(nn.Module):
         deviation = flat.std(0, correction=0)
         self.scale.copy_(torch.where(deviation > 1e-6 * deviation.max().clamp_min(1e-12), deviation, torch.inf))
         if self.map is not None and self.start == "principal":
-            centred = torch.nan_to_num((flat - self.mean) / self.scale)
-            _, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
+            centered = torch.nan_to_num((flat - self.mean) / self.scale)
+            _, directions = torch.linalg.eigh(centered.T @ centered / len(centered))
             self.map.weight.copy_(directions.T.flip(0)[: len(self.map.weight)])
 
     def forward(self, tokens: Tensor) -> Tokens:
-        """``tokens`` (B, T, D) to `Tokens` of d' features."""
+        """Map ``tokens`` (B, T, D) to `Tokens` of d' features."""
         if tokens.ndim != 3 or tokens.shape[2] != self.inputs:
             raise ShapeError(f"The projection expects tokens (B, T, {self.inputs}); got {tuple(tokens.shape)}.")
         features = (tokens - self.mean) / self.scale

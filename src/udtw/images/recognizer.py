@@ -1,5 +1,6 @@
-"""Few-shot image classification from cached tokens to accuracy: train, save, load, evaluate."""
+"""Few-shot image classification from cached tokens to accuracy: settings, training, saving, loading, evaluation."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,112 @@ from udtw.errors import DataError
 from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
 from udtw.fewshot.model import predict
+from udtw.fewshot.recipe import FewShotRecipe, accept_sigma_bounds
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
-from udtw.images.order import token_order
-from udtw.images.projection import TokenProjection
-from udtw.images.recipe import ImageRecipe
+from udtw.images.projection import ORDERS, STARTS, TokenProjection, token_order
 from udtw.images.tokens import TokenSet
+
+
+@accept_sigma_bounds
+@dataclass(frozen=True)
+class ImageRecipe(FewShotRecipe):
+    """All settings of an `ImageRecognizer`.
+
+    ``metric="protonet"`` is the squared Euclidean distance of pooled (mean) tokens; "euclidean" compares tokens at the
+    same position. The settings of the SigmaNet were chosen on the validation classes of CIFAR-FS and Cars.
+
+    Parameters
+    ----------
+    metric : str
+        Comparator of token sequences: an elastic metric ("udtw", "soft_dtw", …), "euclidean", "protonet", "matchnet" or
+        "tap".
+    mode : "supervised" or "unsupervised"
+        Train with labels in episodes, or without labels.
+    objective : "cross_entropy" or "similarity"
+        Training loss: cross-entropy over the supports, or the paper's squared distance to the targets 0 and 1.
+    seed : int
+        Seed of the initial weights, the episodes and the augmentation.
+    gamma : float
+        Temperature γ of the alignment.
+    beta : float
+        Weight β of the regularizer Ω.
+    normalize : "length", "path", "precision" or None
+        Divisor of a distance: the longer length, the expected path length, or the total precision along the path.
+    sigma_range : (low, high)
+        Bounds of σ.
+    sigma_hidden : int, optional
+        Width of the SigmaNet's hidden layer; 0 for no hidden layer.
+    sigma_gain : float
+        Factor applied to tokens at the input of the SigmaNet.
+    sigma_context : bool
+        Also show the SigmaNet how a token differs from the mean token of its sample.
+    per_feature : bool
+        Learn a variance for every feature instead of one per token.
+    matching : "support" or "prototype"
+        Compare a query with every support, or with one mean sequence per class.
+    weighting : "likelihood" or "precision"
+        Energy of a path in uDTW: with the price β log Σ for uncertainty, or without it as in the paper.
+    warp_penalty : float
+        Penalty ω for each non-diagonal step; unused by "precision".
+    relax : int
+        Number of tokens that may stay unmatched at each end of both sequences.
+    learned : bool
+        Learn γ, β and ω with the "likelihood" weighting; has no effect without labels.
+    evidence : bool
+        Score a match against unrelated tokens; needs "likelihood", "cross_entropy" and one variance per token.
+    sigma_training : "joint", "warm_up", "after", "faithful" or "beta_nll"
+        Schedule by which features and variances learn.
+    n_steps : int
+        Number of training steps.
+    learning_rate : float
+        Initial learning rate of AdamW; it falls to zero as a cosine.
+    weight_decay : float
+        Weight decay of AdamW.
+    n_way, n_shot, n_query : int
+        Classes, supports per class and queries per class of a training episode.
+    episodes_per_step : int
+        Episodes averaged in a step; a multiple of the number of processes.
+    order : "raster", "snake" or "hilbert"
+        Order in which the tokens of the grid are read.
+    dim : int
+        Number of features per token after the projection; 0 for no projection.
+    start : "orthogonal" or "principal"
+        Initial projection: random orthonormal rows, or the principal directions of the training tokens.
+    batch_size : int
+        Number of images per step of unsupervised training.
+    temperature : float
+        Temperature of the contrastive loss of unsupervised training.
+
+    Examples
+    --------
+    >>> from udtw.images import ImageRecipe
+    >>> recipe = ImageRecipe(metric="udtw", mode="unsupervised", n_steps=150)
+    >>> recipe.temperature
+    0.1
+    """
+
+    sigma_range: tuple[float, float] = (0.2, 5.0)
+    sigma_hidden: int | None = 64
+    sigma_gain: float = 16.0
+    sigma_context: bool = True
+    learned: bool = True
+    evidence: bool = True
+    matching: str = "prototype"
+    n_query: int = 5
+    # Tokens
+    order: str = "raster"
+    dim: int = 256
+    start: str = "orthogonal"
+    # Training without labels
+    batch_size: int = 32
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_choice("order", ORDERS)
+        self.check_choice("start", STARTS)
+
 
 STANDARDIZE_IMAGES, STANDARDIZE_BYTES = 1000, 2**28
 """Mean and scale of the tokens are computed from this many training images, or as many as fit into these bytes."""
@@ -50,13 +151,13 @@ class TokenSource:
         return len(self.labels)
 
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> Tensor:
-        """(B, T, D) tokens in reading order."""
+        """Return tokens (B, T, D) in reading order."""
         if generator is None or not self.tokens.n_views:
             return self._versions(indices, np.full(len(indices), -1))
         return self._versions(indices, generator.integers(-1, self.tokens.n_views, len(indices)))
 
     def two_views(self, indices: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Two different versions of each image, of the image itself and its views; each (B, T, D)."""
+        """Return two different versions of each image, of the image itself and its views; each (B, T, D)."""
         if not self.tokens.n_views:
             raise DataError(
                 f"The tokens of {self.tokens.name} have no augmented views. Extract them with views: "
@@ -67,7 +168,7 @@ class TokenSource:
         return self._versions(indices, drawn[:, 0]), self._versions(indices, drawn[:, 1])
 
     def _versions(self, indices: np.ndarray, versions: np.ndarray) -> Tensor:
-        """(B, T, D): version v of image i for each pair; −1 is the image itself."""
+        """Return version v of image i for each pair, (B, T, D); −1 is the image itself."""
         if self._device.type != "cpu":
             pairs = zip(np.asarray(indices).tolist(), versions.tolist(), strict=True)
             return torch.stack([self._there(*pair) for pair in pairs])
@@ -82,7 +183,7 @@ class TokenSource:
         return found[:, self._order]
 
     def _there(self, index: int, version: int) -> Tensor:
-        """(T, D) on the device."""
+        """Return the tokens (T, D) on the device."""
         found = self._held.get((index, version))
         if found is None:
             found = self._read(np.array([index]), np.array([version]))[0].to(self._device)
@@ -103,8 +204,7 @@ class ImageRecognizer(Recognizer):
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, make_images, open_tokens
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(make_images(8), PatchBackbone(48, patch=16), folder)
     ...     tokens = open_tokens(folder)
@@ -115,7 +215,7 @@ class ImageRecognizer(Recognizer):
     True
     """
 
-    what = "an image recogniser"
+    what = "an image recognizer"
     recipe: ImageRecipe
 
     def __init__(self, recipe: ImageRecipe, inputs: int) -> None:
@@ -124,14 +224,14 @@ class ImageRecognizer(Recognizer):
         self.backbone: dict[str, Any] | None = None
         """Identity of the backbone whose tokens the model was trained on."""
         self.backbone_spec: str | None = None
-        """How `load_backbone` makes it, if the tokens say so."""
+        """Spec of the backbone for `load_backbone`, if the tokens record it."""
         r = recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
             self.model = r.model(TokenProjection(inputs, min(r.dim, inputs), start=r.start))
 
     def source(self, tokens: TokenSet) -> TokenSource:
-        """The batches of these images in the reading order of the recipe."""
+        """Return these images as batches in the reading order of the recipe."""
         if tokens.dim != self.inputs:
             raise DataError(
                 f"The model was made for tokens of {self.inputs} features; those of {tokens.name} have {tokens.dim}. "
@@ -168,7 +268,7 @@ class ImageRecognizer(Recognizer):
         self, tokens: TokenSet, *, n_way: int = 5, n_shot: int = 1, n_query: int = 15, n_episodes: int = 1000,
         seed: int = 0,
     ) -> Accuracy:  # fmt: skip
-        """Mean accuracy over episodes drawn from the classes of ``tokens``, with its interval."""
+        """Measure the mean accuracy over episodes drawn from the classes of ``tokens``, with its interval."""
         source = self.source(tokens)
         sampler = EpisodeSampler(source.labels, n_way, n_shot, n_query, seed)
         return evaluate_episodes(self.model, source, sampler, n_episodes)
@@ -177,7 +277,8 @@ class ImageRecognizer(Recognizer):
     def classify(
         self, tokens: TokenSet, queries: np.ndarray, supports: np.ndarray, support_labels: np.ndarray
     ) -> np.ndarray:
-        """(Q,) labels of the nearest supports, or class prototypes, for the images ``queries`` of ``tokens``.
+        """Return the labels (Q,) of the nearest supports, or class prototypes, for the images ``queries`` of
+        ``tokens``.
 
         ``supports`` are images too, with ``support_labels`` (S,).
         """
@@ -189,7 +290,7 @@ class ImageRecognizer(Recognizer):
 
     @torch.no_grad()
     def encode(self, tokens: Tensor) -> Tokens:
-        """Projected ``tokens`` (B, T, D), in the given order; with variances for uDTW."""
+        """Project ``tokens`` (B, T, D) in the given order; add variances for uDTW."""
         self.model.eval()
         return self.model.encode(moved(tokens, next(self.model.parameters()).device))
 
@@ -202,7 +303,7 @@ class ImageRecognizer(Recognizer):
 
     @classmethod
     def load(cls, path: str | Path) -> "ImageRecognizer":
-        """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
+        """Load the recognizer whose training wrote the checkpoint ``path``, ready to compare."""
         saved = read_checkpoint(Path(path))
         config = saved.settings
 

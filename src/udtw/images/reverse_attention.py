@@ -15,7 +15,7 @@ from udtw.images.backbones.base import needed
 from udtw.images.backbones.pixels import Framing
 from udtw.images.datasets.safe_images import import_pillow
 from udtw.images.datasets.synthetic import shape_mask
-from udtw.images.order import token_order
+from udtw.images.projection import token_order
 
 if TYPE_CHECKING:
     from udtw.images.datasets import ImageSet
@@ -49,16 +49,18 @@ class RankCorrelation:
 
 
 def rank_correlation(variance: Any, attention: Any) -> RankCorrelation:
-    """Spearman's ρ of ``variance`` and ``attention``, both (B, T), over images: −1 if attention reverses all ranks.
+    """Return Spearman's ρ of ``variance`` and ``attention``, both (B, T): −1 if attention reverses all ranks.
 
     Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both decrease
-    towards the edges, so do their ranks.
+    toward the edges, so do their ranks.
     """
     return summary(rank_correlations(variance, attention))
 
 
 def rank_correlations(variance: Any, attention: Any) -> Floats:
-    """(B,) Spearman's ρ of each image over its tokens, ties at their mean rank; NaN where one of the maps is constant.
+    """Return Spearman's ρ (B,) of each image over its tokens; NaN where one of the maps is constant.
+
+    Ties get their mean rank.
 
     σ instead of σ² gives the same. Values count as equal if they agree to six digits.
     """
@@ -80,7 +82,7 @@ def rank_correlations(variance: Any, attention: Any) -> Floats:
 
 
 def summary(correlations: Floats) -> RankCorrelation:
-    """Mean and 95 % interval over the images of `rank_correlations`."""
+    """Return mean and 95 % interval over the images of `rank_correlations`."""
     known = correlations[~np.isnan(correlations)]
     n = len(known)
     mean = float(known.mean()) if n else float("nan")
@@ -89,7 +91,7 @@ def summary(correlations: Floats) -> RankCorrelation:
 
 
 def contrast(tokens: Any) -> Floats:
-    """(B, T): how far each of ``tokens`` (B, T, D) lies from the mean token of its image, ``‖x_t − x̄‖``.
+    """Return how far each of ``tokens`` (B, T, D) lies from the mean token of its image, ``‖x_t − x̄‖``, (B, T).
 
     A substitute for attention where the backbone has none: it is large for what stands out in its image, such as an
     object on a background. It is not attention: it ignores what the image shows, and is small for an object that fills
@@ -102,7 +104,7 @@ def contrast(tokens: Any) -> Floats:
 
 
 def foreground(tokens: "TokenSet", images: "ImageSet") -> Floats:
-    """(n, h·w): the share of each token's cell that belongs to the shape, or is not clutter, row by row of the grid.
+    """Return the share of each token's cell that belongs to the shape, or is not clutter, (n, h·w), row by row.
 
     ``images``, found by name, are generated ones or those of `udtw.images.datasets.Clutter`.
     """
@@ -120,9 +122,9 @@ def foreground(tokens: "TokenSet", images: "ImageSet") -> Floats:
 def measure_reverse_attention(
     recognizer: "ImageRecognizer", tokens: "TokenSet", *, masks: Any = None, batch_size: int = BATCH
 ) -> dict[str, RankCorrelation]:
-    """Rank correlations of a model's uncertainty over all images of ``tokens``, computed batch by batch.
+    """Measure rank correlations of a model's uncertainty over all images of ``tokens``, batch by batch.
 
-    "contrast": with the contrast of the tokens as the projection standardises them (raw features differ by orders of
+    "contrast": with the contrast of the tokens as the projection standardizes them (raw features differ by orders of
     magnitude). "attention": with the attention, if it was kept when the tokens were extracted. "foreground": with
     ``masks`` (n, h·w), if given, as `foreground` returns them.
     """

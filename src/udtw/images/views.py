@@ -24,12 +24,12 @@ class Augmentation:
     """Settings of random augmentation, applied in this order. The defaults change nothing.
 
     1. Affine: rotation by up to ± ``rotation`` degrees, translation by up to ± ``translation`` of the side,
-       ``scale`` (from, to), ``shear`` by up to ± degrees. Pixels from outside the image get the border's colour.
+       ``scale`` (from, to), ``shear`` by up to ± degrees. Pixels from outside the image get the border's color.
     2. Crop of a share ``crop`` (from, to) of the area with an aspect in ``aspect`` (from, to), resized to the whole.
     3. Horizontal flip with probability ``flip``.
     4. With probability ``jitter``, factors 1 ± ``brightness``, ± ``contrast``, ± ``saturation`` and a shift of the hue
        by up to ± ``hue`` of the circle (at most 0.5).
-    5. Grey with probability ``grey``.
+    5. Gray with probability ``grey``.
     6. With probability ``blur`` a Gaussian of standard deviation ``blur_sigma`` (from, to), in pixels of an image whose
        shorter side is 224, and in proportion for other sizes.
     """
@@ -107,11 +107,11 @@ PRESETS = {
     ),
     "drawing": Augmentation(rotation=10.0, translation=0.08, scale=(0.85, 1.15), shear=10.0),
 }
-"""A drawn character that is mirrored or cropped may be another one: "drawing" does neither, nor changes colours."""
+"""A drawn character that is mirrored or cropped may be another one: "drawing" does neither, nor changes colors."""
 
 
 def as_augmentation(given: "str | Augmentation | Mapping[str, Any]") -> Augmentation:
-    """The `Augmentation` of a preset's name, of settings as JSON, or as given."""
+    """Return the `Augmentation` of a preset's name, of settings as JSON, or as given."""
     if isinstance(given, Augmentation):
         return given
     if isinstance(given, Mapping):
@@ -192,7 +192,7 @@ def _steps(settings: Augmentation, height: int, width: int) -> list[Any]:
 
 
 class _Affine:
-    """An affine map on a ground of the border's median colour, so that a drawing stays on its paper."""
+    """An affine map on a ground of the border's median color, so that a drawing stays on its paper."""
 
     def __init__(self, affine: Any) -> None:
         self.affine = affine

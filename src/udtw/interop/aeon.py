@@ -1,4 +1,4 @@
-"""udtw's estimators for aeon (extra ``aeon``): collections (n, d, T) or lists of (d, T), checked by aeon itself."""
+"""Estimators for aeon (extra ``aeon``), for collections (n, d, T) or lists of (d, T)."""
 
 from typing import Any
 
@@ -23,21 +23,22 @@ ANY_SERIES = {
 
 
 def time_first(X: Any) -> list[np.ndarray]:
-    """(T, d) arrays from a collection of (d, T)."""
+    """Return arrays (T, d) of a collection of (d, T)."""
     return [np.asarray(one).T for one in X]
 
 
 class UDTWClassifier(WrappedClassifier, BaseClassifier):
-    """A classifier of `udtw.timeseries` as an aeon classifier, for series of any number of channels and any lengths.
+    """Wrap a classifier of `udtw.timeseries` for aeon; series may have any number of channels and any lengths.
 
     Parameters
     ----------
     estimator : KNeighborsTimeSeriesClassifier or NearestCentroidTimeSeriesClassifier, optional
-        With its options; ``KNeighborsTimeSeriesClassifier()`` by default. It is not changed.
+        By default ``KNeighborsTimeSeriesClassifier()``. A copy is fitted.
 
     Attributes
     ----------
-    estimator_ : the fitted copy
+    estimator_ : estimator
+        The fitted copy.
 
     Examples
     --------
@@ -55,21 +56,23 @@ class UDTWClassifier(WrappedClassifier, BaseClassifier):
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Small settings for aeon's own checks."""
+        """Return small estimators for aeon's own checks."""
         return small_classifiers()
 
 
 class UDTWClusterer(WrappedClusterer, BaseClusterer):
-    """A clusterer of `udtw.timeseries` as an aeon clusterer, for series of any number of channels and any lengths.
+    """Wrap a clusterer of `udtw.timeseries` for aeon; series may have any number of channels and any lengths.
 
     Parameters
     ----------
     estimator : TimeSeriesKMeans or TimeSeriesKMedoids, optional
-        With its options; ``TimeSeriesKMeans()`` by default. It is not changed.
+        By default ``TimeSeriesKMeans()``. A copy is fitted.
 
     Attributes
     ----------
-    estimator_ : the fitted copy; labels_ : (n,)
+    estimator_ : estimator
+        The fitted copy.
+    labels_ : (n,)
 
     Examples
     --------
@@ -87,5 +90,5 @@ class UDTWClusterer(WrappedClusterer, BaseClusterer):
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Small settings for aeon's own checks."""
+        """Return small estimators for aeon's own checks."""
         return small_clusterers()

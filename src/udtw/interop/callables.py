@@ -1,4 +1,4 @@
-"""udtw's distances inside other libraries: as a function of two arrays, or as a precomputed matrix."""
+"""Distances for other libraries: a function of two arrays, or a precomputed matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from udtw.errors import NonFiniteError, OptionError, ShapeError
 
 LAYOUTS = ("time_first", "channels_first")
 OPTIONS = ("nan_policy", "backend")
-"""Options of `udtw.pairwise` beside the parameters of the metric."""
+"""Options of `udtw.pairwise` besides the parameters of the metric."""
 ROUNDING = 1e-5
-"""A negative entry of at most this share of the largest one is rounding of float32."""
+"""Negative entries up to this share of the largest entry count as rounding of float32."""
 
 
 @dataclass(frozen=True)
 class DistanceFunction:
-    """A distance as a function of two series that returns a float; made by `distance_function`. Can be pickled.
+    """Callable distance of two series, made by `distance_function`; returns a float and can be pickled.
 
     >>> import numpy as np
     >>> from udtw.interop import DistanceFunction
@@ -36,7 +36,7 @@ class DistanceFunction:
     options: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, x: Any, y: Any) -> float:
-        """The entry of ``pairwise([x], [y])``; a 1-D array is a univariate series in either layout."""
+        """Return the entry of ``pairwise([x], [y])``; a 1-D array is a univariate series in either layout."""
         first, second = self._time_first("x", x), self._time_first("y", y)
         options = dict(self.options)
         if self.sigma is not None:
@@ -51,7 +51,7 @@ class DistanceFunction:
         return array.T if array.ndim == 2 and self.layout == "channels_first" else array
 
     def _variances(self, series: np.ndarray) -> np.ndarray:
-        assert self.sigma is not None, "asked for only where there is one"
+        assert self.sigma is not None, "called only with a sigma"
         steps = series[:, None] if series.ndim == 1 else series
         if not isinstance(self.sigma, torch.nn.Module):
             return np.asarray(self.sigma(steps))
@@ -67,19 +67,19 @@ def distance_function(
     sigma: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> DistanceFunction:
-    """A function of two arrays → float, for libraries that take a callable as their metric.
+    """Return a function (array, array) → float, for libraries that take a callable as their metric.
 
     Parameters
     ----------
     metric : str or Metric
         A metric name, or a `Metric` with its parameters set.
     layout : "time_first" or "channels_first"
-        How a 2-D series comes: (T, d) as in tslearn and here, or (d, T) as in aeon.
+        Layout of 2-D series: (T, d) as in tslearn and udtw, or (d, T) as in aeon.
     sigma : callable, optional
-        For "udtw": variances σ² (T,) of a series (T, d), for example a trained `udtw.nn.SigmaNet`. A torch module
-        gets a tensor, any other function an array.
-    options : parameters of the metric, nan_policy, backend
-        As in `udtw.pairwise`, whose numbers these are. For many pairs `pairwise` itself is much faster.
+        For "udtw": function that returns variances σ² (T,) of a series (T, d), such as a trained `udtw.nn.SigmaNet`.
+        A torch module is called with a tensor, any other function with an array.
+    **options : parameters of the metric, nan_policy, backend
+        As in `udtw.pairwise`, which gives the same values and is much faster for many pairs.
 
     Examples
     --------
@@ -99,17 +99,17 @@ def distance_function(
     known = (*IGNORABLE, *chosen.params, *OPTIONS)
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(f"distance_function knows the options {known}; got {unknown}.")
+        raise OptionError(f"distance_function has the options {known}; got {unknown}.")
     if sigma is not None and not chosen.uncertain:
-        raise OptionError(f"sigma belongs to metrics with variances, such as 'udtw'; got metric={chosen.name!r}.")
+        raise OptionError(f"sigma requires a metric with variances, such as 'udtw'; got metric={chosen.name!r}.")
     return DistanceFunction(metric, layout, sigma, tuple(sorted(options.items())))
 
 
 def dissimilarity(distances: Any) -> np.ndarray:
-    """A square matrix of `udtw.pairwise` with a zero diagonal and no negative entry, as t-SNE and HDBSCAN want it.
+    """Remove the bias of a square matrix of `udtw.pairwise`: zero diagonal, no negative entry, as t-SNE requires.
 
     ``S_ij = D_ij − ½(D_ii + D_jj)``: soft-DTW becomes its divergence, uDTW its debiased form; DTW, Euclidean and a
-    divergence stay as they are. Negative values within rounding are set to zero; any other negative entry is an error.
+    divergence are unchanged. Negative values within rounding are set to zero; other negative entries raise an error.
 
     >>> import numpy as np
     >>> from udtw import pairwise
@@ -121,17 +121,17 @@ def dissimilarity(distances: Any) -> np.ndarray:
     """
     matrix = distances.detach().cpu().numpy() if isinstance(distances, torch.Tensor) else np.asarray(distances)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ShapeError(f"A square matrix is needed, as from pairwise(X) without Y; got shape {matrix.shape}.")
+        raise ShapeError(f"distances must be a square matrix, as from pairwise(X) without Y; got shape {matrix.shape}.")
     if not np.isfinite(matrix).all():
-        raise NonFiniteError("The matrix of distances holds NaN or infinite values.")
+        raise NonFiniteError("The matrix of distances contains NaN or infinite values.")
     if not np.allclose(matrix, matrix.T, rtol=ROUNDING, atol=ROUNDING * float(np.abs(matrix).max(initial=0))):
-        raise OptionError("The matrix is not symmetric; use pairwise(X) without Y.")
+        raise OptionError("The matrix of distances is not symmetric; use pairwise(X) without Y.")
     diagonal = np.diag(matrix)
     table = 0.5 * (matrix + matrix.T) - 0.5 * (diagonal[:, None] + diagonal[None, :])
     least, largest = float(table.min(initial=0)), float(np.abs(matrix).max(initial=0))
     if least < -ROUNDING * largest:
         raise OptionError(
-            f"Without its bias the least entry is {least:.4g}, so this is no dissimilarity. Use "
+            f"The matrix is not a dissimilarity: without its bias the least entry is {least:.4g}. Use "
             "a debiased metric such as the soft-DTW divergence, a smaller gamma, or metric='dtw'."
         )
     np.fill_diagonal(table, 0)

@@ -1,6 +1,6 @@
-"""udtw's estimators for sktime (extra ``sktime``): distance, aligner, classifier, clusterer, forecaster.
+"""Estimators for sktime (extra ``sktime``): distance, aligner, classifier, clusterer and forecaster.
 
-They take every container of sktime, and pass its ``check_estimator``.
+They accept all containers of sktime and pass its ``check_estimator``.
 """
 
 from typing import Any
@@ -42,17 +42,16 @@ ANY_SERIES = {
 
 
 def _arrays(X: Any) -> list[np.ndarray]:
-    """(T, d) arrays of the series."""
+    """Return the series as arrays (T, d)."""
     return [one.to_numpy(float) for one in X]
 
 
 class UDTWDistance(BasePairwiseTransformerPanel):
-    """All distances between the series of one or two panels, by `udtw.pairwise`.
+    """Compute all distances between the series of one or two panels, by `udtw.pairwise`.
 
     Parameters
     ----------
     metric : str or Metric
-        A metric name, or a `Metric` with its parameters set.
     params : dict, optional
         Parameters of the metric, such as ``{"gamma": 0.1, "band": 0.1}``.
     n_jobs : int, optional
@@ -79,24 +78,24 @@ class UDTWDistance(BasePairwiseTransformerPanel):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's own checks."""
+        """Return settings for sktime's own checks."""
         return [{}, {"metric": "dtw", "params": {"band": 0.3}, "n_jobs": 1}]
 
 
 class UDTWAligner(BaseAligner):
-    """The most probable path between two series, and their distance, by `udtw.align`.
+    """Compute the most probable path between two series and their distance, by `udtw.align`.
 
     Parameters
     ----------
     uncertainty : "estimate" or None
-        Estimate the variance of each step from the series themselves, or Σ = 1.
+        Estimate the variance of each step from the series themselves, or use Σ = 1.
     params : dict, optional
         Options of `udtw.align`, such as ``{"gamma": 4.0, "warp_penalty": 1.0}``.
 
     Attributes
     ----------
     alignment_ : udtw.Alignment
-        Everything else: matches with credible intervals, the coupling, samples of paths.
+        The full result: matches with credible intervals, the coupling, samples of paths.
 
     Examples
     --------
@@ -138,21 +137,22 @@ class UDTWAligner(BaseAligner):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's own checks."""
+        """Return settings for sktime's own checks."""
         return [{}, {"uncertainty": "estimate", "params": {"gamma": 4.0}}]
 
 
 class UDTWClassifier(WrappedClassifier, BaseClassifier):
-    """A classifier of `udtw.timeseries` as an sktime classifier, for series of any number of variables and any lengths.
+    """Wrap a classifier of `udtw.timeseries` for sktime; series may have any number of variables and any lengths.
 
     Parameters
     ----------
     estimator : KNeighborsTimeSeriesClassifier or NearestCentroidTimeSeriesClassifier, optional
-        With its options; ``KNeighborsTimeSeriesClassifier()`` by default. It is not changed.
+        By default ``KNeighborsTimeSeriesClassifier()``. A copy is fitted.
 
     Attributes
     ----------
-    estimator_ : the fitted copy
+    estimator_ : estimator
+        The fitted copy.
 
     Examples
     --------
@@ -170,21 +170,23 @@ class UDTWClassifier(WrappedClassifier, BaseClassifier):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Small settings for sktime's own checks."""
+        """Return small settings for sktime's own checks."""
         return small_classifiers()
 
 
 class UDTWClusterer(WrappedClusterer, BaseClusterer):
-    """A clusterer of `udtw.timeseries` as an sktime clusterer, for series of any number of variables and any lengths.
+    """Wrap a clusterer of `udtw.timeseries` for sktime; series may have any number of variables and any lengths.
 
     Parameters
     ----------
     estimator : TimeSeriesKMeans or TimeSeriesKMedoids, optional
-        With its options; ``TimeSeriesKMeans()`` by default. It is not changed.
+        By default ``TimeSeriesKMeans()``. A copy is fitted.
 
     Attributes
     ----------
-    estimator_ : the fitted copy; labels_ : (n,)
+    estimator_ : estimator
+        The fitted copy.
+    labels_ : (n,)
 
     Examples
     --------
@@ -210,26 +212,27 @@ class UDTWClusterer(WrappedClusterer, BaseClusterer):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Small settings for sktime's own checks."""
+        """Return small settings for sktime's own checks."""
         return small_clusterers()
 
 
 class UDTWForecaster(BaseForecaster):
-    """A `SequenceForecaster` trained on all windows of one series: the next steps from the last ``window_length``.
+    """Forecast a series by a `SequenceForecaster` trained on all its windows.
 
-    Past and future of a window are taken relative to its last value, so that a drifting level does no harm. Intervals
-    and variances come from the calibrated uncertainty of the forecaster.
+    Past and future of a window are taken relative to its last value, so that the level may drift. Intervals and
+    variances come from the calibrated uncertainty of the forecaster.
 
     Parameters
     ----------
     window_length : int, optional
-        Steps of the past that are read; twice the horizon by default, or fewer if the series is short.
+        Steps of the past that are read; by default twice the horizon, or fewer if the series is short.
     estimator : SequenceForecaster, optional
-        With its options; ``SequenceForecaster()`` by default. It is not changed.
+        By default ``SequenceForecaster()``. A copy is fitted.
 
     Attributes
     ----------
-    estimator_ : the fitted copy
+    estimator_ : estimator
+        The fitted copy.
 
     Examples
     --------
@@ -239,7 +242,7 @@ class UDTWForecaster(BaseForecaster):
     >>> from udtw.timeseries import SequenceForecaster
     >>> months = pd.period_range("2020-01", periods=60, freq="M")
     >>> y = pd.Series(np.sin(np.arange(60) / 3), months)
-    >>> model = UDTWForecaster(12, SequenceForecaster(max_epochs=5, random_state=0)).fit(y, fh=[1, 2, 3])
+    >>> model = UDTWForecaster(12, SequenceForecaster(max_iter=5, random_state=0)).fit(y, fh=[1, 2, 3])
     >>> model.predict().index.astype(str).tolist()
     ['2025-01', '2025-02', '2025-03']
     """
@@ -257,7 +260,7 @@ class UDTWForecaster(BaseForecaster):
         "capability:update": True,
         "requires-fh-in-fit": True,
     }
-    _config = {"remember_data": False}  # the newest steps are kept here, and no others
+    _config = {"remember_data": False}  # only the latest steps are kept
 
     def __init__(self, window_length: int | None = None, estimator: Any = None) -> None:
         self.window_length, self.estimator = window_length, estimator
@@ -270,7 +273,7 @@ class UDTWForecaster(BaseForecaster):
         steps = self._past + self._horizon
         if len(y) < steps + 1:
             raise LengthError(
-                f"A past of {self._past} and a horizon of {self._horizon} steps need a series of at least "
+                f"A past of {self._past} and a horizon of {self._horizon} steps require a series of at least "
                 f"{steps + 1}; got {len(y)}. Choose a smaller window_length."
             )
         windows = sliding_window_view(y.to_numpy(float), steps, axis=0).transpose(0, 2, 1)  # (n, past + horizon, d)
@@ -281,13 +284,13 @@ class UDTWForecaster(BaseForecaster):
         return self
 
     def _update(self, y: pd.DataFrame, X: Any = None, update_params: bool = True) -> "UDTWForecaster":
-        """Forecast from the newest steps from now on; the weights are kept."""
+        """Forecast from the latest steps from now on; the weights are kept."""
         known = pd.concat([self._recent, y])
         self._recent = known[~known.index.duplicated(keep="last")].iloc[-self._past :]
         return self
 
     def _forecast(self, fh: Any) -> tuple[np.ndarray, np.ndarray, pd.Index]:
-        """Means and standard deviations (steps, d) at ``fh``, and its index."""
+        """Return means and standard deviations (steps, d) at ``fh``, and its index."""
         past = self._recent.to_numpy(float)
         mean, std = self.estimator_.predict((past - past[-1:])[None], return_std=True)
         chosen = np.asarray(fh.to_relative(self.cutoff), dtype=int) - 1
@@ -302,7 +305,7 @@ class UDTWForecaster(BaseForecaster):
         return pd.DataFrame(std**2, index, self._recent.columns)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: Any) -> pd.DataFrame:
-        """Quantiles of normal distributions; sktime's own way to them needs another package."""
+        """Return quantiles of normal distributions; sktime's own implementation requires another package."""
         mean, std, index = self._forecast(fh)
         values = mean[..., None] + std[..., None] * norm.ppf(alpha)
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
@@ -310,8 +313,8 @@ class UDTWForecaster(BaseForecaster):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Small settings for sktime's own checks."""
-        small: dict[str, Any] = {"hidden": 4, "max_epochs": 1, "random_state": 0}
+        """Return small settings for sktime's own checks."""
+        small: dict[str, Any] = {"hidden": 4, "max_iter": 1, "random_state": 0}
         return [
             {"window_length": 3, "estimator": SequenceForecaster(**small)},
             {"estimator": SequenceForecaster("euclidean", **small)},

@@ -1,4 +1,4 @@
-"""What the estimators for aeon and sktime share: a copy of an estimator of `udtw.timeseries` is fitted and asked."""
+"""Base classes of the estimators for aeon and sktime, which fit a copy of an estimator of `udtw.timeseries`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ from udtw.timeseries import (
 
 
 class Wrapped:
-    """To be inherited before the base class of the other library."""
+    """Mixin for the left of the base class of the other library."""
 
     estimator_: Any
     _series: Callable[[Any], Sequence[np.ndarray]]
-    """(T, d) arrays of a collection as the other library holds it; a static method."""
+    """Static method from a collection of the other library to arrays (T, d)."""
 
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
@@ -30,7 +30,7 @@ class Wrapped:
 
 
 class WrappedClassifier(Wrapped):
-    """A classifier; ``KNeighborsTimeSeriesClassifier()`` by default."""
+    """Mixin for a classifier; ``KNeighborsTimeSeriesClassifier()`` by default."""
 
     def _fit(self, X: Any, y: np.ndarray) -> Any:
         self.estimator_ = clone(self.estimator or KNeighborsTimeSeriesClassifier()).fit(self._series(X), y)
@@ -41,7 +41,7 @@ class WrappedClassifier(Wrapped):
 
 
 class WrappedClusterer(Wrapped):
-    """A clusterer; ``TimeSeriesKMeans()`` by default."""
+    """Mixin for a clusterer; ``TimeSeriesKMeans()`` by default."""
 
     def _fit(self, X: Any, y: Any = None) -> Any:
         self.estimator_ = clone(self.estimator or TimeSeriesKMeans()).fit(self._series(X))
@@ -50,15 +50,15 @@ class WrappedClusterer(Wrapped):
 
 
 def small_classifiers() -> list[dict[str, Any]]:
-    """Settings for the checks of the other library."""
+    """Return small classifiers for the checks of the other library."""
     return [
-        {"estimator": KNeighborsTimeSeriesClassifier(sigma_iter=2, random_state=0)},
+        {"estimator": KNeighborsTimeSeriesClassifier(max_iter=2, random_state=0)},
         {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
     ]
 
 
 def small_clusterers() -> list[dict[str, Any]]:
-    """Settings for the checks of the other library."""
+    """Return small clusterers for the checks of the other library."""
     return [
         {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
         {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},

@@ -5,5 +5,6 @@ from udtw.nn.loss import UDTWLoss
 from udtw.nn.noise import fit_noise
 from udtw.nn.sigma import PairSigmaNet, SigmaNet
 from udtw.nn.soft_dtw import SoftDTW
+from udtw.nn.training import TrainingSettings
 
-__all__ = ["LocalSigmaNet", "PairSigmaNet", "SigmaNet", "SoftDTW", "UDTWLoss", "fit_noise"]
+__all__ = ["LocalSigmaNet", "PairSigmaNet", "SigmaNet", "SoftDTW", "TrainingSettings", "UDTWLoss", "fit_noise"]

@@ -1,10 +1,9 @@
-"""LocalSigmaNet: variances from the shape, the noise and the spread around each step."""
+"""LocalSigmaNet: a network that predicts variances from the shape, the noise and the spread around each step."""
 
 import torch
 from torch import Tensor, nn
 
-from udtw.nn.sigma import initialise
-from udtw.nn.sigma_range import SigmaRange
+from udtw.nn.sigma import SigmaRange, initialise
 
 DILATIONS = (1, 2, 4)
 KERNEL = 5
@@ -12,23 +11,23 @@ KERNEL = 5
 NOISE_REACH, SPREAD_REACH = 2, 4
 """Steps on either side over which the noise and the spread are averaged."""
 LEAST = 1e-4
-"""Variance below which noise and spread are not told apart, in units of the scale."""
+"""Variance, in units of the scale, added to noise and spread before their logarithm."""
 
 
 class LocalSigmaNet(nn.Module):
-    """Variances (B, T, outputs·d) of series (B, T, d) from 29 steps around each; (B, T) if that is one.
+    """Predict variances (B, T, outputs·d) of series (B, T, d), or (B, T) if that is one, from 29 steps around each.
 
-    One small network reads every feature by itself: its values, the logarithm of the local noise (from second
-    differences) and of the local spread, so that bursts, spikes and flat stretches stand out from the beginning.
-    ``σ = low + (high − low)·sigmoid(f)`` with three dilated convolutions f; before any training σ is near 1, or near
-    the middle of a range without 1.
+    One small network reads each feature separately: its values and the logarithms of the local noise (from second
+    differences) and of the local spread, so that bursts, spikes and flat stretches stand out before any training.
+    ``σ = low + (high − low)·sigmoid(f)`` with three dilated convolutions f. Before training σ is near 1, or near the
+    middle of a range without 1.
 
     Parameters
     ----------
     dim : int
         Number of features d per step.
     outputs : int
-        Variances per feature and step; the first of all features come first, then the second.
+        Number of variances per feature and step; the first of all features come first, then the second.
     hidden : int
         Width of the hidden layers.
     sigma_range : (low, high)
@@ -46,7 +45,7 @@ class LocalSigmaNet(nn.Module):
     """
 
     centre: Tensor
-    """(d,): what counts as zero, and ``scale`` as one, in the units of the series."""
+    """(d,): subtracted from the series, which are then divided by ``scale``."""
     scale: Tensor
 
     def __init__(
@@ -70,7 +69,7 @@ class LocalSigmaNet(nn.Module):
         self.register_buffer("scale", torch.ones(dim))
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Variances of ``x`` (B, T, d). Steps beyond ``lengths`` are not read and get 1."""
+        """Return variances of ``x`` (B, T, d). Steps beyond ``lengths`` are ignored and get 1."""
         inside = None if lengths is None else torch.arange(x.shape[1], device=x.device) < lengths[:, None]
         hidden = self._inputs(x, lengths)
         count, dim, _, steps = hidden.shape
@@ -87,7 +86,7 @@ class LocalSigmaNet(nn.Module):
         return variance[..., 0] if variance.shape[2] == 1 else variance
 
     def _inputs(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """(B, d, 3, T): values, noise and spread, each of order one."""
+        """Return values, noise and spread, each of order one: (B, d, 3, T)."""
         x = (x - self.centre) / self.scale
         noise = (local_noise(x, lengths) + LEAST).log() / 3 + 1
         around = windows(x, lengths, SPREAD_REACH)
@@ -96,7 +95,7 @@ class LocalSigmaNet(nn.Module):
 
 
 def windows(x: Tensor, lengths: Tensor | None, reach: int) -> Tensor:
-    """(B, T, 2·reach + 1, d): the steps around each step; beyond the ends, the first and the last are repeated.
+    """Return the steps around each step, (B, T, 2·reach + 1, d), repeating the first and the last beyond the ends.
 
     >>> import torch
     >>> windows(torch.tensor([[[1.0], [2.0], [3.0]]]), None, 1)[0, 0, :, 0].tolist()
@@ -110,12 +109,12 @@ def windows(x: Tensor, lengths: Tensor | None, reach: int) -> Tensor:
 
 
 def local_noise(x: Tensor, lengths: Tensor | None = None) -> Tensor:
-    """(B, T, d): the variance of white noise around each step, a sixth of the mean square of second differences."""
+    """Estimate the variance of white noise around each step, (B, T, d), from second differences."""
     steps = x.shape[1]
     if steps < 3:
         return torch.zeros_like(x)
-    bend = nn.functional.pad(x.diff(n=2, dim=1).square() / 6, (0, 0, 1, 1))
-    # The first and the last step have no second difference; they take that of their neighbour.
+    bend = nn.functional.pad(x.diff(n=2, dim=1).square() / 6, (0, 0, 1, 1))  # of variance 6 for unit noise
+    # The first and the last step have no second difference; they take that of their neighbor.
     at = torch.arange(steps, device=x.device)[None]
     last = torch.full((len(x),), steps, device=x.device) if lengths is None else lengths.to(x.device)
     at = torch.minimum(at.clamp_min(1), (last - 2).clamp_min(1)[:, None])

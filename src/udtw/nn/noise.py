@@ -1,6 +1,6 @@
-"""`fit_noise`: a SigmaNet that learns how noisy steps are from unlabelled pairs of matching series."""
+"""fit_noise: train a SigmaNet on unlabeled pairs of matching series."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -8,10 +8,12 @@ from torch import Tensor
 
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import load_series
+from udtw._io.progress import progress_bar
 from udtw._io.training import Descent, minimise
 from udtw.errors import OptionError
 from udtw.nn.loss import UDTWLoss
 from udtw.nn.sigma import SigmaNet
+from udtw.nn.training import TrainingSettings, training_settings
 
 
 def fit_noise(
@@ -21,12 +23,14 @@ def fit_noise(
     gamma: float = 4.0,
     beta: float = 1.0,
     warp_penalty: float = 0.0,
-    descent: Descent | None = None,
+    max_iter: int = 200,
+    random_state: int = 0,
+    training: TrainingSettings | Mapping[str, Any] | None = None,
 ) -> SigmaNet:
-    """A SigmaNet that minimises ``E_π[D/Σ + β log Σ]`` of ``pairs``; no labels and no true alignments are needed.
+    """Train a SigmaNet to minimize ``E_π[D/Σ + β log Σ]`` over ``pairs``; needs no labels and no true alignments.
 
-    π is the posterior over paths with the present variances, and passes no gradient: expectation maximisation. On known
-    warps this finds variances closer to the true ones than the free energy does, which charges a common factor of all
+    π is the posterior over paths under the current variances and passes no gradient: expectation maximization. On known
+    warps the variances are closer to the true ones than those of the free energy, which charges a common factor of all
     variances only once per step, not once per match (error of the expected match 1.28 against 1.43 steps,
     ``python -m benchmarks.objectives``).
 
@@ -35,33 +39,37 @@ def fit_noise(
     pairs : sequence of (x, y)
         Matching series, arrays (T,) or (T, d) of any lengths.
     net : SigmaNet, optional
-        Trained in place. By default one that sees 9 steps, with σ from 0.1 to 3.1; scale the series to unit variance.
+        Network to train in place. By default one that sees 9 steps, for series of unit variance.
     gamma, beta, warp_penalty : as in `udtw.align`
         γ = 4 and β = 1 gave calibrated matches on known warps (``udtw reproduce calibration``).
-    descent : udtw._io.training.Descent, optional
-        Steps, pairs per step, learning rate and seed; by default 200, 32, 0.02 and 0.
+    max_iter : int
+        Steps of Adam.
+    random_state : int
+    training : TrainingSettings or dict, optional
+        Has ``batch_size`` (32 pairs), ``learning_rate`` (0.02), ``sigma_range`` of a new network (0.1 to 3.1) and
+        ``progress``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import torch
     >>> from udtw.nn import fit_noise
-    >>> from udtw._io.training import Descent
     >>> rng = np.random.default_rng(0)
     >>> wave = np.sin(np.arange(30) / 4)
     >>> pairs = [(wave + 0.1 * rng.standard_normal(30), wave + 0.1 * rng.standard_normal(30)) for _ in range(8)]
-    >>> net = fit_noise(pairs, descent=Descent(max_iter=20, batch_size=8, learning_rate=0.05, seed=0))
-    >>> bool(net(torch.tensor(wave[:, None]).float()).mean() < 1)  # less noise than the network assumed at the start
+    >>> net = fit_noise(pairs, max_iter=20, training={"batch_size": 8, "learning_rate": 0.05})
+    >>> bool(net(torch.tensor(wave[:, None]).float()).mean() < 1)  # less noise than assumed at the start
     True
     """
     if not len(pairs) or any(len(pair) != 2 for pair in pairs):
         raise OptionError("fit_noise needs at least one pair (x, y) of matching series.")
     x, y = (Batch.of(load_series("xy"[side], [pair[side] for pair in pairs])) for side in (0, 1))
-    descent = descent or Descent(max_iter=200, batch_size=32, learning_rate=0.02, seed=0)
+    settings = training_settings(training, "fit_noise", batch_size=32, learning_rate=0.02, sigma_range=(0.1, 3.1))
+    descent = Descent(max_iter, settings.batch_size, settings.learning_rate, random_state)
     if net is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(descent.seed)
-            net = SigmaNet(x.values.shape[2], 32, context=9, sigma_span=3.0, sigma_min=0.1, sigma_init=1.0)
+            net = SigmaNet(x.values.shape[2], 32, context=9, sigma_range=settings.sigma_range, sigma_init=1.0)
     measure = UDTWLoss(
         net, gamma=gamma, beta=beta, warp_penalty=warp_penalty, weighting="likelihood", objective="faithful",
         normalize="length",
@@ -72,5 +80,6 @@ def fit_noise(
         return measure(left.values, right.values, lengths_pred=left.lengths, lengths_target=right.lengths)
 
     cells = descent.batch_size * x.values.shape[1] * y.values.shape[1]
-    minimise(list(net.parameters()), loss, len(x), cells=cells, descent=descent)
+    with progress_bar("training the sigma network", max_iter, settings.progress) as advance:
+        minimise(list(net.parameters()), loss, len(x), cells=cells, descent=descent, tick=lambda *_: advance(1))
     return net

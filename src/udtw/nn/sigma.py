@@ -1,24 +1,61 @@
-"""SigmaNet: networks that predict how noisy each step, or each match, is. They return variances σ², not σ."""
+"""SigmaNet and PairSigmaNet: networks that predict variances σ² of steps, or of matches."""
 
 import math
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from udtw._engine import inputs, ragged
+from udtw._engine import inputs
+from udtw._engine.deprecation import REMOVED_IN
 from udtw._io.hub import HubModel
 from udtw._io.memory import refuse_if_too_large
 from udtw.errors import OptionError, ShapeError
 
-RENAMED = {"a": "sigma_span", "b": "sigma_min", "start": "sigma_init"}
-"""Keywords of earlier versions."""
+
+@dataclass(frozen=True)
+class SigmaRange:
+    """Map unbounded numbers to σ: ``σ = low + (high − low)·sigmoid(raw)``.
+
+    >>> from udtw.nn.sigma import SigmaRange
+    >>> SigmaRange.of((0.25, 4.0)).start
+    1.0
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, sigma_range: Any) -> "SigmaRange":
+        """Return the range of two numbers (low, high); an `OptionError` unless 0 < low < high."""
+        try:
+            low, high = (float(limit) for limit in sigma_range)
+        except (TypeError, ValueError):
+            raise OptionError(f"sigma_range must be two numbers, (low, high); got {sigma_range!r}.") from None
+        if not 0 < low < high < math.inf:
+            raise OptionError(f"sigma_range must satisfy 0 < low < high; got {sigma_range!r}.")
+        return cls(low, high)
+
+    @property
+    def start(self) -> float:
+        """Return 1 if the range contains it, so that training starts without uncertainty; else the middle."""
+        return 1.0 if self.low < 1 < self.high else 0.5 * (self.low + self.high)
+
+    def raw(self, sigma: float) -> float:
+        """Return the number from which `sigma` makes ``sigma``."""
+        return math.log((sigma - self.low) / (self.high - sigma))
+
+    def sigma(self, raw: Tensor) -> Tensor:
+        """Return σ of unbounded numbers."""
+        return self.low + (self.high - self.low) * torch.sigmoid(raw)
 
 
 class SigmaNet(HubModel, nn.Module):
-    """One variance per step: ``σ_t = sigma_span·sigmoid(mean_features(f(x)_t)) + sigma_min``; returns ``σ²``, (B, T).
+    """Predict one variance per step: ``σ_t = low + (high − low)·sigmoid(mean_features(f(x)_t))``; returns σ², (B, T).
 
-    With ``per_feature=True`` no mean is taken: ``σ_tl = sigma_span·sigmoid(f(x)_tl) + sigma_min``, (B, T, d).
+    With ``per_feature=True`` no mean is taken: ``σ_tl = low + (high − low)·sigmoid(f(x)_tl)``, (B, T, d).
 
     Three kinds of ``f``, all with Xavier-normal weights and zero bias:
 
@@ -39,18 +76,18 @@ class SigmaNet(HubModel, nn.Module):
         Kernel size of the first convolution; must be odd.
     length : int, optional
         Number of steps of the whole-series network.
-    sigma_span, sigma_min : float
-        σ lies in (sigma_min, sigma_min + sigma_span).
+    sigma_range : (low, high)
+        Range of σ.
     sigma_init : float, optional
         σ before any training, set by the bias of the last layer; the middle of the range by default.
     per_feature : bool
-        One variance for each feature of a step.
+        Predict one variance for each feature of a step.
 
     Examples
     --------
     >>> import torch
     >>> from udtw.nn import SigmaNet
-    >>> net = SigmaNet(1, context=9, sigma_span=1.5, sigma_min=0.5, sigma_init=1.0)
+    >>> net = SigmaNet(1, context=9, sigma_range=(0.5, 2.0), sigma_init=1.0)
     >>> net(torch.zeros(2, 30, 1)).shape
     torch.Size([2, 30])
     >>> net(torch.zeros(1, 3, 1))
@@ -61,18 +98,17 @@ class SigmaNet(HubModel, nn.Module):
 
     def __init__(
         self, dim: int, hidden: int | None = None, *, context: int = 1, length: int | None = None,
-        sigma_span: float = 1.5, sigma_min: float = 0.5, sigma_init: float | None = None, per_feature: bool = False,
+        sigma_range: tuple[float, float] = (0.5, 2.0), sigma_init: float | None = None, per_feature: bool = False,
         **old: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        _refuse_old(old, "SigmaNet")
-        _check_range(sigma_span, sigma_min)
+        self.range = _range_of("SigmaNet", sigma_range, old)
         if context < 1 or context % 2 == 0:
             raise OptionError(f"context must be an odd number of steps, 1 or more; got {context}.")
         if length is not None and context != 1:
             raise OptionError("A whole-series network (length=) sees every step already; leave context=1.")
         self.dim, self.context, self.length = dim, context, length
-        self.sigma_span, self.sigma_min, self.per_feature = sigma_span, sigma_min, per_feature
+        self.per_feature = per_feature
         if hidden is None:
             hidden = 64 if length is not None else max(2 * dim, 16) if context > 1 else 2 * dim
         self._hidden = hidden
@@ -81,15 +117,14 @@ class SigmaNet(HubModel, nn.Module):
             if isinstance(layer, nn.Linear | nn.Conv1d):
                 initialise(layer)
         if sigma_init is not None:
-            high = sigma_span + sigma_min
-            if not sigma_min < sigma_init < high:
+            if not self.range.low < sigma_init < self.range.high:
                 raise OptionError(
-                    "sigma_init must lie between sigma_min and sigma_min + sigma_span, that is in "
-                    f"({sigma_min}, {high}); got {sigma_init}."
+                    f"sigma_init must lie inside sigma_range, ({self.range.low:g}, {self.range.high:g}); "
+                    f"got {sigma_init}."
                 )
             last = self.net[-1]
             assert isinstance(last.bias, nn.Parameter), "the last layer is an FC with a bias"
-            nn.init.constant_(last.bias, math.log((sigma_init - sigma_min) / (high - sigma_init)))
+            nn.init.constant_(last.bias, self.range.raw(sigma_init))
 
     @staticmethod
     def _layers(dim: int, hidden: int, context: int, length: int | None, per_step: int) -> nn.Sequential:
@@ -102,24 +137,23 @@ class SigmaNet(HubModel, nn.Module):
         return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
     def forward(self, x: Any, lengths: Any = None) -> Tensor:
-        """Variances (B, T) of ``x`` (B, T, d); or (T,) of (T, d). Steps beyond ``lengths`` are not read and get 1.
+        """Return variances (B, T) of ``x`` (B, T, d), or (T,) of (T, d); 1 beyond ``lengths``.
 
         With ``per_feature`` they have the shape of ``x``. A list of tensors (T_i, d), a nested tensor or a
         PackedSequence is padded first.
         """
-        x, lengths = ragged.padded("x", x, lengths)
+        x, lengths = inputs.pad_series("x", x, lengths)
         if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
             raise ShapeError(f"SigmaNet expects (B, T, {self.dim}) or (T, {self.dim}); got {tuple(x.shape)}.")
         if x.ndim == 2:
             return self(x[None], lengths)[0]
         inside = None
         if lengths is not None:
-            lengths = inputs.lengths("lengths", lengths, len(x), x.shape[1], x.device)
+            lengths = inputs.read_lengths("lengths", lengths, len(x), x.shape[1], x.device)
             inside = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
             x = torch.where(inside[..., None], x, 0.0)
         raw = self._raw(x, lengths)
-        sigma = self.sigma_span * torch.sigmoid(raw if self.per_feature else raw.mean(-1)) + self.sigma_min
-        variance = sigma.square()
+        variance = self.range.sigma(raw if self.per_feature else raw.mean(-1)).square()
         if inside is None:
             return variance
         return torch.where(inside[..., None] if self.per_feature else inside, variance, 1.0)
@@ -138,17 +172,17 @@ class SigmaNet(HubModel, nn.Module):
     def hub_config(self) -> dict[str, Any]:
         return {
             "dim": self.dim, "hidden": self._hidden, "context": self.context, "length": self.length,
-            "sigma_span": self.sigma_span, "sigma_min": self.sigma_min, "per_feature": self.per_feature,
+            "sigma_range": [self.range.low, self.range.high], "per_feature": self.per_feature,
         }  # fmt: skip
 
     def extra_repr(self) -> str:
-        return f"sigma in ({self.sigma_min:g}, {self.sigma_span + self.sigma_min:g})"
+        return f"sigma in ({self.range.low:g}, {self.range.high:g})"
 
 
 class PairSigmaNet(HubModel, nn.Module):
-    """One variance per match: ``σ²(x_m, y_n)``, (B, N, M), from both steps together.
+    """Predict one variance per match, ``σ²(x_m, y_n)``, (B, N, M), from both steps together.
 
-    ``σ = sigma_span·sigmoid(w·ReLU(U x_m + V y_n + c)) + sigma_min``. With ``symmetric`` (the default) ``V = U``, so
+    ``σ = low + (high − low)·sigmoid(w·ReLU(U x_m + V y_n + c))``. With ``symmetric`` (the default) ``V = U``, so
     that exchanging the sequences transposes the result.
 
     Parameters
@@ -157,8 +191,8 @@ class PairSigmaNet(HubModel, nn.Module):
         Number of features d per step.
     hidden : int, optional
         Width of the hidden layer; 2d, but at least 16, by default.
-    sigma_span, sigma_min : float
-        σ lies in (sigma_min, sigma_min + sigma_span).
+    sigma_range : (low, high)
+        Range of σ.
     symmetric : bool
 
     Examples
@@ -174,14 +208,12 @@ class PairSigmaNet(HubModel, nn.Module):
     """
 
     def __init__(
-        self, dim: int, hidden: int | None = None, *, sigma_span: float = 1.5, sigma_min: float = 0.5,
+        self, dim: int, hidden: int | None = None, *, sigma_range: tuple[float, float] = (0.5, 2.0),
         symmetric: bool = True, **old: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        _refuse_old(old, "PairSigmaNet")
-        _check_range(sigma_span, sigma_min)
+        self.dim, self.range = dim, _range_of("PairSigmaNet", sigma_range, old)
         hidden = max(2 * dim, 16) if hidden is None else hidden
-        self.dim, self.sigma_span, self.sigma_min = dim, sigma_span, sigma_min
         self.of_x = nn.Linear(dim, hidden)
         self.of_y = self.of_x if symmetric else nn.Linear(dim, hidden)
         self.out = nn.Linear(hidden, 1)
@@ -189,7 +221,7 @@ class PairSigmaNet(HubModel, nn.Module):
             initialise(layer)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(B, N, M) from (B, N, d) and (B, M, d); (N, M) from single sequences."""
+        """Return (B, N, M) from (B, N, d) and (B, M, d); (N, M) from single sequences."""
         for name, sequence in (("x", x), ("y", y)):
             if sequence.ndim not in (2, 3) or sequence.shape[-1] != self.dim:
                 raise ShapeError(
@@ -198,13 +230,13 @@ class PairSigmaNet(HubModel, nn.Module):
                 )
         self._refuse_if_too_large(x, y)
         hidden = torch.relu(self.of_x(x)[..., :, None, :] + self.of_y(y)[..., None, :, :])
-        return (self.sigma_span * torch.sigmoid(self.out(hidden)[..., 0]) + self.sigma_min).square()
+        return self.range.sigma(self.out(hidden)[..., 0]).square()
 
     @property
     def hub_config(self) -> dict[str, Any]:
         return {
-            "dim": self.dim, "hidden": self.out.in_features, "sigma_span": self.sigma_span,
-            "sigma_min": self.sigma_min, "symmetric": self.of_y is self.of_x,
+            "dim": self.dim, "hidden": self.out.in_features, "sigma_range": [self.range.low, self.range.high],
+            "symmetric": self.of_y is self.of_x,
         }  # fmt: skip
 
     def _refuse_if_too_large(self, x: Tensor, y: Tensor) -> None:
@@ -221,30 +253,30 @@ class PairSigmaNet(HubModel, nn.Module):
 
 
 def initialise(layer: nn.Linear | nn.Conv1d) -> None:
-    """Xavier-normal weights and a zero bias."""
+    """Draw Xavier-normal weights and set the bias to zero."""
     nn.init.xavier_normal_(layer.weight)
     assert layer.bias is not None, "all layers here have one"
     nn.init.zeros_(layer.bias)
 
 
-def _check_range(sigma_span: float, sigma_min: float) -> None:
-    if not (sigma_span > 0 and sigma_min > 0):
-        raise OptionError(
-            f"sigma_span and sigma_min must be positive, so that σ is; got sigma_span={sigma_span}, "
-            f"sigma_min={sigma_min}."
+def _range_of(name: str, sigma_range: Any, old: dict[str, Any]) -> SigmaRange:
+    """Return the range of σ, from ``sigma_range`` or from the keywords of version 0.2."""
+    if unknown := old.keys() - {"sigma_span", "sigma_min"}:
+        raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
+    if old:
+        warnings.warn(
+            f"{name}(): 'sigma_span' and 'sigma_min' were replaced by 'sigma_range', the pair (sigma_min, sigma_min + "
+            f"sigma_span), and will be removed in version {REMOVED_IN}.",
+            FutureWarning,
+            stacklevel=3,
         )
-
-
-def _refuse_old(options: dict[str, Any], name: str) -> None:
-    """Raise for keywords that are unknown, naming the new one if it is a keyword of earlier versions."""
-    for option in options:
-        if option in RENAMED:
-            raise TypeError(f"{name}({option}=…) is now called {name}({RENAMED[option]}=…).")
-        raise TypeError(f"{name}() got an unexpected keyword argument {option!r}")
+        low = old.get("sigma_min", 0.5)
+        sigma_range = (low, low + old.get("sigma_span", 1.5))
+    return SigmaRange.of(sigma_range)
 
 
 def _resample(series: Tensor, steps: int) -> Tensor:
-    """The last axis of (B, C, T) linearly interpolated to ``steps`` values; first and last stay as they are."""
+    """Interpolate the last axis of (B, C, T) linearly to ``steps`` values, keeping the first and the last."""
     if series.shape[-1] == steps:
         return series
     return nn.functional.interpolate(series, steps, mode="linear", align_corners=True)

@@ -1,4 +1,4 @@
-"""Soft-DTW as a module with the constructor that most existing code calls."""
+"""SoftDTW: soft-DTW as a module with the constructor of pytorch-softdtw-cuda."""
 
 import math
 from collections.abc import Callable
@@ -7,15 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udtw._engine import ragged
+from udtw._engine import inputs
 from udtw._engine.align import soft_dtw
 from udtw.errors import BandError, GammaError, OptionError, ShapeError
 
 
 class SoftDTW(nn.Module):
-    """Soft-DTW of two batches, (B,): ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)``. A drop-in replacement for pytorch-softdtw-cuda.
+    """Compute soft-DTW of two batches, (B,): ``−γ log Σ_Π exp(−⟨Π, D⟩/γ)``.
 
-    It also replaces tslearn's ``SoftDTWLossPyTorch(gamma, normalize, dist_func)``; pass these by name.
+    A drop-in replacement for pytorch-softdtw-cuda, and for tslearn's ``SoftDTWLossPyTorch(gamma, normalize,
+    dist_func)`` if these are passed by name.
 
     Parameters
     ----------
@@ -26,8 +27,8 @@ class SoftDTW(nn.Module):
     normalize : bool
         Return the divergence ``s(x, y) − ½[s(x, x) + s(y, y)]``, here for different lengths as well.
     bandwidth : float, optional
-        Only cells with ``|i − j| ≤ bandwidth``; None or 0 for all. A length difference larger than that leaves no
-        path and is an error (the original returns infinity).
+        Use only cells with ``|i − j| ≤ bandwidth``; None or 0 for all. A larger difference of the lengths leaves no
+        path and raises a `BandError` (the original returns infinity).
     dist_func : callable, optional
         Cost (B, N, M) of (B, N, d) and (B, M, d); squared Euclidean by default.
 
@@ -61,12 +62,12 @@ class SoftDTW(nn.Module):
         self.bandwidth, self.dist_func = bandwidth, dist_func
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(B,) from ``x`` (B, N, d) and ``y`` (B, M, d)."""
+        """Return soft-DTW (B,) of ``x`` (B, N, d) and ``y`` (B, M, d)."""
         for name, batch in (("x", x), ("y", y)):
-            found = ragged.container(batch) or (tuple(batch.shape) if isinstance(batch, Tensor) else type(batch))
-            if not (isinstance(found, tuple) and len(found) == 3):
+            got = inputs.name_container(batch) or (tuple(batch.shape) if isinstance(batch, Tensor) else type(batch))
+            if not (isinstance(got, tuple) and len(got) == 3):
                 raise ShapeError(
-                    f"{name} must be a tensor of shape (B, T, d); got {found}. udtw.soft_dtw takes different lengths."
+                    f"{name} must be a tensor of shape (B, T, d); got {got}. Use udtw.soft_dtw for different lengths."
                 )
         value = self._soft_dtw(x, y)
         return value - 0.5 * (self._soft_dtw(x, x) + self._soft_dtw(y, y)) if self.normalize else value
@@ -78,7 +79,7 @@ class SoftDTW(nn.Module):
         return soft_dtw(None, None, self.gamma, cost=self.dist_func(x, y), band=band)
 
     def _band(self, x: Tensor, y: Tensor) -> Any:
-        """A radius where the lengths are equal; else a mask, since a radius of udtw follows the slanted diagonal."""
+        """Return a radius for equal lengths, else a mask, since a radius of udtw follows the slanted diagonal."""
         if not self.bandwidth:
             return None
         n, m = x.shape[1], y.shape[1]

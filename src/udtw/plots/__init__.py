@@ -1,7 +1,7 @@
-"""Figures of alignments, barycenters, forecasts, skeletons and image tokens, by matplotlib (extra ``plots``)."""
+"""Draw alignments, barycenters, forecasts, skeletons and image tokens with matplotlib (extra ``plots``)."""
 
 try:
-    import matplotlib  # noqa: F401
+    import matplotlib
 except ModuleNotFoundError as error:
     if error.name != "matplotlib":
         raise
@@ -9,15 +9,12 @@ except ModuleNotFoundError as error:
 
 from udtw.plots.alignment import plot_alignment
 from udtw.plots.barycenter import plot_barycenter
-from udtw.plots.calibration import plot_calibration
-from udtw.plots.critical_difference import plot_critical_difference
-from udtw.plots.deletion import plot_deletion
+from udtw.plots.evaluation import plot_calibration, plot_critical_difference, plot_reliability
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
 from udtw.plots.image_match import ImageMatch, plot_image_match, plot_match_pair
 from udtw.plots.matches import plot_matches
-from udtw.plots.reliability import plot_reliability
 from udtw.plots.skeleton import plot_clip
 from udtw.plots.skeleton_match import plot_match
 
@@ -29,7 +26,6 @@ __all__ = [
     "plot_clip",
     "plot_components",
     "plot_critical_difference",
-    "plot_deletion",
     "plot_forecast",
     "plot_gamma_sweep",
     "plot_image_match",

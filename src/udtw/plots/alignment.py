@@ -1,7 +1,8 @@
-"""The alignment figure: two series on the margins of their coupling, the match variance, and its histogram."""
+"""Draw an alignment: two series on the margins of their coupling, the match variance, and its histogram."""
 
 import math
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,14 @@ from torch import Tensor
 from udtw._engine import inputs
 from udtw._engine.alignment import Alignment
 from udtw._engine.inputs import ArrayLike
+from udtw._engine.match import Match
 from udtw.errors import OptionError, ShapeError
 from udtw.plots.style import (
+    FONT,
     MODE_COLOR,
     MODE_WIDTH,
     SAMPLE_COLOR,
+    TITLE_WIDTH,
     X_COLOR,
     Y_COLOR,
     Floats,
@@ -31,6 +35,7 @@ from udtw.plots.style import (
     check_path_power,
     draw_coupling,
     draw_mode,
+    hide_box,
     matrix_height,
     new_figure,
     set_power_ticks,
@@ -42,17 +47,17 @@ SAMPLE_WIDTH = 0.6
 
 MATRIX_INCHES, MARGIN_INCHES, HISTOGRAM_INCHES, LEGEND_INCHES = 3.2, 0.9, 2.2, 1.9
 LABEL_INCHES = (1.6, 1.3)
-"""Room for tick labels, axis labels and colour bars, in width and height."""
+"""Room for tick labels, axis labels and color bars, in width and height."""
 
 LOG_FROM_RATIO = 20
-"""Variances that span a larger ratio are shown on a logarithmic scale."""
+"""Ratio of variances above which their scale is logarithmic."""
 
 BINS = 30
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """What is drawn of one pair, cropped to its true lengths N and M."""
+    """Hold one pair to draw, cropped to its true lengths N and M."""
 
     x: Floats  # (N, d)
     y: Floats  # (M, d)
@@ -69,31 +74,35 @@ def plot_alignment(
     y: ArrayLike,
     alignment: Alignment,
     *,
+    match: Match | None = None,
     index: int = 0,
     paths: int = 20,
     seed: int = 0,
     path_power: float = 0.1,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of two series, their coupling with the most probable path and sampled paths, and the match variance.
+    """Plot two series, their coupling with the most probable path and sampled paths, and the match variance.
 
-    The axes are labelled "x", "y", "coupling" and "legend"; with variances also "variance" and "histogram". Steps of x
+    The axes are labeled "x", "y", "coupling" and "legend"; with variances also "variance" and "histogram". Steps of x
     run down and steps of y run right, on the margins and in the matrices. The figure is not registered with pyplot:
-    save it with ``savefig``. For long series see `plot_matches`, which needs no matrix.
+    save it with ``savefig``. For long series use `plot_matches`, which computes no matrix.
 
     Parameters
     ----------
     x, y : (N,), (N, d) or (B, N, d) and the same with M
-        The series that were aligned. Each feature is a line; a band of ±σ is drawn if ``align`` was given var_x or
-        var_y.
+        The aligned series. Each feature is a line; a band of ±σ is drawn if var_x or var_y was passed to ``align``.
     alignment : Alignment
-        What `udtw.align` returned for them.
+        Result of `udtw.align` for them.
+    match : Match, optional
+        Result of `udtw.match` for them, whose ``alignment`` this is: x and y are drawn in common units, with a step
+        more at either end if the ends are open, its sentence is the title, and no paths are drawn if its verdict is
+        "none".
     index : int
-        Which pair of a batch.
+        Index of the pair in a batch.
     paths : int
-        How many paths to sample, 0 for none; ``seed`` makes them reproducible.
+        Number of paths to sample, 0 for none; ``seed`` makes them reproducible.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+        Colors show ``coupling ** path_power`` to make small probabilities visible.
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``; by default the cells of the matrices are about
         square.
@@ -109,9 +118,13 @@ def plot_alignment(
     ['y', 'legend', 'x', 'coupling']
     """
     if paths < 0:
-        raise OptionError(f"paths is how many paths to sample, 0 or more; got {paths}.")
+        raise OptionError(f"paths must be 0 or more, the number of paths to sample; got {paths}.")
     check_path_power(path_power)
+    if match is not None:
+        x, y = in_common_units(x, y, match)
     pair = _pick(x, y, alignment, index, paths, seed)
+    if match is not None and match.trust.verdict == "none":
+        pair = replace(pair, mode=pair.mode[:0], samples=[])
     width, height = MATRIX_INCHES, matrix_height(MATRIX_INCHES, *pair.coupling.shape)
     right = {"legend": LEGEND_INCHES} if pair.variance is None else {"variance": width, "histogram": HISTOGRAM_INCHES}
     widths = [MARGIN_INCHES, width, *right.values()]
@@ -128,11 +141,31 @@ def plot_alignment(
         _draw_histogram(axes["histogram"], pair, pair.variance)
     _share_steps(axes, *pair.coupling.shape)
     _draw_legend(axes["legend"], pair)
+    if match is not None:
+        figure.suptitle(textwrap.fill(match.trust.sentence, TITLE_WIDTH), fontsize=FONT)
     return figure
 
 
+def in_common_units(x: ArrayLike, y: ArrayLike, match: Match) -> tuple[Floats, Floats]:
+    """Return x and y as `Match.alignment` compares them: gain, offset and drift removed, in units of the noise.
+
+    With open ends, both have a step more at either end, which stands for no partner.
+    """
+    noise, ends = match.noise, 1 if match.noise.open_ends else 0
+    first, second = (_floats(inputs.read_sequence(name, one)[0][0]) for name, one in (("x", x), ("y", y)))
+    unit = np.asarray(match.alignment.step_variances[0])[ends]
+    scale = np.sqrt(np.reshape(noise.var_x, (len(noise.var_x), -1))[0] / unit)
+    time = np.linspace(-0.5, 0.5, len(first))[:, None]
+    pair = (first - time * noise.drift) / scale, (second * noise.gain + noise.offset) / scale
+    if not ends:
+        return pair
+    means = pair[1].mean(0), pair[0].mean(0)
+    padded = [np.concatenate([[mean], one, [mean]]) for one, mean in zip(pair, means, strict=True)]
+    return padded[0], padded[1]
+
+
 def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: int, seed: int) -> _Pair:
-    """What is drawn of pair ``index``, as NumPy arrays; gradients are left untouched."""
+    """Return pair ``index`` as NumPy arrays; gradients are left untouched."""
     (of_x, sigma_x), (of_y, sigma_y) = pick_series(x, y, alignment, index)
     n, m = len(of_x), len(of_y)
     coupling, variance = as_array(alignment.coupling), None
@@ -157,12 +190,12 @@ def _pick(x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int, paths: i
 def pick_series(
     x: ArrayLike, y: ArrayLike, alignment: Alignment, index: int
 ) -> tuple[tuple[Floats, Floats | None], tuple[Floats, Floats | None]]:
-    """Series (N, d) and σ (N,) or None of x and of y of one pair, without padding; of several σ the mean variance."""
+    """Return series (N, d) and σ (N,) or None of x and y of one pair, without padding; σ of the mean over features."""
     if not isinstance(alignment, Alignment):
-        raise OptionError(f"alignment must be what udtw.align returned; got {type(alignment).__name__}.")
+        raise OptionError(f"alignment must be the result of udtw.align; got {type(alignment).__name__}.")
     count, rows, columns = alignment.paths.shape
     if not 0 <= index < count:
-        raise OptionError(f"index must be one of the {count} aligned pair(s), 0 to {count - 1}; got {index}.")
+        raise OptionError(f"index must be from 0 to {count - 1}, one of the {count} aligned pair(s); got {index}.")
     n, m = alignment.paths.lengths[index]
 
     def pick_sigma(variances: Any, size: int) -> Floats | None:
@@ -176,11 +209,11 @@ def pick_series(
 
 
 def _series(name: str, value: ArrayLike, index: int, count: int, steps: int) -> Floats:
-    """(N, d) of pair ``index``; one sequence stands for all pairs, as in `align`."""
-    tensor, _ = inputs.sequence(name, value)
+    """Return the sequence (N, d) of pair ``index``; a single sequence is used for all pairs, as in `align`."""
+    tensor, _ = inputs.read_sequence(name, value)
     if tensor.shape[1] != steps or tensor.shape[0] not in (1, count):
         raise ShapeError(
-            f"{name} must be the sequence(s) that were aligned: {count} pair(s) of {steps} steps; got shape "
+            f"{name} must be the aligned sequence(s): {count} pair(s) of {steps} steps; got shape "
             f"{tuple(tensor.shape)} as (B, N, d)."
         )
     return _floats(tensor[index if tensor.shape[0] > 1 else 0])
@@ -191,7 +224,7 @@ def _floats(tensor: Tensor) -> Floats:
 
 
 def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
-    """x on the left, turned so that its time runs down; y on top. Both show the same range of values."""
+    """Draw x on the left, with time running down, and y on top, on the same range of values."""
     limits = value_limits((pair.x, pair.sigma_x), (pair.y, pair.sigma_y))
     steps_x, steps_y = np.arange(len(pair.x)), np.arange(len(pair.y))
     line_alpha = 1.0 if pair.x.shape[1] == 1 else 0.6
@@ -217,18 +250,18 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     # On the left, its labels would push x away from the matrix.
     top.yaxis.tick_right()
     top.yaxis.set_label_position("right")
-    left.spines[["top", "right"]].set_visible(False)
+    hide_box(left)
     top.spines[["top", "left"]].set_visible(False)
     top.tick_params(bottom=False, labelbottom=False)
 
 
 def band_alpha(features: int) -> float:
-    """Opacity of a band of ±σ: those of several features lie over each other, and together should look like one."""
+    """Return the opacity of a band of ±σ, lower for several features because their bands overlap."""
     return max(0.25 / features, 0.02)
 
 
 def value_limits(*series: tuple[Floats, Floats | None]) -> tuple[float, float]:
-    """Axis limits that hold several series (T, d) and their bands of ±σ (T,), if any.
+    """Return axis limits that hold several series (T, d) and their bands of ±σ (T,), if any.
 
     The bands extend the range of the series by at most half of it on either side.
     """
@@ -269,7 +302,7 @@ def _draw_variance(figure: Figure, axes: Axes, pair: _Pair, variance: Floats) ->
 
 
 def variance_range(variance: Floats) -> tuple[float, float, bool]:
-    """Limits of Σ, never empty, and whether its range is so wide that a logarithmic scale is needed."""
+    """Return the limits of Σ, never empty, and whether its range needs a logarithmic scale."""
     low, high = float(variance.min()), float(variance.max())
     if high <= low * (1 + 1e-6):
         return 0.5 * low, 1.5 * high, False
@@ -277,7 +310,7 @@ def variance_range(variance: Floats) -> tuple[float, float, bool]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """At most five numbers such as 1, 2, 5, 10, … within the limits."""
+    """Return at most five numbers such as 1, 2, 5, 10, … within the limits."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = [digit * 10.0**decade for decade in decades for digit in digits]
@@ -288,7 +321,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def _set_log_ticks(axis: Axis, low: float, high: float) -> None:
-    """`log_ticks` in place of matplotlib's own, whose labels, such as 2 × 10⁰, overlap."""
+    """Set `log_ticks` in place of matplotlib's ticks, whose labels, such as 2 × 10⁰, overlap."""
     ticks = log_ticks(low, high)
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FixedFormatter([tick_label(tick) for tick in ticks]))
@@ -296,7 +329,7 @@ def _set_log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def _draw_histogram(axes: Axes, pair: _Pair, variance: Floats) -> None:
-    """Distribution of Σ over all N·M matches, and over those on the path, each weighted by ``π*_mn / Σ π*``."""
+    """Draw the distribution of Σ over all N·M matches, and over the matches weighted by ``π*_mn / Σ π*``."""
     low, high, logarithmic = variance_range(variance)
     edges = np.geomspace(low, high, BINS + 1) if logarithmic else np.linspace(low, high, BINS + 1)
     edges[0], edges[-1] = low, high
@@ -312,7 +345,7 @@ def _draw_histogram(axes: Axes, pair: _Pair, variance: Floats) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("match variance Σ")
     axes.set_ylabel("share of matches")
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_box(axes)
 
 
 def _share_steps(axes: dict[Any, Axes], n: int, m: int) -> None:
@@ -331,8 +364,9 @@ def _draw_legend(axes: Axes, pair: _Pair) -> None:
     entries: dict[str, Any] = {
         **_series_entry("x", X_COLOR, pair.sigma_x, pair.x.shape[1]),
         **_series_entry("y", Y_COLOR, pair.sigma_y, pair.y.shape[1]),
-        "most probable path": Line2D([], [], color=MODE_COLOR, linewidth=MODE_WIDTH),
     }
+    if len(pair.mode):
+        entries["most probable path"] = Line2D([], [], color=MODE_COLOR, linewidth=MODE_WIDTH)
     if pair.samples:
         label = f"{len(pair.samples)} sampled path{'s' if len(pair.samples) > 1 else ''}"
         entries[label] = Line2D([], [], color=SAMPLE_COLOR, linewidth=2 * SAMPLE_WIDTH)
@@ -347,7 +381,7 @@ def _draw_legend(axes: Axes, pair: _Pair) -> None:
 
 
 def _series_entry(name: str, color: str, sigma: Floats | None, features: int) -> dict[str, Any]:
-    """Label and handle of a series: a line, on a band where its σ is known."""
+    """Return label and handle of a series: a line, on a band if its σ is known."""
     label = f"series {name}" if features == 1 else f"series {name} ({features} features)"
     line = Line2D([], [], color=color)
     return {label: line} if sigma is None else {f"{label} ± σ": (Patch(facecolor=color, alpha=0.25), line)}

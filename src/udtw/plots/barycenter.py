@@ -1,4 +1,4 @@
-"""The barycenter figure: the series, their mean, and the uncertainty of each step of the mean."""
+"""Draw series, their mean, and the uncertainty of each step of the mean."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.plots.style import SMALL_FONT, X_COLOR, Floats, new_figure
+from udtw.plots.style import SMALL_FONT, X_COLOR, Floats, hide_box, new_figure
 
-if TYPE_CHECKING:  # so that drawing does not need scikit-learn
+if TYPE_CHECKING:  # drawing does not need scikit-learn
     from udtw.timeseries.barycenter import Barycenter
 
 SERIES_COLOR, MEAN_COLOR, SIGMA_COLOR = "#B5B5B5", X_COLOR, "#D62728"
@@ -26,23 +26,23 @@ def plot_barycenter(
     band: bool = True,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of the series in grey, each mean on top of them, and its uncertainty σ_μ in red.
+    """Plot the series in gray, each mean on top of them, and its uncertainty σ_μ in red.
 
-    There is one column per barycenter and one row per feature. If any barycenter has an uncertainty, a last row shows
-    σ_μ of every step, on one scale for all columns. Series whose length differs from that of the mean are stretched to
-    it in time. Axes are labelled "NAME/FEATURE", features from 0, and "NAME/sigma". The figure is not registered with
+    The figure has one column per barycenter and one row per feature. If any barycenter has an uncertainty, a last row
+    shows σ_μ of every step, on one scale for all columns. Series of another length than the mean are stretched to it
+    in time. Axes are labeled "NAME/FEATURE", features from 0, and "NAME/sigma". The figure is not registered with
     pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
-        The series that were averaged.
+        The averaged series.
     barycenters : Barycenter or dict of name to Barycenter
-        What `udtw.timeseries.barycenter` returned for them, for one or several metrics.
+        Results of `udtw.timeseries.barycenter` for them, for one or several metrics.
     max_series : int
-        At most this many series are drawn, evenly chosen; many more than fifty would merge into a grey area.
+        Largest number of series to draw, evenly chosen; many more than fifty would merge into a gray area.
     band : bool
-        Also draw ``mean ± σ_μ`` around the mean.
+        Whether to draw ``mean ± σ_μ`` around the mean.
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``.
 
@@ -63,8 +63,8 @@ def plot_barycenter(
         raise LengthError("barycenters is empty; at least one is needed.")
     series = load_series("X", X)
     features = series.values.shape[2]
-    means = {name: _mean(name, found.mean, features) for name, found in named.items()}
-    sigmas = {name: np.sqrt(np.asarray(found.variance, float)) for name, found in named.items()}
+    means = {name: _mean(name, one.mean, features) for name, one in named.items()}
+    sigmas = {name: np.sqrt(np.asarray(one.variance, float)) for name, one in named.items()}
     uncertain = any(sigma.any() for sigma in sigmas.values())
     chosen = np.unique(np.linspace(0, len(series) - 1, min(max_series, len(series))).astype(int))
     rows = [series.values[i, : series.lengths[i]] for i in chosen]
@@ -100,7 +100,7 @@ def plot_barycenter(
 
 
 def _mean(name: str, mean: Any, features: int) -> Floats:
-    """The mean as (L, d)."""
+    """Return the mean as (L, d)."""
     values = np.asarray(mean, float)
     values = values[:, None] if values.ndim == 1 else values
     if values.shape[1] != features:
@@ -116,12 +116,12 @@ def _draw_mean(axes: Axes, rows: list[Floats], mean: Floats, sigma: Floats | Non
     if sigma is not None and sigma.any():
         axes.fill_between(steps, mean - sigma, mean + sigma, color=SIGMA_COLOR, alpha=0.22, linewidth=0, zorder=3)
     axes.plot(steps, mean, color=MEAN_COLOR, linewidth=1.6, zorder=4)
-    # The limits ignore the band, so that one very uncertain step does not flatten everything else.
+    # The limits ignore the band, so that one very uncertain step does not flatten the rest.
     low, high = (extreme([*(extreme(row) for row in rows), extreme(mean)]) for extreme in (np.min, np.max))
     margin = 0.06 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
     axes.tick_params(labelsize=SMALL_FONT)
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_box(axes)
 
 
 def _draw_sigma(axes: Axes, sigma: Floats, highest: float) -> None:
@@ -135,4 +135,4 @@ def _draw_sigma(axes: Axes, sigma: Floats, highest: float) -> None:
     axes.set_ylim(0, 1.1 * highest)
     axes.locator_params(axis="y", nbins=3)
     axes.tick_params(labelsize=SMALL_FONT)
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_box(axes)

@@ -1,4 +1,4 @@
-"""The forecast figure: past, true future, forecasts and their bands."""
+"""Draw the past, the true future, forecasts and their bands."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, shade
+from udtw.plots.style import COLORS, FONT, SMALL_FONT, Floats, as_array, hide_box, new_figure, shade
 
-# The Okabe-Ito palette, which people with any common kind of colour vision can tell apart; dashes help in black and
-# white print.
-COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LINE_COLORS = (COLORS[1], COLORS[0], *COLORS[2:6])
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))
 OBSERVED_COLOR = "#777777"
 
@@ -21,7 +19,7 @@ Bounds = tuple[Floats, Floats]
 PANEL_INCHES = (3.6, 1.9)
 MAX_COLUMNS = 3
 LEGEND_INCHES = 5.5
-"""The legend needs this width."""
+"""Least width of the legend."""
 
 
 def plot_forecast(
@@ -36,24 +34,24 @@ def plot_forecast(
     titles: Any = None,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of forecasts beside the true future, one panel per series and feature, with bands.
+    """Plot forecasts beside the true future, one panel per series and feature, with bands.
 
     Parameters
     ----------
     observed : (T_in,), (n, T_in) or (n, T_in, d)
         The past, up to the step before the forecast.
     truth : (T_out,), (n, T_out) or (n, T_out, d), or None
-        The true future, if it is known.
+        The true future, if known.
     forecast : array like ``truth``, or dict of name to array
-        One or several forecasts, each drawn in its own colour and dashes and named in the legend.
+        One or several forecasts, each drawn in its own color and dashes and named in the legend.
     std : array like ``forecast``, or dict of name to array, optional
-        Standard deviations. Of several forecasts, only those named in the dict have a band.
+        Standard deviations. Of several forecasts, only those named in the dict get a band.
     width : float
-        Half the width of the band in standard deviations: ± 2 holds 95 % of a Gaussian.
+        Half the width of the band in standard deviations: ± 2 covers 95 % of a Gaussian.
     interval : (low, high) of arrays like ``forecast``, or dict of name to such pairs, optional
-        Bounds of the band, as of `SequenceForecaster.predict_interval`, instead of ``std``.
+        Bounds of the band, as from `SequenceForecaster.predict_interval`, instead of ``std``.
     level : float, optional
-        Coverage of the intervals, for the legend.
+        Coverage of the intervals, shown in the legend.
     titles : sequence of str, optional
         One per panel, ordered by series and then by feature.
     **figure_options
@@ -110,13 +108,13 @@ def plot_forecast(
 def _bands(
     futures: dict[str, Floats], std: Any, interval: Any, width: float, level: float | None
 ) -> tuple[dict[str, Bounds], str]:
-    """Lower and upper bounds (n, T, d) by the name of the forecast, and what the legend says of them."""
+    """Return lower and upper bounds (n, T, d) by the name of the forecast, and their label in the legend."""
     if std is not None and interval is not None:
-        raise OptionError("Give std or interval, not both: a forecast has one band.")
+        raise OptionError("Pass std or interval, not both.")
     kind, given = ("std", std) if interval is None else ("interval", interval)
     named = given if isinstance(given, Mapping) else {} if given is None else {next(iter(futures)): given}
     if unknown := set(named) - set(futures):
-        raise ShapeError(f"{kind} names forecasts that are not there: {sorted(unknown)}; there are {sorted(futures)}.")
+        raise ShapeError(f"{kind} names unknown forecasts {sorted(unknown)}; the forecasts are {sorted(futures)}.")
     bands = {}
     for name, value in named.items():
         parts = [_series(f"{kind} {name!r}", part) for part in ([value] if interval is None else value)]
@@ -143,26 +141,24 @@ def _draw(
     bounds: dict[str, Bounds],
     band_label: str,
 ) -> None:
-    """One panel; lines of the future start at the last observed value, so that there is no gap between them."""
+    """Draw one panel; lines of the future start at the last observed value, to leave no gap."""
     start = len(past)
     axes.plot(np.arange(start), past, color=OBSERVED_COLOR, linewidth=1.1, label="observed")
     if truth is not None:
         axes.plot(*_joined(past, truth), color=shade(1), linewidth=1.3, label="truth")
     for i, (name, values) in enumerate(forecasts.items()):
-        color = COLORS[i % len(COLORS)]
+        color = LINE_COLORS[i % len(LINE_COLORS)]
         if name in bounds:
             steps = np.arange(start, start + len(values))
-            axes.fill_between(
-                steps, *bounds[name], color=color, alpha=0.18, linewidth=0,
-                label=band_label if len(forecasts) == 1 else f"{name} {band_label}",
-            )  # fmt: skip
+            label = band_label if len(forecasts) == 1 else f"{name} {band_label}"
+            axes.fill_between(steps, *bounds[name], color=color, alpha=0.18, linewidth=0, label=label)
         axes.plot(*_joined(past, values), color=color, linestyle=DASHES[i % len(DASHES)], linewidth=1.3, label=name)
     axes.axvline(start - 1, color=OBSERVED_COLOR, linewidth=0.7, linestyle=(0, (2, 2)))
     axes.set_xlim(0, start + len(next(iter(forecasts.values()))) - 1)
     axes.locator_params(axis="x", integer=True, nbins=6)
     axes.locator_params(axis="y", nbins=4)
     axes.tick_params(labelsize=SMALL_FONT)
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_box(axes)
 
 
 def _joined(past: Floats, future: Floats) -> tuple[Floats, Floats]:
@@ -177,10 +173,10 @@ def _title(titles: Any, panel: int, i: int, j: int, count: int, features: int) -
 
 
 def _series(name: str, value: Any) -> Floats:
-    """(n, T, d) from (T,), (n, T) or (n, T, d)."""
+    """Convert (T,), (n, T) or (n, T, d) to (n, T, d)."""
     array = as_array(value).astype(np.float64)
     if array.ndim not in (1, 2, 3) or 0 in array.shape:
-        raise ShapeError(f"{name} must have shape (T,), (n, T) or (n, T, d), none of them 0; got {array.shape}.")
+        raise ShapeError(f"{name} must have shape (T,), (n, T) or (n, T, d) without an empty axis; got {array.shape}.")
     array = array[None] if array.ndim == 1 else array
     return array[..., None] if array.ndim == 2 else array
 

@@ -1,4 +1,4 @@
-"""The γ figure: how the coupling of one pair changes from a single path to many as the temperature rises."""
+"""Draw how the coupling of one pair changes from a single path to many as the temperature γ rises."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,9 +36,9 @@ def plot_gamma_sweep(
     path_power: float = 0.1,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of the couplings of one pair at several temperatures, with d² and the entropy H of the paths.
+    """Plot the couplings of one pair at several temperatures, with d² and the entropy H of the paths.
 
-    Steps of x run down, steps of y run right. Axes are labelled "x" and, by the number of their γ, "y0", "coupling0",
+    Steps of x run down, steps of y run right. Axes are labeled "x" and, by the number of their γ, "y0", "coupling0",
     "y1", "coupling1", and so on. The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
@@ -48,7 +48,7 @@ def plot_gamma_sweep(
         Temperatures, one panel each.
     var_x, var_y, band : as in `udtw.align`
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+        Colors show ``coupling ** path_power`` to make small probabilities visible.
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``.
 
@@ -76,13 +76,13 @@ def plot_gamma_sweep(
         height_ratios=[MARGIN_INCHES, height],
     )
     for i, gamma in enumerate(gammas):
-        found = align(first, second, var_x, var_y, gamma=gamma, band=band)
+        alignment = align(first, second, var_x, var_y, gamma=gamma, band=band)
         matrix, top = axes[f"coupling{i}"], axes[f"y{i}"]
-        image = draw_coupling(matrix, found.coupling, path_power)
+        image = draw_coupling(matrix, alignment.coupling, path_power)
         matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
         matrix.locator_params(axis="x", integer=True, nbins=4)
-        entropy = max(float(found.paths.entropy), 0.0)
-        matrix.set_xlabel(f"step of y\n$d^2$ = {float(found.distance):.3g},  $H$ = {entropy:.3g}", fontsize=FONT)
+        entropy = max(float(alignment.paths.entropy), 0.0)
+        matrix.set_xlabel(f"step of y\n$d^2$ = {float(alignment.distance):.3g},  $H$ = {entropy:.3g}", fontsize=FONT)
         top.plot(np.arange(m), second, color=Y_COLOR, linewidth=1)
         top.sharex(matrix)
         top.set_axis_off()
@@ -103,8 +103,8 @@ def plot_gamma_sweep(
 
 
 def _one(name: str, value: ArrayLike) -> np.ndarray:
-    """One series as (N, d)."""
-    tensor, single = inputs.sequence(name, value)
+    """Convert one series to (N, d)."""
+    tensor, single = inputs.read_sequence(name, value)
     if not single:
         raise ShapeError(f"{name} must be one series, (N,) or (N, d); got shape {tuple(tensor.shape)}.")
     return tensor[0].detach().cpu().double().numpy()

@@ -1,4 +1,4 @@
-"""Figures of images and their tokens: the uncertainty σ of each patch, attention, and principal components."""
+"""Draw images and their tokens: the uncertainty σ of each patch, attention, and principal components."""
 
 import textwrap
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ OPACITY = 0.62
 """Opacity of a map over its image."""
 
 FADED = (0.25, 0.75)
-"""Grey values of black and white in an image under a map, so that colours show on its darkest and lightest parts."""
+"""Gray values of black and white in an image under a map, so that colors show on its darkest and lightest parts."""
 
 LUMA = (0.299, 0.587, 0.114)
 FRAME_WIDTH, FRAME_COLOR = 0.5, "#999999"
@@ -30,13 +30,13 @@ TITLE_LETTERS = 22
 INTERPOLATIONS = ("bilinear", "nearest")
 ATTENTION_COLORS = "viridis"
 ATTENTION_QUANTILE = 0.995
-"""Attention above this quantile has one colour: a few patches of a ViT may take nearly all of it."""
+"""Quantile above which attention has one color: a few patches of a ViT may take nearly all of it."""
 
 CLIPPED = (0.02, 0.98)
-"""Quantiles of a component that are shown as 0 and 1 of its colour."""
+"""Quantiles of a component shown as 0 and 1 of its color."""
 
 NEGLIGIBLE = 1e-10
-"""Components with less than this share of the first one's variance are rounding errors."""
+"""Share of the first component's variance below which others are rounding errors."""
 
 
 def plot_uncertainty(
@@ -50,10 +50,10 @@ def plot_uncertainty(
     interpolation: str = "bilinear",
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
-    """A figure with a row per image: the image, the uncertainty σ of its patches over it, and the backbone's attention.
+    """Plot a row per image: the image, the uncertainty σ of its patches over it, and the backbone's attention.
 
-    σ goes from blue (0.5) to red (2); attention has its own scale. Each token covers
-    an equal part of the image. Axes are labelled "image0", "sigma0", "attention0", "image1", and so on.
+    σ goes from blue (0.5) to red (2); attention has its own scale. Each token covers an equal part of the image. Axes
+    are labeled "image0", "sigma0", "attention0", "image1", and so on.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def plot_uncertainty(
         σ of every token, the square root of `Tokens.variance`.
     grid : (h, w)
     attention : like sigma, optional
-        Without it there is no third column.
+        Attention of every token, drawn in a third column.
     titles : n names, optional
     std_range : (low, high)
-        σ that are shown in pure blue and pure red; by default (0.5, 2), wider if σ goes beyond. The range does not
-        shrink to that of the images, so that figures can be compared and 0.98 to 1.05 does not look like a difference.
+        Values of σ shown in pure blue and pure red; by default (0.5, 2), or wider if σ exceeds it. The range does not
+        shrink to that of the images, so that figures are comparable and small differences look small.
     interpolation : "bilinear" or "nearest"
-        Smooth between the centres of patches, or one colour per patch.
+        Whether to interpolate between patches or draw one color per patch.
     figure : Figure or SubFigure, optional
         Where to draw; by default a new figure, not registered with pyplot: save it with ``savefig``.
 
@@ -104,7 +104,7 @@ def plot_uncertainty(
         place = axes[f"{column}_bar"]
         bar = figure.colorbar(drawn, cax=place, orientation="horizontal", extend=extend)
         bar.set_label(title.rpartition(" ")[2], fontsize=FONT, labelpad=1)
-        place.set_facecolor(str(sum(FADED) / 2))  # the colours as in the maps, which lie on grey
+        place.set_facecolor(str(sum(FADED) / 2))  # the maps lie on gray as well
         place.tick_params(labelsize=SMALL_FONT, length=2)
         place.locator_params(nbins=4)
     return figure
@@ -124,11 +124,11 @@ def plot_components(
     titles: Sequence[str] | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
-    """A figure of each image beside the first three principal components of its tokens, before and after projection.
+    """Plot each image beside the first three principal components of its tokens, before and after projection.
 
     Red, green and blue are the first, second and third component; see `component_colors`. The components are those of
-    the tokens of all images together, so that within a column similar colours mean similar tokens. The sign of a
-    component after the projection is the one that correlates with the component before it. Axes are labelled "image0",
+    the tokens of all images together, so that within a column similar colors mean similar tokens. The sign of a
+    component after the projection is the one that correlates with the component before it. Axes are labeled "image0",
     "before0", "after0", "image1", and so on.
 
     Parameters
@@ -169,7 +169,7 @@ def plot_components(
 
 
 def principal_components(tokens: Floats, like: Floats | None = None) -> Floats:
-    """(n, T, 3): tokens (n, T, D) along the three directions of largest variance over all images together.
+    """Project tokens (n, T, D) on the three directions of largest variance over all images together, (n, T, 3).
 
     The sign of a component is the one that correlates with that component of ``like`` (n, T, 3); without ``like``, the
     one that makes the direction's largest weight positive. Missing components (D < 3, or no variance) are zero.
@@ -180,18 +180,19 @@ def principal_components(tokens: Floats, like: Floats | None = None) -> Floats:
     variances, directions = variances[::-1][:3], directions[:, ::-1][:, :3]
     largest = np.abs(directions).argmax(0)
     directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
-    found = np.zeros((len(flat), 3))
-    found[:, : directions.shape[1]] = np.where(variances > NEGLIGIBLE * max(variances[0], 1e-300), flat @ directions, 0)
+    components = np.zeros((len(flat), 3))
+    significant = variances > NEGLIGIBLE * max(variances[0], 1e-300)
+    components[:, : directions.shape[1]] = np.where(significant, flat @ directions, 0)
     if like is not None:
-        found *= np.where((found * like.reshape(-1, 3)).sum(0) < 0, -1, 1)
-    return found.reshape(n, count, 3)
+        components *= np.where((components * like.reshape(-1, 3)).sum(0) < 0, -1, 1)
+    return components.reshape(n, count, 3)
 
 
 def component_colors(components: Floats) -> Floats:
-    """(n, T, 3) in [0, 1]: each component scaled from its 2nd to its 98th percentile over all images; ½ if constant."""
+    """Scale each component (n, T, 3) to [0, 1] from its 2nd to its 98th percentile over all images; ½ if constant."""
     flat = components.reshape(-1, 3)
     low, high = np.quantile(flat, CLIPPED, axis=0)
-    equal = high <= low  # all but a few tokens have the same value
+    equal = high <= low  # all but a few tokens are equal
     low, high = np.where(equal, flat.min(0), low), np.where(equal, flat.max(0), high)
     spread = high - low
     scaled = np.where(spread > 0, (components - low) / np.where(spread > 0, spread, 1), 0.5)
@@ -213,7 +214,7 @@ def _tokens(name: str, values: Any, grid: tuple[int, int], count: int) -> Floats
 
 
 def as_pixels(image: Any) -> Floats:
-    """(H, W, 3) in [0, 1] of a PIL image or an array (H, W, 3) or (H, W) of integers up to 255 or floats up to 1."""
+    """Convert a PIL image, or an array (H, W, 3) or (H, W) of integers up to 255 or floats up to 1, to (H, W, 3)."""
     array = as_array(to_rgb(image) if hasattr(image, "convert") else image)
     whole = array.dtype.kind in "iu"
     pixels = array.astype(np.float64) / (255 if whole else 1)
@@ -227,7 +228,7 @@ def as_pixels(image: Any) -> Floats:
 
 
 def _as_maps(name: str, values: Any, grid: tuple[int, int], count: int) -> Floats:
-    """(n, h, w) of finite ``values`` (n, h·w), row by row, or (n, h, w)."""
+    """Check finite ``values`` (n, h·w), row by row, or (n, h, w), and return them as (n, h, w)."""
     height, width = grid
     array = as_array(values)
     if array.shape not in ((count, height * width), (count, height, width)):
@@ -242,7 +243,7 @@ def _as_maps(name: str, values: Any, grid: tuple[int, int], count: int) -> Float
 
 
 def _check_images(images: Sequence[Any], titles: Sequence[str] | None) -> list[Floats]:
-    """The pixels of all images, at least one, each with its title if there are any."""
+    """Return the pixels of all images; raise an error without images, or unless there is one title per image."""
     if len(images) == 0:
         raise LengthError("images is empty; at least one is needed.")
     if titles is not None and len(titles) != len(images):
@@ -253,18 +254,18 @@ def _check_images(images: Sequence[Any], titles: Sequence[str] | None) -> list[F
 def _image_rows(
     pixels: list[Floats], titles: Sequence[str] | None, columns: Sequence[str], figure: Any, *, bars: bool
 ) -> tuple[Any, dict[Any, Axes]]:
-    """The figure and its axes: per image a row of ``columns``, of which the first shows the image.
+    """Create the figure and its axes: per image a row of ``columns``, the first of which shows the image.
 
-    With ``bars`` a last row, below all columns but the first, has room for colour bars.
+    With ``bars``, a last row below all columns but the first has room for color bars.
     """
-    # In their proportions, but no taller than twice their width and no flatter than half of it.
+    # Heights follow the proportions of the images, between half and twice the width.
     heights = [COLUMN_INCHES * min(max(one.shape[0] / one.shape[1], 0.5), 2.0) for one in pixels]
     rows: list[Any] = [[f"{column}{i}" for column in columns] for i in range(len(pixels))]
     if figure is None:
         room = (0.3, 0.85) if bars else (0.4, 0.5)  # for titles and labels
         size = (COLUMN_INCHES * len(columns) + room[0], sum(heights) + room[1])
         figure = new_figure(size, {}, w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
-    if bars:  # not below the maps of the last row, which they would push up
+    if bars:  # a row of their own: below the last maps they would push these up
         rows.append([".", *(f"{column}_bar" for column in columns[1:])])
         heights.append(BAR_INCHES)
     axes = figure.subplot_mosaic(rows, height_ratios=heights)
@@ -276,7 +277,7 @@ def _image_rows(
 
 
 def without_ticks(axes: Axes) -> None:
-    """Leave only a thin frame, which white images need, at the top of the slot, next to the title."""
+    """Leave only a thin frame (for white images), at the top of the slot, next to the title."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set(linewidth=FRAME_WIDTH, color=FRAME_COLOR)
@@ -293,7 +294,7 @@ def _show_image(axes: Axes, pixels: Floats) -> AxesImage:
 def _show_map(
     axes: Axes, pixels: Floats, values: Floats, colors: Colormap | str, norm: Normalize, interpolation: str
 ) -> AxesImage:
-    """Draw ``values`` (h, w) over the image, which is faded and grey."""
+    """Draw ``values`` (h, w) over the faded, gray image."""
     low, high = FADED
     _show_image(axes, (low + (high - low) * (pixels @ LUMA))[..., None].repeat(3, -1))
     height, width = pixels.shape[:2]

@@ -1,4 +1,4 @@
-"""The match figure of images: which patches of two images an alignment matches, and how certain each match is."""
+"""Draw which patches of two images an alignment matches, and how certain each match is."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError, VarianceError
-from udtw.images.order import token_order
+from udtw.images.projection import token_order
 from udtw.plots.image_maps import FRAME_COLOR, FRAME_WIDTH, as_pixels, without_ticks
 from udtw.plots.style import (
     FONT,
@@ -30,33 +30,33 @@ from udtw.plots.style import (
 )
 
 HEIGHT_INCHES, BAR_INCHES, LABEL_INCHES, TITLE_INCHES = 2.1, 0.1, (0.8, 0.6), 0.18
-"""Height of the images and of a colour bar, room for axis labels in width and height, and height of a title's line."""
+"""Height of the images and of a color bar, room for axis labels in width and height, and height of a title line."""
 
 GAP = 0.12
-"""Between the two images, as a share of their height."""
+"""Distance between the two images, as a share of their height."""
 
 LINE_WIDTH, DOT_SIZE = 1.4, 14
 PLAIN_COLORS = "viridis"
 RANK_DIGITS = 2
 APART = 2
-"""Rows or columns, in at least one image, between drawn matches as long as there are enough of them."""
+"""Least distance of drawn matches in rows or columns, in at least one image, while enough matches remain."""
 
 
 @dataclass(frozen=True)
 class ImageMatch:
-    """Two images and the alignment of their tokens.
+    """Hold two images and the alignment of their tokens.
 
     Parameters
     ----------
     image_x, image_y : PIL images or arrays (H, W, 3)
-        As the backbone saw them, cropped.
+        Images as seen by the backbone, cropped.
     coupling : (N, M)
-        π* of `udtw.align`, tokens in reading order.
+        π* from `udtw.align`, tokens in reading order.
     grid_x, grid_y : (h, w) with h·w = N, and the same with M
     var_x, var_y : (N,) and (M,), optional
-        Variances σ² of the tokens, in reading order; both or none.
+        Variances σ² of the tokens, in reading order; pass both or neither.
     order : "raster", "snake" or "hilbert"
-        The reading order, see `udtw.images.order.token_order`.
+        The reading order, see `udtw.images.projection.token_order`.
     title : str, optional
 
     Examples
@@ -82,7 +82,7 @@ class ImageMatch:
 
 @dataclass(frozen=True)
 class DrawnMatch:
-    """A checked match, ready to draw.
+    """Hold a checked match, ready to draw.
 
     ``pixels`` are (H, W, 3), ``coupling`` and ``std`` √Σ are (N, M), and ``cells`` (K, 2) are the token numbers of the
     strongest patch matches.
@@ -96,18 +96,18 @@ class DrawnMatch:
 
     @property
     def widths(self) -> tuple[float, float]:
-        """Widths of the images at height 1."""
+        """Return the widths of the images at height 1."""
         x, y = (one.shape[1] / one.shape[0] for one in self.pixels)
         return x, y
 
     @property
     def strength(self) -> Floats:
-        """(K,) what the colour of a line shows: σ of the match if it is known, else the coupling."""
+        """Return the color values (K,) of the lines: σ of the match if known, else the coupling."""
         values = self.coupling if self.std is None else self.std
         return values[self.cells[:, 0], self.cells[:, 1]]
 
     def ends(self, gap: float) -> tuple[Floats, Floats]:
-        """(K, 2) across and down: the ends of the lines in x and in y, at height 1 and ``gap`` apart."""
+        """Return the ends (K, 2) of the lines in x and in y, across and down, for images of height 1 ``gap`` apart."""
         left, right = (
             patch_centres(self.match.order, grid)[self.cells[:, side]] * (self.widths[side], 1)
             for side, grid in enumerate((self.match.grid_x, self.match.grid_y))
@@ -126,11 +126,11 @@ def plot_image_match(
     path_power: float = 0.25,
     **match_options: Any,
 ) -> Figure:
-    """A figure of two images with lines between the patches that are matched most strongly, and of the coupling π*.
+    """Plot two images with lines between the most strongly matched patches, and the coupling π*.
 
-    The lines are `strongest_matches`. Their colour is the σ of the match, ``√(½[σ²(x) + σ²(y)])``, from blue (certain)
+    The lines are `strongest_matches`. Their color is the σ of the match, ``√(½[σ²(x) + σ²(y)])``, from blue (certain)
     to red, on the range of all matches; without variances it is the coupling. Rings mark the same matches in the
-    coupling, where tokens of x run down and tokens of y run right. Axes are labelled "match0" and "coupling0". The
+    coupling, where tokens of x run down and tokens of y run right. Axes are labeled "match0" and "coupling0". The
     figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
@@ -138,9 +138,9 @@ def plot_image_match(
     image_x, image_y, coupling, grid_x, grid_y
         See `ImageMatch`.
     n_matches : int
-        Draw at most this many lines.
+        Largest number of lines.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+        Colors show ``coupling ** path_power`` to make small probabilities visible.
     **match_options
         ``var_x``, ``var_y``, ``order`` and ``title`` of `ImageMatch`.
 
@@ -159,9 +159,9 @@ def plot_image_match(
 def plot_match_pair(
     matched: ImageMatch, unmatched: ImageMatch, *, n_matches: int = 12, path_power: float = 0.25
 ) -> Figure:
-    """A figure of a pair of one class above a pair of two classes, each as in `plot_image_match`, on the same scales.
+    """Plot a pair of one class above a pair of two classes, each as in `plot_image_match`, on the same scales.
 
-    Axes are labelled "match0", "coupling0", "match1" and "coupling1".
+    Axes are labeled "match0", "coupling0", "match1" and "coupling1".
 
     Examples
     --------
@@ -179,11 +179,11 @@ def plot_match_pair(
 
 def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figure:
     if n_matches < 0:
-        raise OptionError(f"n_matches is how many lines to draw, 0 or more; got {n_matches}.")
+        raise OptionError(f"n_matches must be 0 or more, the number of lines; got {n_matches}.")
     check_path_power(path_power)
     rows = [check_match(match, n_matches) for match in matches]
     if len({row.std is None for row in rows}) > 1:
-        raise OptionError("Variances are needed for both pairs or for none: colours mean the same in both rows.")
+        raise OptionError("Pass variances for both pairs or for neither: colors mean the same in both rows.")
     images = max(sum(row.widths) + GAP for row in rows)
     titles = sum(1 + one.title.count("\n") for one in matches if one.title)
     size = (
@@ -208,7 +208,7 @@ def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figur
 
 
 def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float) -> Any:
-    """A colour bar in the middle below a column, over a share ``width`` of it."""
+    """Draw a color bar in the middle below a column, over a share ``width`` of it."""
     below.set_axis_off()
     place = below.inset_axes(((1 - width) / 2, 0, width, 1))
     bar = figure.colorbar(drawn, cax=place, orientation="horizontal")
@@ -219,7 +219,7 @@ def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float)
 
 
 def check_match(match: ImageMatch, n_matches: int) -> DrawnMatch:
-    """The match with its ``n_matches`` strongest patch matches, or an error that says what is wrong with it."""
+    """Check a match and find its ``n_matches`` strongest patch matches."""
     coupling = as_array(match.coupling).astype(np.float64)
     sides = match.grid_x[0] * match.grid_x[1], match.grid_y[0] * match.grid_y[1]
     if coupling.shape != sides or 0 in sides:
@@ -235,9 +235,9 @@ def check_match(match: ImageMatch, n_matches: int) -> DrawnMatch:
 
 
 def _match_std(match: ImageMatch, sides: tuple[int, int]) -> Floats | None:
-    """√Σ (N, M), where Σ = ½[σ²(x) + σ²(y)] as in `udtw.align`."""
+    """Return √Σ (N, M), where Σ = ½[σ²(x) + σ²(y)] as in `udtw.align`."""
     if (match.var_x is None) != (match.var_y is None):
-        raise OptionError("var_x and var_y are needed both, or neither of them.")
+        raise OptionError("Pass both var_x and var_y, or neither.")
     if match.var_x is None:
         return None
     variances = []
@@ -260,7 +260,7 @@ def _scale(rows: list[DrawnMatch]) -> tuple[Colormap | str, Normalize, str]:
 
 
 def _draw_images(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Normalize) -> None:
-    """Both images at height 1, x on the left. Lines have a white rim, so that they are visible on any image."""
+    """Draw both images at height 1, x on the left; a white rim keeps the lines visible on any image."""
     without_ticks(axes)
     axes.spines[:].set_visible(False)
     left = (0.0, row.widths[0] + GAP)
@@ -278,10 +278,8 @@ def _draw_images(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Norm
     for drawn in (below, lines):
         axes.add_collection(drawn, autolim=False)
     for points in ends:
-        axes.scatter(
-            points[:, 0], points[:, 1], s=DOT_SIZE, c=row.strength, cmap=colors, norm=norm, edgecolors="white",
-            linewidths=0.8, zorder=4,
-        )  # fmt: skip
+        colored: dict[str, Any] = {"c": row.strength, "cmap": colors, "norm": norm, "edgecolors": "white"}
+        axes.scatter(points[:, 0], points[:, 1], s=DOT_SIZE, linewidths=0.8, zorder=4, **colored)
     if row.match.title:
         axes.set_title(row.match.title, fontsize=FONT)
 
@@ -289,10 +287,8 @@ def _draw_images(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Norm
 def _draw_coupling(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: Normalize, power: float) -> Any:
     image = draw_coupling(axes, row.coupling, power, interpolation="nearest")
     rings: Any = ScalarMappable(norm, colors).to_rgba(row.strength)
-    axes.scatter(
-        row.cells[:, 1], row.cells[:, 0], s=28, facecolors="none", linewidths=1.2, gid="matches",
-        edgecolors=rings,
-    )  # fmt: skip
+    drawn: dict[str, Any] = {"facecolors": "none", "edgecolors": rings, "linewidths": 1.2}
+    axes.scatter(row.cells[:, 1], row.cells[:, 0], s=28, gid="matches", **drawn)
     reading = "" if row.match.order == "raster" else f" ({row.match.order})"
     axes.set_xlabel(f"token of the right image{reading}", fontsize=FONT)
     axes.set_ylabel(f"token of the left image{reading}", fontsize=FONT)
@@ -303,15 +299,20 @@ def _draw_coupling(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: No
 
 
 def strongest_matches(
-    coupling: Any, grid_x: tuple[int, int], grid_y: tuple[int, int], n_matches: int, *, order: str = "raster",
+    coupling: Any,
+    grid_x: tuple[int, int],
+    grid_y: tuple[int, int],
+    n_matches: int,
+    *,
+    order: str = "raster",
     std: Any = None,
-) -> NDArray[np.int64]:  # fmt: skip
-    """(K, 2) token numbers of at most ``n_matches`` matches, strongest first, no patch in two of them.
+) -> NDArray[np.int64]:
+    """Return token indices (K, 2) of at most ``n_matches`` matches, strongest first, each patch at most once.
 
-    Only matches in which each patch is the other's best are taken. Every path matches the first tokens and the last
-    tokens with each other, which says nothing about them, so these two matches come last. Couplings that are equal to
-    two digits are ranked by ``std`` (N, M), the more certain match first. To keep lines apart in the picture, a match
-    is taken only after all others if both its patches are next to those of a stronger one, or in the same rows.
+    Only mutual best matches are taken. Every path matches the first tokens with each other and the last tokens with
+    each other, so these two matches carry no information and come last. Couplings equal to two digits are ranked by
+    ``std`` (N, M), the more certain match first. To keep lines apart in the picture, a match comes after all others if
+    both its patches are adjacent to those of a stronger one, or in the same rows.
     """
     values = as_array(coupling).astype(np.float64)
     best = (values > 0) & (values == values.max(1, keepdims=True)) & (values == values.max(0, keepdims=True))
@@ -336,10 +337,10 @@ def strongest_matches(
 
 
 def patch_centres(order: str, grid: tuple[int, int]) -> Floats:
-    """(h·w, 2) centres of the patches, across and down from 0 to 1, in reading order."""
+    """Return the centers (h·w, 2) of the patches, across and down from 0 to 1, in reading order."""
     return (_places(order, grid)[:, ::-1] + 0.5) / np.array(grid)[::-1]
 
 
 def _places(order: str, grid: tuple[int, int]) -> NDArray[np.int64]:
-    """(h·w, 2) row and column of the tokens on the grid, in reading order."""
+    """Return row and column (h·w, 2) of the tokens on the grid, in reading order."""
     return np.stack(np.divmod(token_order(order, grid), grid[1]), 1)

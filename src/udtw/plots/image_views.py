@@ -1,4 +1,4 @@
-"""Figures of what a trained model makes of images whose tokens are cached."""
+"""Draw the uncertainty, tokens and matches of a trained model on images with cached tokens."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor
 from udtw.errors import DataError, OptionError
 from udtw.fewshot.tokens import Tokens
 from udtw.images.backbones.pixels import Framing, to_rgb
-from udtw.images.order import token_order
+from udtw.images.projection import token_order
 from udtw.images.recognizer import ImageRecognizer
 from udtw.images.tokens import TokenSet
 from udtw.images.tokens.store import Images, digest_of
@@ -22,10 +22,10 @@ from udtw.plots.style import shared_limits
 
 
 def picture(tokens: TokenSet, images: Images, index: int) -> np.ndarray:
-    """(H, W, 3) uint8: image ``index`` of ``tokens`` as the backbone saw it, resized and cropped.
+    """Return image ``index`` of ``tokens``, (H, W, 3) uint8, as seen by the backbone: resized and cropped.
 
-    Images are found by name, as the tokens may belong to a part of ``images``. The identity of the tokens says how the
-    images were framed; if it does not, the whole image is returned.
+    Images are looked up by name, since the tokens may belong to a part of ``images``. Their identity tells how
+    the images were framed; without it, the whole image is returned.
     """
     name = tokens.names[index]
     if name not in images.names:
@@ -44,50 +44,47 @@ def picture(tokens: TokenSet, images: Images, index: int) -> np.ndarray:
 def show_uncertainty(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, indices: Sequence[int], **options: Any
 ) -> Figure | SubFigure:
-    """A figure of σ in the images at ``indices`` of ``tokens``, beside the attention if it was stored.
+    """Plot σ in the images at ``indices`` of ``tokens``, beside the attention if it was stored.
 
     ``options`` are those of `udtw.plots.plot_uncertainty`.
     """
     variance = _encoded(recognizer, tokens, indices).variance
     if variance is None:
         raise OptionError(
-            f"The model compares by {recognizer.recipe.metric!r}, which has no uncertainty; train one whose metric has."
+            f"The model's metric {recognizer.recipe.metric!r} has no uncertainty; use a model whose metric has one."
         )
     attention = tokens.attention(indices) if tokens.has_attention else None
     sigma, recipe = _row_by_row(recognizer, tokens, variance).sqrt(), recognizer.recipe
     scale = shared_limits(sigma.numpy(), recipe.sigma_range)
-    return plot_uncertainty(
-        [picture(tokens, images, i) for i in indices], sigma, tokens.grid, attention,
-        **({"titles": _classes(tokens, indices), "std_range": scale} | options),
-    )  # fmt: skip
+    options = {"titles": _classes(tokens, indices), "std_range": scale} | options
+    return plot_uncertainty([picture(tokens, images, i) for i in indices], sigma, tokens.grid, attention, **options)
 
 
 def show_components(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, indices: Sequence[int], **options: Any
 ) -> Figure | SubFigure:
-    """A figure of the backbone's tokens and the model's as colours, for the images at ``indices`` of ``tokens``.
+    """Plot the tokens of the backbone and of the model as colors, for the images at ``indices`` of ``tokens``.
 
     ``options`` are those of `udtw.plots.plot_components`.
     """
     projected = _row_by_row(recognizer, tokens, _encoded(recognizer, tokens, indices).features)
-    return plot_components(
-        [picture(tokens, images, i) for i in indices], tokens.tokens(indices), projected, tokens.grid,
-        **({"titles": _classes(tokens, indices)} | options),
-    )  # fmt: skip
+    pictures = [picture(tokens, images, i) for i in indices]
+    options = {"titles": _classes(tokens, indices)} | options
+    return plot_components(pictures, tokens.tokens(indices), projected, tokens.grid, **options)
 
 
 def show_match(
     recognizer: ImageRecognizer, tokens: TokenSet, images: Images, i: int, j: int, k: int, **options: Any
 ) -> Figure:
-    """A figure of how the model aligns image ``i`` with ``j``, of the same class, and with ``k``, of another.
+    """Plot how the model aligns image ``i`` with ``j``, of the same class, and with ``k``, of another.
 
-    Titles give the model's distance d² and, if its metric has one, the regulariser Ω. ``options`` are those of
+    Titles give the model's distance d² and, if its metric has one, the regularizer Ω. ``options`` are those of
     `udtw.plots.plot_match_pair`.
     """
     comparator = aligning_comparator(recognizer)
     classes = _classes(tokens, (i, j, k))
     if classes[0] != classes[1] or classes[0] == classes[2]:
-        raise OptionError(f"Images i and j must be of one class and k of another; got {', '.join(classes)}.")
+        raise OptionError(f"Images i and j must be of one class, and k of another; got {', '.join(classes)}.")
     pictures = [picture(tokens, images, index) for index in (i, j, k)]
     encoded = _encoded(recognizer, tokens, (i, j, k))
     matches = []
@@ -95,8 +92,10 @@ def show_match(
         x, y = encoded[:1], encoded[other : other + 1]
         variances = {} if x.variance is None or y.variance is None else {"var_x": x.variance[0], "var_y": y.variance[0]}
         with torch.no_grad():
-            found = comparator.paired(x, y)
-        title = f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(found, comparator, bool(variances))}"
+            comparison = comparator.paired(x, y)
+        title = (
+            f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(comparison, comparator, bool(variances))}"
+        )
         both, order = (pictures[0], pictures[other]), recognizer.recipe.order
         coupling = model_alignment(comparator, x, y).coupling[0]
         matches.append(ImageMatch(*both, coupling, tokens.grid, tokens.grid, **variances, order=order, title=title))
@@ -104,15 +103,15 @@ def show_match(
 
 
 def _encoded(recognizer: ImageRecognizer, tokens: TokenSet, indices: Sequence[int]) -> Tokens:
-    """The model's tokens of these images, in the recipe's order."""
+    """Encode these images, with tokens in the recipe's order."""
     return recognizer.encode(recognizer.source(tokens).batch(np.asarray(indices)))
 
 
 def _row_by_row(recognizer: ImageRecognizer, tokens: TokenSet, values: Tensor) -> Tensor:
-    """``values`` (B, T, …) of tokens in the recipe's order, moved back to the order of the grid."""
-    found = torch.empty_like(values)
-    found[:, token_order(recognizer.recipe.order, tokens.grid)] = values
-    return found
+    """Move ``values`` (B, T, …) of tokens from the recipe's order to the order of the grid."""
+    moved = torch.empty_like(values)
+    moved[:, token_order(recognizer.recipe.order, tokens.grid)] = values
+    return moved
 
 
 def _classes(tokens: TokenSet, indices: Sequence[int]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Two series above each other, with lines between the steps that match."""
+"""Draw two series above each other, with lines between the steps that match."""
 
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,28 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
-from numpy.typing import NDArray
 
 from udtw._engine.alignment import Alignment
-from udtw._engine.inputs import ArrayLike
+from udtw._engine.inputs import ArrayLike, read_sequence
+from udtw._engine.match import Match
 from udtw._engine.matches import Matches, Stretch
-from udtw.errors import OptionError
+from udtw.errors import OptionError, ShapeError
 from udtw.plots.alignment import band_alpha, pick_series, value_limits
-from udtw.plots.style import MODE_COLOR, SMALL_FONT, X_COLOR, Y_COLOR, Floats, as_array, new_figure, shade
+from udtw.plots.style import (
+    FONT,
+    MODE_COLOR,
+    SMALL_FONT,
+    TITLE_WIDTH,
+    X_COLOR,
+    Y_COLOR,
+    Floats,
+    as_array,
+    new_figure,
+    shade,
+)
 
 SHADES = (0.13, 0.4, 0.87)
-"""Of lines, from doubtful to sure; see `shade`."""
+"""Shades of lines, from doubtful to sure; see `shade`."""
 DOUBT_COLOR = MODE_COLOR
 GAP = 0.55
 """Distance between the series, as a share of the range of their values."""
@@ -31,7 +43,7 @@ GAP = 0.55
 
 @dataclass(frozen=True)
 class _Curve:
-    """One of the two series as it is drawn: its steps at ``place``, with ``shift`` added to its values."""
+    """Hold one series as drawn: its steps at ``place``, its values times ``factor`` with ``shift`` added."""
 
     name: str
     values: Floats  # (N, d)
@@ -41,9 +53,10 @@ class _Curve:
     limits: tuple[float, float]
     times: list[str] | None = None
     shift: float = 0.0
+    factor: float = 1.0
 
     def edge(self, upper: bool) -> Floats:
-        """(N,): where match lines touch the series."""
+        """Return the heights (N,) at which match lines touch the series."""
         return (self.values.max(1) if upper else self.values.min(1)) + self.shift
 
 
@@ -52,6 +65,7 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     y: ArrayLike,
     alignment: Alignment,
     *,
+    matches: Matches | None = None,
     index: int = 0,
     level: float = 0.9,
     of: str = "x",
@@ -63,35 +77,39 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     figure: Any = None,
     **figure_options: Any,
 ) -> Any:
-    """A figure of two series above each other, with a line from each step to its most probable partner.
+    """Plot two series above each other, with a line from each step to its most probable partner.
 
     Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
-    that are much more doubtful than the rest are marked at the edge. The axes are labelled "matches". The figure is not
+    that are much more doubtful than the rest are marked at the edge. The axes are labeled "matches". The figure is not
     registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     x, y : (N,), (N, d) or (B, N, d) and the same with M
-        The series that were aligned. Each feature is a line. Both span the width of the figure; if ends are relaxed, x
-        is drawn above its partners, and only what surrounds the matched stretch is shown.
+        The aligned series. Each feature is a line. Both span the width of the figure; with relaxed ends, x is drawn
+        above its partners, and only the surroundings of the matched stretch are shown.
     alignment : Alignment
-        What `udtw.align` returned for them.
+        Result of `udtw.align` for them.
+    matches : Matches, optional
+        Matches to draw instead of those of the alignment. With a result of `udtw.match`, its sentence is the title,
+        ``level`` and σ are its own, y is drawn in units of x (its axis has its own values), and no lines are drawn if
+        its verdict is "none".
     index : int
-        Which pair of a batch.
+        Index of the pair in a batch.
     level : float
-        Probability with which a partner lies in its fan; as in `Alignment.matches`.
+        Probability that a partner lies in its fan, as in `Alignment.matches`.
     of : "x" or "y"
-        Whose steps are matched.
+        Series whose steps are matched.
     lines : int
-        At most so many lines, of evenly spaced steps.
+        Largest number of lines, for evenly spaced steps.
     sigma : bool
-        Draw bands of ±σ if ``align`` was given var_x or var_y.
+        Whether to draw bands of ±σ if var_x or var_y was passed to ``align``.
     intervals : bool
-        Draw the fans.
+        Whether to draw the fans.
     times : (times of x, times of y)
-        What is written at the steps, N and M texts or numbers; None: the numbers of the steps.
+        Labels of the steps, N and M strings or numbers; None for step numbers.
     doubtful : bool
-        Mark the doubtful stretches.
+        Whether to mark the doubtful stretches.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure by default.
     **figure_options
@@ -108,17 +126,28 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     ('matches', 10)
     """
     if lines < 1:
-        raise OptionError(f"lines is how many match lines to draw, 1 or more; got {lines}.")
-    pair = pick_series(x, y, alignment, index)
-    found = _of_pair(alignment.matches(level, of), index, len(pair[0 if of == "x" else 1][0]))
-    places, window = _places(found, len(pair[0][0]), len(pair[1][0]), alignment, of)
+        raise OptionError(f"lines must be 1 or more, the number of match lines; got {lines}.")
+    related, title, factor = True, None, 1.0
+    if isinstance(matches, Match):
+        pair, level, relaxed = _pick_matched(x, y, matches, of), matches.level, matches.noise.open_ends
+        related, title = matches.trust.verdict != "none", matches.trust.sentence
+        factor = float(np.exp(np.log(np.abs(matches.noise.gain)).mean()))
+    else:
+        pair = pick_series(x, y, alignment, index)
+        relaxed = alignment.paths.relaxed
+        matches = matches or alignment.matches(level, of)
+    matches = _of_pair(matches, index, len(pair[0 if of == "x" else 1][0]))
+    places, window = _places(matches, len(pair[0][0]), len(pair[1][0]), relaxed and related, of)
     for name, own_times, (values, _) in zip("xy", times, pair, strict=True):
         if own_times is not None and len(own_times) != len(values):
             raise OptionError(f"times has {len(own_times)} entries for {name}, which has {len(values)} steps.")
     lower, upper = (
-        replace(_curve(name, *series, place, window, sigma), times=None if when is None else [str(one) for one in when])
-        for (name, series, place), when in zip(
-            reversed(list(zip("xy", pair, places, strict=True))), times[::-1], strict=True
+        replace(
+            _curve(name, series, place, scale, window, sigma),
+            times=None if when is None else [str(one) for one in when],
+        )
+        for (name, series, place, scale), when in zip(
+            reversed(list(zip("xy", pair, places, (1.0, factor), strict=True))), times[::-1], strict=True
         )
     )
     gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
@@ -129,29 +158,45 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     own, other = (upper, lower) if of == "x" else (lower, upper)
     for curve in (upper, lower):
         _draw_series(axes, curve)
-    links = _draw_matches(axes, own, other, found, lines, intervals, is_upper=of == "x")
-    figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
+    if title is not None:
+        figure.suptitle(textwrap.fill(title, TITLE_WIDTH), fontsize=FONT)
+    if related:
+        links = _draw_matches(axes, own, other, matches, lines, intervals, is_upper=of == "x")
+        figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
     _label(axes, upper, lower)
-    stretches = found.doubtful() if doubtful else []
+    stretches = matches.doubtful() if doubtful and related else []
     _mark(axes, own, stretches, is_upper=of == "x")
-    _draw_legend(figure, upper, lower, intervals, level, bool(stretches))
+    _draw_legend(figure, upper, lower, level if intervals and related else None, related, bool(stretches))
     return figure
 
 
-def _places(
-    found: Matches, n: int, m: int, alignment: Alignment, of: str
-) -> tuple[tuple[Floats, Floats], tuple[float, float]]:
-    """Horizontal positions of the steps of x and of y, and what is shown of them.
+def _pick_matched(x: ArrayLike, y: ArrayLike, match: Match, of: str) -> Any:
+    """Return series and σ, as `pick_series`, for a result of `udtw.match`; σ of single features only."""
+    if of != "x":
+        raise OptionError("udtw.match finds the partners of the steps of x; for those of y call udtw.match(y, x).")
+    picked = []
+    for name, series, variance in (("x", x, match.noise.var_x), ("y", y, match.noise.var_y)):
+        values = read_sequence(name, series)[0][0].detach().cpu().double().numpy()
+        picked.append((values, np.sqrt(variance) if values.shape == (len(variance), 1) else None))
+    if len(picked[0][0]) != len(match.index):
+        raise ShapeError(f"x must be the series that was matched: {len(match.index)} steps; got {len(picked[0][0])}.")
+    return tuple(picked)
 
-    Both series span the width of the figure. If ends are relaxed, both have the same scale, with x above its partners,
-    and only what surrounds the matched stretch is shown.
+
+def _places(
+    matches: Matches, n: int, m: int, relaxed: bool, of: str
+) -> tuple[tuple[Floats, Floats], tuple[float, float]]:
+    """Return the horizontal positions of the steps of x and y, and the visible range.
+
+    Both series span the width of the figure. With relaxed ends, both have the same scale, with x above its partners,
+    and only the surroundings of the matched stretch are shown.
     """
-    if not alignment.paths.relaxed:
+    if not relaxed:
         spans = [np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (n, m)]
         return (spans[0], spans[1]), (-0.01, 1.01)
-    steps = np.flatnonzero((found.index >= 0) & (found.matched >= 0.5))
-    steps = steps if len(steps) else np.flatnonzero(found.index >= 0)
-    partners = found.index[steps]
+    steps = np.flatnonzero((matches.index >= 0) & (matches.matched >= 0.5))
+    steps = steps if len(steps) else np.flatnonzero(matches.index >= 0)
+    partners = matches.index[steps]
     in_x, in_y = (steps, partners) if of == "x" else (partners, steps)
     places = np.arange(n, dtype=np.float64) + np.float64(np.median(in_y - in_x)), np.arange(m, dtype=np.float64)
     matched = np.concatenate([places[0][in_x], places[1][in_y]])
@@ -161,17 +206,18 @@ def _places(
 
 
 def _curve(
-    name: str, values: Floats, std: Floats | None, place: Floats, window: tuple[float, float], sigma: bool
+    name: str, series: tuple[Floats, Floats | None], place: Floats, factor: float, window: Any, sigma: bool
 ) -> _Curve:
-    std = std if sigma else None
+    values = factor * series[0]
+    std = factor * series[1] if sigma and series[1] is not None else None
     shown = (place >= window[0]) & (place <= window[1])
     limits = value_limits((values[shown], None if std is None else std[shown]))
-    return _Curve(name, values, std, X_COLOR if name == "x" else Y_COLOR, place, limits)
+    return _Curve(name, values, std, X_COLOR if name == "x" else Y_COLOR, place, limits, factor=factor)
 
 
-def _of_pair(found: Matches, index: int, steps: int) -> Matches:
-    """The matches of one pair, without padding, as NumPy arrays."""
-    arrays = {name: as_array(value) for name, value in vars(found).items()}
+def _of_pair(matches: Matches, index: int, steps: int) -> Matches:
+    """Return the matches of one pair, without padding, as NumPy arrays."""
+    arrays = {one.name: as_array(getattr(matches, one.name)) for one in fields(Matches)}
     return Matches(**{name: (one if one.ndim == 1 else one[index])[:steps] for name, one in arrays.items()})
 
 
@@ -181,24 +227,18 @@ def _draw_series(axes: Axes, curve: _Curve) -> None:
             low, high = (np.clip(feature + side * curve.sigma, *_room(curve)) for side in (-1, 1))
             alpha = band_alpha(curve.values.shape[1])
             axes.fill_between(curve.place, low, high, color=curve.color, alpha=alpha, linewidth=0)
-        axes.plot(
-            curve.place,
-            feature,
-            color=curve.color,
-            linewidth=1.4,
-            alpha=1 if len(curve.values.T) == 1 else 0.6,
-            zorder=4,
-        )
+        alpha = 1 if len(curve.values.T) == 1 else 0.6
+        axes.plot(curve.place, feature, color=curve.color, linewidth=1.4, alpha=alpha, zorder=4)
 
 
 def _room(curve: _Curve) -> tuple[float, float]:
-    """Lowest and highest position of the series and its band."""
+    """Return the lowest and highest position of the series and its band."""
     low, high = curve.limits
     return low + curve.shift, high + curve.shift
 
 
 def _mark(axes: Axes, curve: _Curve, doubtful: list[Stretch], *, is_upper: bool) -> None:
-    """Bars along the outer edge of a series."""
+    """Draw bars along the outer edge of a series."""
     height = 0.035
     bottom = 1 - height if is_upper else 0.0
     half = 0.5 * (curve.place[-1] - curve.place[0]) / max(len(curve.values) - 1, 1)
@@ -212,20 +252,21 @@ def _mark(axes: Axes, curve: _Curve, doubtful: list[Stretch], *, is_upper: bool)
 
 
 def _draw_matches(
-    axes: Axes, own: _Curve, other: _Curve, found: Matches, lines: int, intervals: bool, *, is_upper: bool
+    axes: Axes, own: _Curve, other: _Curve, matches: Matches, lines: int, intervals: bool, *, is_upper: bool
 ) -> ScalarMappable:
-    matched = np.flatnonzero(found.index >= 0)
+    matched = np.flatnonzero(matches.index >= 0)
     chosen = matched[np.unique(np.linspace(0, len(matched) - 1, min(lines, len(matched))).round().astype(int))]
     starts = np.column_stack([own.place[chosen], own.edge(not is_upper)[chosen]])
-    heights, partners = other.edge(is_upper), found.index[chosen]
+    heights, partners = other.edge(is_upper), matches.index[chosen]
     ends = np.column_stack([other.place[partners], heights[partners]])
     if intervals:
-        fans = [_fan(start, other, heights, *ends) for start, *ends in zip(starts, *_spans(found, chosen), strict=True)]
+        spans = zip(starts, matches.low[chosen], matches.high[chosen], strict=True)
+        fans = [_fan(start, other, heights, low, high) for start, low, high in spans]
         axes.add_collection(PolyCollection(fans, facecolors=DOUBT_COLOR, alpha=0.13, linewidths=0, zorder=1))
-    probability = np.asarray(found.probability[chosen] * found.matched[chosen], float)
+    probability = np.asarray(matches.probability[chosen] * matches.matched[chosen], float)
     order = np.argsort(probability)  # sure lines on top
     segments = np.stack([starts, ends], 1)[order]
-    # Relative to the surest match: at the temperature of noisy series none is near 1, and all lines would be faint.
+    # Relative to the surest match: at γ = 4 none is near 1, and all lines would be faint.
     highest = max(float(probability.max(initial=0)), 1e-6)
     widths = 0.5 + 0.9 * probability[order] / highest
     sure = LinearSegmentedColormap.from_list("udtw.sure", [shade(one) for one in SHADES])
@@ -235,33 +276,28 @@ def _draw_matches(
     return links
 
 
-def _spans(found: Matches, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return found.low[chosen], found.high[chosen]
-
-
 def _fan(start: Floats, other: _Curve, heights: Floats, low: int, high: int) -> Floats:
-    """From a step to all partners in its interval, along the other series."""
+    """Return the outline of a fan from a step to all partners in its interval."""
     steps = np.arange(low, high + 1)
     return np.concatenate([start[None], np.column_stack([other.place[steps], heights[steps]])])
 
 
 def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
-    """Values of each series on the left at its own height; its steps above and below."""
+    """Label the values of each series on the left at its own height, and its steps above or below."""
     margin = 0.06 * (_room(upper)[1] - _room(lower)[0])  # for the bars of `_mark`
     bottom, top = _room(lower)[0] - margin, _room(upper)[1] + margin
     axes.set_ylim(bottom, top)
     places: list[float] = []
     labels: list[str] = []
-    step = _value_step(lower, upper)
     for curve in (lower, upper):
-        ticks = [step * number for number in range(*(int(np.ceil(one / step)) for one in curve.limits))]
-        places += [tick + curve.shift for tick in ticks]
+        step = _value_step(lower, upper) if lower.factor == upper.factor else _value_step(curve)
+        low, high = (int(np.ceil(one / curve.factor / step)) for one in curve.limits)
+        ticks = [step * number for number in range(low, high)]
+        places += [tick * curve.factor + curve.shift for tick in ticks]
         labels += [f"{tick:g}" for tick in ticks]
         middle = (sum(_room(curve)) / 2 - bottom) / (top - bottom)
-        axes.text(
-            -0.075, middle, f"value of {curve.name}", color=curve.color, rotation=90, ha="center", va="center",
-            transform=axes.transAxes,
-        )  # fmt: skip
+        centered: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(-0.075, middle, f"value of {curve.name}", color=curve.color, **centered)
     axes.yaxis.set_major_locator(FixedLocator(places))
     axes.yaxis.set_major_formatter(FixedFormatter(labels))
     _step_ticks(axes, lower, axes.get_xlim())
@@ -270,10 +306,10 @@ def _label(axes: Axes, upper: _Curve, lower: _Curve) -> None:
 
 
 def _value_step(*curves: _Curve) -> float:
-    """Distance of the value ticks of both series: that of the smaller one unless the other would have too many."""
-    small, large = sorted(float(np.diff(MaxNLocator(3).tick_values(*curve.limits))[0]) for curve in curves)
-    widest = max(curve.limits[1] - curve.limits[0] for curve in curves)
-    return small if widest <= 7 * small else large
+    """Return one distance of value ticks for all series: that of the smallest one unless another gets too many."""
+    limits = [np.divide(curve.limits, curve.factor) for curve in curves]
+    steps = sorted(float(np.diff(MaxNLocator(3).tick_values(*one))[0]) for one in limits)
+    return steps[0] if max(high - low for low, high in limits) <= 7 * steps[0] else steps[-1]
 
 
 def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
@@ -292,15 +328,16 @@ def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
     axes.set_xlabel(label, color=curve.color)
 
 
-def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, intervals: bool, level: float, doubt: bool) -> None:
+def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, level: float | None, related: bool, doubt: bool) -> None:
     entries: dict[str, Any] = {}
     for curve in (upper, lower):
         line = Line2D([], [], color=curve.color)
         entries[f"{curve.name} ± σ" if curve.sigma is not None else curve.name] = (
             line if curve.sigma is None else (Patch(facecolor=curve.color, alpha=0.25), line)
         )
-    entries["most probable match"] = Line2D([], [], color=shade(SHADES[-1]), linewidth=1)
-    if intervals:
+    if related:
+        entries["most probable match"] = Line2D([], [], color=shade(SHADES[-1]), linewidth=1)
+    if level is not None:
         entries[f"{100 * level:g} % interval"] = Patch(facecolor=DOUBT_COLOR, alpha=0.3)
     if doubt:
         entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR)

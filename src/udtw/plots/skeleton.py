@@ -1,4 +1,4 @@
-"""The clip figure: a skeleton as stick figures over time, and the uncertainty of each block of frames."""
+"""Draw a clip as stick figures over time, and the uncertainty of each block of frames."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,24 @@ from matplotlib.transforms import Affine2DBase
 from numpy.typing import NDArray
 
 from udtw.errors import OptionError, ShapeError, VarianceError
-from udtw.plots.style import FONT, SMALL_FONT, STD_COLORS, Floats, as_array, new_figure, shade, std_limits, std_norm
+from udtw.plots.style import (
+    FONT,
+    SMALL_FONT,
+    STD_COLORS,
+    Floats,
+    as_array,
+    hide_box,
+    new_figure,
+    shade,
+    std_limits,
+    std_norm,
+)
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
 
 WIDTH_INCHES, STD_INCHES, LABEL_INCHES = 7.0, 0.65, 0.55
 FILM_INCHES = (0.6, 1.6)
-"""Least and largest height of the stick figures."""
+"""Smallest and largest height of the stick figures."""
 
 BONE_WIDTH = 1.3
 PERSON_WIDTHS = (1.0, 0.6)
@@ -27,7 +38,7 @@ PERSON_WIDTHS = (1.0, 0.6)
 HEADS = ("head", "nose")
 HEAD_RADIUS = 0.055  # relative to the height of the body
 FILLED = 0.94  # share of its slot that the largest figure fills
-PAIR_ROOM = 1.25  # extra width for two people, so that they stay apart from their neighbours
+PAIR_ROOM = 1.25  # extra width for two people, so that they stay apart from their neighbors
 
 Along = Literal["across", "down"]
 
@@ -44,30 +55,30 @@ def plot_clip(
     title: str | None = None,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of a clip: its poses as stick figures over time and, below them, the uncertainty σ of its blocks.
+    """Plot the poses of a clip as stick figures over time and, below them, the uncertainty σ of its blocks.
 
-    Colours go from blue (the smallest σ) to red (the largest); a stick figure has the colour of the block below it.
-    Overlapping blocks are cut halfway between their centres. Missing joints, and their bones, are not drawn. The axes
-    are labelled "film" and "std". The figure is not registered with pyplot: save it with ``savefig``.
+    Colors go from blue (the smallest σ) to red (the largest); a stick figure has the color of the block below it.
+    Overlapping blocks are cut halfway between their centers. Missing joints, and their bones, are not drawn. The axes
+    are labeled "film" and "std". The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     frames : (T, J, C) or (T, P, J, C)
-        One or several people, seen from the front: x across, y up, C = 2 or 3. Each stick figure is centred on the
-        torso of the first person, so that someone who walks stays in the picture. NaN if a joint is missing.
+        One or several people, seen from the front: x across, y up, C = 2 or 3. Each stick figure is centered on the
+        torso of the first person, so that a walking person stays in the picture. NaN marks a missing joint.
     graph : Graph or str
-        Which joints are connected, or the name of a layout, one of `udtw.skeleton.GRAPHS`.
+        Graph of the joints, or its name, one of `udtw.skeleton.GRAPHS`.
     blocks : (τ, 2), optional
         First frame of every block and the frame after its last, as from `udtw.skeleton.blocks.block_spans`. By
-        default the clip is divided into τ equal blocks.
+        default, the clip is divided into τ equal blocks.
     std : (τ,), optional
-        σ of every block, as `Tokens.std` has it. Without it there is no lower panel.
+        σ of every block, as in `Tokens.std`, drawn in a lower panel.
     n_poses : int
-        Draw at most this many stick figures, evenly spaced.
+        Largest number of stick figures, evenly spaced.
     std_range : (low, high)
-        σ that are shown in pure blue and pure red, to compare several figures; by default the range in this clip.
+        Values of σ shown in pure blue and pure red, to compare several figures; by default the range in this clip.
     y_up : bool
-        Whether y counts upwards; by default in 3D only, since in images it counts down.
+        Whether y points up; by default only in 3D, since it points down in images.
     title : str, optional
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``; by default 7 inches wide and as high as needed.
@@ -76,7 +87,7 @@ def plot_clip(
     --------
     >>> import numpy as np
     >>> from udtw.plots import plot_clip
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import make_actions
     >>> clips = make_actions(1, 1, random_state=0)
     >>> figure = plot_clip(clips[0].frames, clips.graph, std=np.linspace(0.5, 2, 4), n_poses=6)
     >>> [axes.get_label() for axes in figure.axes]
@@ -117,7 +128,7 @@ def plot_clip(
 
 
 def _block_edges(blocks: Any, n_frames: int, count: int) -> Floats:
-    """(τ + 1,) boundaries between the blocks on the time axis, from −½ to T − ½."""
+    """Return the boundaries (τ + 1,) of the blocks on the time axis, from −½ to T − ½."""
     if blocks is None:
         return np.linspace(0, n_frames, count + 1) - 0.5
     spans = np.asarray(blocks, dtype=np.float64)
@@ -126,19 +137,19 @@ def _block_edges(blocks: Any, n_frames: int, count: int) -> Floats:
     inside = (spans[:, 0] >= 0) & (spans[:, 0] < spans[:, 1]) & (spans[:, 1] <= n_frames)
     middles = spans.mean(1) - 0.5
     if not inside.all() or (np.diff(middles) <= 0).any():
-        raise ShapeError(f"blocks must lie within the {n_frames} frames, in order, and none may be empty.")
+        raise ShapeError(f"blocks must be ordered, nonempty and within the {n_frames} frames.")
     return np.concatenate([[-0.5], (middles[1:] + middles[:-1]) / 2, [n_frames - 0.5]])
 
 
 def _film_inches(clip: "Body", count: int) -> float:
-    """The height at which stick figures fill their slots in both directions."""
+    """Return the height at which stick figures fill their slots in both directions."""
     width, height = clip.size
     wanted = FILLED * WIDTH_INCHES / max(count, 4) * height / width
     return min(max(wanted, FILM_INCHES[0]), FILM_INCHES[1])
 
 
 def _draw_std(axes: Axes, edges: Floats, sigma: Floats, colors: Any, limits: tuple[float, float]) -> None:
-    """One column per block, as high as its σ: pale, under a line in the full colour."""
+    """Draw one column per block, as high as its σ: pale, under a line in the full color."""
     low, high = limits
     margin = 0.25 * (high - low)
     floor = low - margin
@@ -149,14 +160,14 @@ def _draw_std(axes: Axes, edges: Floats, sigma: Floats, colors: Any, limits: tup
     axes.set_ylabel("σ", fontsize=FONT, rotation=0, va="center", labelpad=8)
     axes.locator_params(axis="y", nbins=3)
     axes.tick_params(labelsize=SMALL_FONT)
-    axes.spines[["top", "right"]].set_visible(False)
+    hide_box(axes)
 
 
 @dataclass(frozen=True)
 class Body:
-    """A checked and centred clip: ``points`` (T, P, J, 2) with x to the right and y up, and the graph of its joints.
+    """Hold a checked and centered clip: ``points`` (T, P, J, 2), x to the right and y up, and the graph of its joints.
 
-    ``size``: width and height that hold all poses except for outliers.
+    ``size`` is the width and height that hold all poses except outliers.
     """
 
     points: Floats
@@ -165,7 +176,7 @@ class Body:
 
 
 def body(frames: Any, graph: Graph | str, y_up: bool | None = None) -> Body:
-    """The checked and centred ``frames`` (T, J, C) or (T, P, J, C); infinite coordinates count as missing."""
+    """Check and center ``frames`` (T, J, C) or (T, P, J, C); infinite coordinates count as missing."""
     layout = named_graph(graph) if isinstance(graph, str) else graph
     array = as_array(frames).astype(np.float64)
     array = array[:, None] if array.ndim == 3 else array
@@ -185,7 +196,7 @@ def body(frames: Any, graph: Graph | str, y_up: bool | None = None) -> Body:
     if not len(flat):
         return Body(points, layout, (1.0, 1.0))
     (left, low), (right, high) = np.quantile(flat, (0.005, 0.995), axis=0)
-    # One person is centred on the torso and needs as much room on the left as on the right; two people on their middle.
+    # One person is centered on the torso, with equal room left and right; two people on their middle.
     pair = points.shape[1] > 1
     middle = (left + right) / 2 if pair else 0.0
     width, height = 2 * max(right - middle, middle - left), (high - low) * (1 + 2 * HEAD_RADIUS)
@@ -195,18 +206,18 @@ def body(frames: Any, graph: Graph | str, y_up: bool | None = None) -> Body:
 
 
 def _across(points: Floats, centre: int) -> Floats:
-    """(T,) x of the first person's torso or, if it is missing, the mean over all joints that are present."""
-    found = points[:, 0, centre, 0]
+    """Return x (T,) of the first person's torso or, if missing, the mean over all present joints."""
+    torso = points[:, 0, centre, 0]
     others = points[..., 0].reshape(len(points), -1)
     known = ~np.isnan(others)
     middle = np.where(known, others, 0).sum(1) / np.maximum(known.sum(1), 1)
-    return np.where(np.isnan(found), middle, found)
+    return np.where(np.isnan(torso), middle, torso)
 
 
 class SlotTransform(Affine2DBase):
-    """From body units to pixels, with the same scale in both directions, so that figures keep their proportions."""
+    """Map body units to pixels with the same scale in both directions, so that figures keep their proportions."""
 
-    _invalid: int  # set by matplotlib when the size of the axes has changed
+    _invalid: int  # set by matplotlib when the size of the axes changes
 
     def __init__(self, axes: Axes, size: tuple[float, float], slots: int, along: Along) -> None:
         super().__init__()
@@ -225,7 +236,7 @@ class SlotTransform(Affine2DBase):
 
 
 def slots(steps: int, most: int) -> Floats:
-    """(n,) places of at most ``most`` stick figures on steps 0 to ``steps`` − 1: the centres of n equal parts."""
+    """Return places (n,) of at most ``most`` stick figures on steps 0 to ``steps`` − 1, the centers of equal parts."""
     if most < 1:
         raise OptionError(f"n_poses must be 1 or more; got {most}.")
     count = min(steps, most)
@@ -241,7 +252,7 @@ def draw_figures(
     along: Along = "across",
     bone_width: float = BONE_WIDTH,
 ) -> None:
-    """Draw the poses at ``frames``, each at its place on the time axis and in its colour, without missing bones.
+    """Draw the poses at ``frames``, each at its place on the time axis and in its color, without missing bones.
 
     Each person of a pose is a `LineCollection` of bones with the gid "pose FRAME person PERSON".
     """
@@ -263,7 +274,7 @@ def draw_figures(
 
 
 def _head(points: Floats, body: Body) -> Floats | None:
-    """(n, 2) corners of a disc around the head, or None if the layout has no head or it is missing."""
+    """Return the corners (n, 2) of a disc around the head, or None if the head is missing."""
     joint = next((body.graph.joints.index(name) for name in HEADS if name in body.graph.joints), None)
     if joint is None or np.isnan(points[joint]).any():
         return None
@@ -279,7 +290,7 @@ def bare(axes: Axes, along: Along = "across") -> None:
 
 
 def _check_std(std: Any) -> Floats:
-    """(τ,) positive and finite σ."""
+    """Check positive and finite σ (τ,)."""
     values = as_array(std).astype(np.float64)
     if values.ndim != 1 or not len(values):
         raise ShapeError(f"std must have shape (τ,), one per block; got {values.shape}.")

@@ -1,4 +1,4 @@
-"""The match figure of skeletons: the couplings of a query with supports, of its own class and of others."""
+"""Draw the couplings of a query clip with supports, of its own class and of others."""
 
 import textwrap
 from collections.abc import Sequence
@@ -37,15 +37,15 @@ from udtw.skeleton.recognizer import ActionRecognizer
 
 MATRIX_INCHES, ACROSS_INCHES, DOWN_INCHES, STD_INCHES = 2.7, 0.8, 0.68, 0.12
 LABEL_INCHES = (1.3, 1.1)
-"""Room for labels and the colour bar, in width and height."""
+"""Room for labels and the color bar, in width and height."""
 
-TITLE_LETTERS = 42  # as many as fit above a matrix
+TITLE_LETTERS = 42  # fits above a matrix
 BONE_WIDTH = 1.0
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One clip on a margin: its poses, the middle frame of every block, and σ (τ,) if the model gives one."""
+    """Hold one clip on a margin: its poses, the middle frame of every block, and σ (τ,) if the model has one."""
 
     body: Body
     middles: Floats
@@ -64,19 +64,19 @@ def plot_match(
     y_up: bool | None = None,
     **figure_options: Any,
 ) -> Figure:
-    """A figure of the couplings π* of a query with each support, with the clips and their σ on the margins.
+    """Plot the couplings π* of a query with each support, with the clips and their σ on the margins.
 
     Blocks of the query run down, blocks of a support run right. Each title says whether the classes are the same, and
-    gives the model's distance d² and regulariser Ω. Stick figures and strips have the colour of their block's σ, from
+    gives the model's distance d² and regularizer Ω. Stick figures and strips have the color of their block's σ, from
     blue (the smallest in the figure) to red (the largest). The most probable path is drawn over the coupling. Axes are
-    labelled "query", "query_std" and, by the number of the support, "support0", "support0_std", "coupling0", and so on.
+    labeled "query", "query_std" and, by the number of the support, "support0", "support0_std", "coupling0", and so on.
     The figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
     query : Clip
     supports : sequence of Clip
-        Usually one of the query's class and one of another.
+        Usually one clip of the query's class and one of another.
     recognizer : ActionRecognizer
         A model whose metric aligns the clips.
     classes : sequence of str, optional
@@ -84,9 +84,9 @@ def plot_match(
     n_poses : (int, int)
         Largest number of stick figures along the query, and along each support.
     path_power : float in (0, 1]
-        Colours show ``coupling ** path_power``, so that small probabilities can be seen.
+        Colors show ``coupling ** path_power`` to make small probabilities visible.
     std_range : (low, high)
-        σ that are shown in pure blue and pure red.
+        Values of σ shown in pure blue and pure red.
     y_up : bool
         As in `plot_clip`.
     **figure_options
@@ -96,8 +96,7 @@ def plot_match(
     Examples
     --------
     >>> from udtw.plots import plot_match
-    >>> from udtw.skeleton import ActionRecognizer, Recipe
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import ActionRecognizer, Recipe, make_actions
     >>> clips = make_actions(2, 2, random_state=0)
     >>> model = ActionRecognizer(Recipe(dim=8, joint_dim=4, width=8, depth=1, heads=2), clips.graph)
     >>> figure = plot_match(clips[0], [clips[2], clips[1]], model, classes=clips.classes)
@@ -123,9 +122,11 @@ def plot_match(
             strip.sharex(matrix)
         matrix.set_xlabel("block of the support", fontsize=FONT)
         with torch.no_grad():
-            found = comparator(tokens[0], tokens[i + 1])
+            comparison = comparator(tokens[0], tokens[i + 1])
         title = _wrapped(f"{SIGN[support.label == query.label]}: {_named(support, classes)}")
-        film.set_title(f"{title}\n{numbers(found, comparator, tokens[0].variance is not None)}", fontsize=FONT, pad=8)
+        film.set_title(
+            f"{title}\n{numbers(comparison, comparator, tokens[0].variance is not None)}", fontsize=FONT, pad=8
+        )
     bar = figure.colorbar(
         image, ax=[axes[f"coupling{i}"] for i in range(len(supports))], location="right", aspect=25, pad=0.015
     )
@@ -138,7 +139,7 @@ def plot_match(
 
 
 def _tokens(clips: Sequence[Clip], recognizer: ActionRecognizer) -> list[Tokens]:
-    """The tokens (1, τ, d) of each clip on its own; the model keeps its mode, training or evaluation."""
+    """Encode each clip on its own to tokens (1, τ, d); the model keeps its mode, training or evaluation."""
     names = [f"class {label}" for label in range(max(clip.label for clip in clips) + 1)]
     training = recognizer.model.training
     try:
@@ -157,7 +158,7 @@ def _side(clip: Clip, tokens: Tokens, recognizer: ActionRecognizer, y_up: bool |
 
 
 def _panels(rows: int, columns: Sequence[int], options: dict[str, Any]) -> tuple[Figure, dict[Any, Axes]]:
-    """The query on the left, each support above its coupling; strips of σ between stick figures and matrices."""
+    """Create axes: the query on the left, each support above its coupling, strips of σ between clips and matrices."""
     count = len(columns)
     height = MATRIX_INCHES * min(max(rows * count / sum(columns), 0.7), 1.4)
     size = (
@@ -179,7 +180,7 @@ def _panels(rows: int, columns: Sequence[int], options: dict[str, Any]) -> tuple
 
 
 def _draw_side(film: Axes, strip: Axes, side: _Side, norm: Normalize | None, n_poses: int, along: Along) -> None:
-    """Stick figures along the blocks, each the middle frame of the block beside it, and a strip of their σ."""
+    """Draw stick figures along the blocks, each the middle frame of the block beside it, and a strip of their σ."""
     places = slots(len(side.middles), n_poses)
     frames = np.round(np.interp(places, np.arange(len(side.middles)), side.middles)).astype(int)
     colors: list[Any] = [shade(0.8)] * len(places)
@@ -201,17 +202,17 @@ def _label_query(film: Axes, count: int, name: str) -> None:
 
 
 def _draw_coupling(matrix: Axes, query: Tokens, support: Tokens, comparator: AlignmentComparator, power: float) -> Any:
-    """π* of the pair under the model's temperature and variances, and its most probable path."""
-    found = model_alignment(comparator, query, support)
-    image = draw_coupling(matrix, found.coupling[0].cpu().double().numpy(), power)
-    draw_mode(matrix, np.asarray(found.paths.mode()[0]))
+    """Draw π* of the pair under the model's temperature and variances, and its most probable path."""
+    alignment = model_alignment(comparator, query, support)
+    image = draw_coupling(matrix, alignment.coupling[0].cpu().double().numpy(), power)
+    draw_mode(matrix, np.asarray(alignment.paths.mode()[0]))
     matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
     matrix.locator_params(axis="x", integer=True, nbins=6)
     return image
 
 
 def _draw_std_bar(figure: Figure, corner: Axes, norm: Normalize) -> None:
-    """The scale of σ, in the corner that the margins leave free."""
+    """Draw the scale of σ in the corner left free by the margins."""
     ends: list[Any] = [norm.vmin, norm.vmax]
     place = corner.inset_axes((0.05, 0.4, 0.8, 0.12))
     bar = figure.colorbar(ScalarMappable(norm, STD_COLORS), cax=place, orientation="horizontal")

@@ -1,4 +1,4 @@
-"""What several figures share: colours, the coupling in shades of grey, ticks of colour bars, and the scale of σ."""
+"""Share style among figures: colors, the coupling in shades of gray, ticks of color bars, and the scale of σ."""
 
 from typing import Any
 
@@ -15,27 +15,31 @@ from torch import Tensor
 
 from udtw.errors import OptionError
 
-# The Okabe-Ito palette, which people with any common kind of colour vision can tell apart.
 X_COLOR, Y_COLOR, MODE_COLOR, SAMPLE_COLOR = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
+COLORS = (X_COLOR, MODE_COLOR, Y_COLOR, "#CC79A7", "#E69F00", SAMPLE_COLOR, "#000000")
+"""The Okabe-Ito palette, distinguishable with all common types of color vision."""
+
 MODE_WIDTH = 1.3
 
-# From blue (certain) to red (uncertain) without the pale middle of the usual maps, so that thin lines stay visible.
+# From blue (certain) to red (uncertain), without the pale middle of common color maps that hides thin lines.
 STD_HEX = ("#1F5FA8", "#7C5C9E", "#C8283A")
 STD_COLORS = LinearSegmentedColormap.from_list("udtw.std", list(STD_HEX))
 LEAST_SPREAD = 0.05
-"""The colour scale of σ spans at least this share of the mean σ, so that tiny differences do not look large."""
+"""Least span of the color scale of σ as a share of the mean σ, so that tiny differences do not look large."""
 
 FONT, SMALL_FONT = 9, 8
+TITLE_WIDTH = 110
+"""Characters per line of a title."""
 
 Floats = NDArray[np.float64]
 
 
 DARK_PAPER = "#1E2129"
-"""Assumed behind figures with light text and a transparent background."""
+"""Assumed color behind figures with light text and a transparent background."""
 
 
 def paper() -> str:
-    """The colour behind what is drawn, by matplotlib's style."""
+    """Return the background color of matplotlib's style."""
     ground = rcParams["axes.facecolor"]
     if str(ground) != "none":
         return to_hex(ground)
@@ -43,27 +47,27 @@ def paper() -> str:
 
 
 def shade(share: float) -> str:
-    """From the colour of the paper (0) to that of text (1), so that figures fit dark styles too."""
+    """Mix the background color (0) with the text color (1), so that figures fit dark styles."""
     ground, ink = np.array(to_rgb(paper())), np.array(to_rgb(rcParams["text.color"]))
     return to_hex(ground + share * (ink - ground))
 
 
 def greys() -> Colormap | str:
-    """Shades of grey, 0 as the paper and 1 as text."""
+    """Return a color map from the background (0) to the text color (1)."""
     if paper() == "#ffffff":
         return "Greys"
     return LinearSegmentedColormap.from_list("udtw.greys", [shade(0), shade(1)])
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """A NumPy array of a tensor on any device, with or without gradient, or of anything array-like."""
+    """Convert a tensor on any device, with or without gradient, or anything array-like to a NumPy array."""
     return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
 
 
 def new_figure(size: tuple[float, float], options: dict[str, Any], **spacing: Any) -> Figure:
-    """A figure of ``size`` inches that is not registered with pyplot; ``options`` override what is chosen here.
+    """Create a figure of ``size`` inches, not registered with pyplot; ``options`` override the defaults.
 
-    ``spacing`` are the paddings of matplotlib's constrained layout.
+    ``spacing`` sets the padding of matplotlib's constrained layout.
     """
     layout = ConstrainedLayoutEngine(**spacing) if spacing else "constrained"
     if options.get("figsize", size) is None:
@@ -72,37 +76,43 @@ def new_figure(size: tuple[float, float], options: dict[str, Any], **spacing: An
 
 
 def matrix_height(width: float, rows: int, columns: int) -> float:
-    """Height of a matrix of that width with square cells, but never too flat or too tall for a page."""
+    """Return the height of a matrix with square cells, limited to half to one and a half times its width."""
     return width * min(max(rows / columns, 0.5), 1.5)
 
 
 def check_path_power(power: float) -> None:
+    """Raise an error unless ``power`` lies in (0, 1]."""
     if not 0 < power <= 1:
         raise OptionError(f"path_power must lie in (0, 1]; got {power}.")
 
 
 def draw_coupling(axes: Axes, coupling: Any, power: float, **options: Any) -> AxesImage:
-    """π* (N, M) in shades of grey of ``π* ** power``; ``options`` are those of `Axes.imshow`."""
+    """Draw π* (N, M) in shades of gray of ``π* ** power``; ``options`` are those of `Axes.imshow`."""
     norm = PowerNorm(power, vmin=0, vmax=1)
     return axes.imshow(np.clip(coupling, 0, 1), cmap=greys(), norm=norm, aspect="auto", **options)
 
 
+def hide_box(axes: Axes) -> None:
+    """Keep only the left and bottom lines of the frame."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def draw_mode(axes: Axes, path: NDArray[np.int64]) -> None:
-    """The most probable path (L, 2); a rim keeps it visible on dark cells and among sampled paths."""
+    """Draw the most probable path (L, 2) with a rim that keeps it visible on dark cells and among sampled paths."""
     rows, columns = path.T
     axes.plot(columns, rows, color=paper(), linewidth=MODE_WIDTH + 1)
     axes.plot(columns, rows, color=MODE_COLOR, linewidth=MODE_WIDTH)
 
 
 def set_power_ticks(bar: Colorbar, power: float, shares: tuple[float, ...] = (0, 0.25, 0.5, 0.75, 1)) -> None:
-    """Label a colour bar of ``π* ** power`` with probabilities of one digit, at about these shares of its length."""
+    """Label a color bar of ``π* ** power`` with probabilities of one digit, at about these shares of its length."""
     ticks = sorted({float(f"{share ** (1 / power):.1g}") for share in shares})
     bar.set_ticks(ticks, labels=[tick_label(tick) for tick in ticks])
     bar.minorticks_off()
 
 
 def tick_label(value: float) -> str:
-    """0.001 as it is, 1e-06 as a power of ten."""
+    """Format 0.001 as it is, and 1e-06 as a power of ten."""
     if value == 0 or 1e-3 <= value < 1e4:
         return f"{value:g}"
     digit, exponent = f"{value:.0e}".split("e")
@@ -111,7 +121,7 @@ def tick_label(value: float) -> str:
 
 
 def std_limits(values: Any, limits: tuple[float, float] | None = None) -> tuple[float, float]:
-    """Smallest and largest σ of a colour scale: ``limits`` if given, else the range of ``values``, never empty."""
+    """Return the limits of a color scale of σ: ``limits`` if given, else the range of ``values``, never empty."""
     if limits is None:
         middle, spread = (values.min() + values.max()) / 2, max(np.ptp(values), LEAST_SPREAD * values.mean())
         return float(middle - spread / 2), float(middle + spread / 2)
@@ -122,14 +132,14 @@ def std_limits(values: Any, limits: tuple[float, float] | None = None) -> tuple[
 
 
 SIGMA_RANGE = (0.5, 2.0)
-"""Bounds of a SigmaNet's σ by default."""
+"""Default bounds of the σ of a SigmaNet."""
 
 
 def shared_limits(values: Any, bounds: tuple[float, float] = SIGMA_RANGE) -> tuple[float, float]:
-    """``bounds``, wider if ``values`` go beyond: one scale for all figures, on which small differences look small."""
+    """Widen ``bounds`` to hold ``values``: one scale for all figures, on which small differences look small."""
     return min(bounds[0], float(values.min())), max(bounds[1], float(values.max()))
 
 
 def std_norm(values: Any, limits: tuple[float, float] | None = None) -> Normalize:
-    """The scale of `std_limits`; values beyond it have the colour of its ends."""
+    """Return the color scale of `std_limits`; values beyond it get the color of its ends."""
     return Normalize(*std_limits(values, limits), clip=True)

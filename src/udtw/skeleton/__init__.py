@@ -1,17 +1,20 @@
-"""Few-shot recognition of actions from skeletons: joint graphs, blocks of frames, encoders and the recogniser."""
+"""Few-shot recognition of actions from skeletons: data sets, joint graphs, encoders and the recognizer."""
 
 from udtw.skeleton.blocks import SkeletonSource, normalize
+from udtw.skeleton.datasets import SkeletonSet, load_skeletons, make_actions, prepare, protocol
 from udtw.skeleton.encoder import SkeletonEncoder
 from udtw.skeleton.graphs import GRAPHS, from_edges, graph
 from udtw.skeleton.recognizer import ActionRecognizer, Recipe
 
 __all__ = [
-    "GRAPHS",
     "ActionRecognizer",
     "Recipe",
     "SkeletonEncoder",
-    "SkeletonSource",
+    "SkeletonSet",
     "from_edges",
     "graph",
-    "normalize",
+    "load_skeletons",
+    "make_actions",
+    "prepare",
+    "protocol",
 ]

@@ -1,4 +1,4 @@
-"""From clips to batches of blocks: normalise the frames, cut them into blocks of M frames, augment, pad."""
+"""From clips to batches of blocks: normalize the frames, cut them into blocks of M frames, augment, pad."""
 
 import math
 from collections.abc import Sequence
@@ -12,19 +12,18 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
-from udtw.skeleton.confidence import motion, plausible_confidence, repaired
+from udtw.skeleton.confidence import motion, plausible_confidence, repaired, unswapped
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
-from udtw.skeleton.sides import unswapped
 
 SCALES = ("axis", "body", None)
 CONFIDENCE = ("ignore", "sensor", "estimate")
 CACHED_BYTES = 2**30
-"""Normalised clips are cached up to this size, so that small sets are read and normalised once."""
+"""Normalized clips are cached up to this size, so that small sets are read and normalized once."""
 
 
 def normalize(frames: np.ndarray, centre: int, scale: str | None = "body") -> np.ndarray:
-    """Frames (T, P, J, C) centred at the torso and scaled; missing joints (NaN or infinite) become 0, the torso.
+    """Center frames (T, P, J, C) at the torso and scale them; missing joints (NaN or infinite) become 0, the torso.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def normalize(frames: np.ndarray, centre: int, scale: str | None = "body") -> np
 
 
 def _known(path: np.ndarray) -> np.ndarray:
-    """(T, C) positions; a missing one is replaced by the last known, or else the next known; 0 if none is known."""
+    """Replace missing positions (T, C) by the last known, or else the next known; by 0 if none is known."""
     known = ~np.isnan(path).any(1)
     if not known.any():
         return np.zeros_like(path)
@@ -74,7 +73,8 @@ def _known(path: np.ndarray) -> np.ndarray:
 
 
 def turned(frames: np.ndarray, graph: Graph) -> np.ndarray:
-    """Frames (T, P, J, 3) turned about the vertical (second) axis: the first person has left and right along the first.
+    """Turn frames (T, P, J, 3) about the vertical (second) axis: left and right of the first person lie along the
+    first.
 
     Cameras see the same action from several sides. A clip is turned as a whole, by the median direction from right to
     left shoulder and hip; what people do relative to each other, and how they turn, stays. Frames in two dimensions,
@@ -106,7 +106,10 @@ def turned(frames: np.ndarray, graph: Graph) -> np.ndarray:
 
 
 def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
-    """(τ,) first frames of the blocks. The last block ends with the clip, so it may overlap more than the others."""
+    """Return the first frames (τ,) of the blocks.
+
+    The last block ends with the clip, so it may overlap more than the others.
+    """
     if size < 1 or stride < 1:
         raise OptionError(f"Blocks need a size and a stride of at least one frame; got {size} and {stride}.")
     if n_frames < 1:
@@ -117,7 +120,7 @@ def block_starts(n_frames: int, size: int, stride: int) -> np.ndarray:
 
 
 def cut_blocks(frames: Tensor, size: int, stride: int) -> Tensor:
-    """Blocks (τ, M, …) of frames (T, …), see `block_starts`. A clip shorter than one is padded with its last frame."""
+    """Cut frames (T, …) into blocks (τ, M, …), see `block_starts`; pad a clip shorter than one with its last frame."""
     count = len(block_starts(len(frames), size, stride))
     if len(frames) < size:
         frames = torch.cat([frames, frames[-1:].expand(size - len(frames), *frames.shape[1:])])
@@ -126,7 +129,7 @@ def cut_blocks(frames: Tensor, size: int, stride: int) -> Tensor:
 
 
 def block_spans(n_frames: int, size: int, stride: int) -> np.ndarray:
-    """(τ, 2): the first frame of every block and the frame after its last, within the clip."""
+    """Return the first frame of every block and the frame after its last, within the clip, (τ, 2)."""
     starts = block_starts(n_frames, size, stride)
     return np.stack([starts, np.minimum(starts + size, n_frames)], 1)
 
@@ -136,7 +139,7 @@ class Augmentation:
     """Random changes of a clip in training.
 
     ``rotation``: largest rotation about the vertical (second) axis, in degrees. ``stretch``: largest relative change of
-    the size along each axis. ``noise``: standard deviation of added noise, in units of the normalised body.
+    the size along each axis. ``noise``: standard deviation of added noise, in units of the normalized body.
 
     Examples
     --------
@@ -150,7 +153,7 @@ class Augmentation:
     noise: float = 0.0
 
     def __call__(self, frames: Tensor, generator: torch.Generator) -> Tensor:
-        """Changed frames (T, P, J, C); random numbers are drawn on their device, that of the ``generator``."""
+        """Change frames (T, P, J, C) at random; random numbers are drawn on their device, that of the ``generator``."""
         drawn: dict[str, Any] = {"generator": generator, "device": frames.device}
         if self.rotation and frames.shape[3] == 3:
             angle = math.radians(self.rotation) * (2 * torch.rand((), **drawn) - 1)
@@ -185,14 +188,13 @@ class SkeletonSource:
         Applied in training, that is if `batch` is given a generator.
     confidence : "ignore", "sensor" or "estimate"
         With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
-        variances of the joints. "estimate" also reads the motion: a joint is no surer than its `plausible_confidence`,
+        variances of the joints. "estimate" also reads the motion: confidence is capped by `plausible_confidence`,
         and limbs that have changed sides are exchanged back (`unswapped`). "ignore" takes positions as they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton import SkeletonSource, graph
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import SkeletonSource, graph, make_actions
     >>> actions = make_actions(n_classes=3, n_clips=1)
     >>> source = SkeletonSource(actions, actions.labels, graph(actions.graph))
     >>> blocks, lengths, people = source.batch(np.array([0, 1]))
@@ -232,7 +234,7 @@ class SkeletonSource:
         return self
 
     def batch(self, indices: np.ndarray, generator: np.random.Generator | None = None) -> tuple[Tensor, ...]:
-        """``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them.
+        """Return ``(blocks, lengths, people)`` of the clips at ``indices``, as `SkeletonEncoder` takes them.
 
         Unless confidence is ignored, the fourth item is the variance of the joints in each block, (B, τ, P, J).
         """
@@ -257,7 +259,7 @@ class SkeletonSource:
         return self.block_size, self.stride
 
     def _prepared(self, index: int) -> tuple[Tensor, ...]:
-        """What `_normalized` gives, and the number of blocks, as tensors on the device, where they are kept."""
+        """Return the result of `_normalized` and the number of blocks as tensors on the device, where they are kept."""
         if index not in self._kept:
             frames, present, variance = self._normalized(index)
             count = torch.tensor(len(block_starts(len(frames), *self._sizes)))
@@ -271,7 +273,7 @@ class SkeletonSource:
         return self._kept[index]
 
     def _normalized(self, index: int) -> tuple[np.ndarray, ...]:
-        """Frames (T, P, J, C), the mask (P,) of people who are present, and variances (T, P, J)."""
+        """Return frames (T, P, J, C), the mask (P,) of people who are present, and variances (T, P, J)."""
         clip = self.clips[index]
         raw = clip.frames
         present = np.isfinite(raw).any((0, 2, 3))

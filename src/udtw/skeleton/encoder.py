@@ -1,4 +1,4 @@
-"""Encoders of skeletons: blocks of frames in, one token per block out."""
+"""Encoders of skeletons: blocks of frames in, one token per block out, with features of single joints beside it."""
 
 import itertools
 import math
@@ -10,11 +10,64 @@ from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
-from udtw.skeleton.joint_features import JointFeatures
+
+SCALE = 2.0
+"""Root mean square length of the features of a pose, before training."""
+
+
+class JointFeatures(nn.Module):
+    """Position, velocity, acceleration … of each joint in a block, and how far each can be trusted.
+
+    ``z_j = g_j W x_j``: x_j are the M·C coordinates of joint j, W (K·C, M·C) is the same for all joints and starts as
+    the first K cosines (DCT) of each coordinate, g_j is a gain of the joint. W and g are learned. With several people,
+    z_j is their mean by the weights of the joint, and its weight is the mean weight of those who are present.
+
+    Parameters
+    ----------
+    joints, block_size, coordinates : int
+        J, M and C.
+    frequencies : int
+        K, 1 to M.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.skeleton.encoder import JointFeatures
+    >>> blocks, weights = torch.randn(2, 5, 1, 20, 8 * 3), torch.ones(2, 5, 1, 20)
+    >>> features, weight = JointFeatures(20, block_size=8, coordinates=3)(blocks, weights)
+    >>> features.shape, weight.shape
+    (torch.Size([2, 5, 180]), torch.Size([2, 5, 180]))
+    """
+
+    def __init__(self, joints: int, block_size: int, coordinates: int, frequencies: int = 3) -> None:
+        super().__init__()
+        if not 1 <= frequencies <= block_size:
+            raise OptionError(f"frequencies must be from 1 to block_size={block_size}; got {frequencies}.")
+        self.dim = joints * frequencies * coordinates
+        self.scale = SCALE / math.sqrt(joints * block_size * coordinates)
+        self.map = nn.Linear(block_size * coordinates, frequencies * coordinates, bias=False)
+        with torch.no_grad():
+            self.map.weight.copy_(torch.kron(cosines(block_size, frequencies), torch.eye(coordinates)))
+        self.log_gain = nn.Parameter(torch.zeros(joints))
+
+    def forward(self, blocks: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features and weights, (B, τ, J·K·C) each, of blocks (B, τ, P, J, M·C) and weights (B, τ, P, J)."""
+        each = self.map(blocks) * (self.scale * self.log_gain.exp())[:, None]
+        total = weights.sum(2)[..., None]
+        features = (each * weights[..., None]).sum(2) / total
+        present = (weights > 0).any(3).sum(2)[..., None, None]
+        return features.flatten(2), (total / present).expand_as(features).flatten(2)
+
+
+def cosines(size: int, count: int) -> Tensor:
+    """Return the first rows (count, size) of the orthonormal basis of the discrete cosine transform."""
+    waves = torch.cos(math.pi / size * torch.arange(count)[:, None] * (torch.arange(size) + 0.5))
+    return nn.functional.normalize(waves)
+
 
 MOST_HOPS, MOST_LAYERS = 1000, 256
 UNIT = 0.01
-"""Variance of a joint, in units of the normalised body, at which it counts half."""
+"""Variance of a joint, in units of the normalized body, at which it counts half."""
 WHOLE = 0.5
 """Length of the features of the whole body beside those of the joints, before training."""
 
@@ -22,13 +75,13 @@ WHOLE = 0.5
 class SkeletonEncoder(nn.Module):
     """Tokens of blocks: an MLP per joint and block, S²GC over the joints, a Transformer over the blocks, and a last FC.
 
-    ``X̂ = MLP(block)`` (d̂ features per joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalised adjacency of the joint
+    ``X̂ = MLP(block)`` (d̂ features per joint), ``αX̂ + (1−α)/K Σ_k TᵏX̂`` with T the normalized adjacency of the joint
     graph, flattened and projected to ``width``, then ``FC(Transformer(·))`` gives d' features. The features of two
     people are averaged. The Transformer has no position encoding: order is left to the alignment, and a position
     encoding would make all clips similar.
 
     With ``frequencies``, linear features of the single joints (`JointFeatures`) stand beside these d'. With few classes
-    to train on they recognise others better, and in them uDTW can tell which joints to trust.
+    to train on they recognize others better, and in them uDTW can tell which joints to trust.
 
     Parameters
     ----------
@@ -52,8 +105,8 @@ class SkeletonEncoder(nn.Module):
 
     weighted : bool
         Use variances ``v`` of the joints, which batches must have then. A joint has the weight ``w = 1/(1 + v/s²)`` in
-        S²GC, so that the features of one that is not tracked come from its neighbours:
-        ``Σ_j A_ij w_j X̂_j · Σ_j A_ij / Σ_j A_ij w_j``. s is learned, from 0.1 of the normalised body on. The mean of v
+        S²GC, so that the features of one that is not tracked come from its neighbors:
+        ``Σ_j A_ij w_j X̂_j · Σ_j A_ij / Σ_j A_ij w_j``. s is learned, from 0.1 of the normalized body on. The mean of v
         over the joints is the ``noise`` of a token. Features of the joints have the weights w, those of the whole body
         the weight of that mean.
     frequencies : int
@@ -129,7 +182,7 @@ class SkeletonEncoder(nn.Module):
         self.out.bias.copy_((self.out.bias - values.mean(0)) / std)
 
     def forward(self, batch: tuple[Tensor, ...]) -> Tokens:
-        """Tokens (B, τ, dim) of ``(blocks, lengths, people)``; if weighted, of ``(…, variance)``.
+        """Encode ``(blocks, lengths, people)``, if weighted ``(…, variance)``, as tokens (B, τ, dim).
 
         ``blocks`` (B, τ, P, J, M·C) are padded to the longest clip; ``lengths`` (B,) are their numbers; ``people``
         (B, P) is True for people who are present; ``variance`` (B, τ, P, J) is that of the joints.
@@ -151,7 +204,7 @@ class SkeletonEncoder(nn.Module):
         return Tokens(features, whole.lengths, noise=whole.noise, weight=torch.cat([of_whole, weight], -1))
 
     def _trust(self, variance: Tensor) -> Tensor:
-        """``1/(1 + v/s²)``."""
+        """Return ``1/(1 + v/s²)``."""
         return 1 / (1 + variance / self.log_unit.exp())
 
     def _raw(self, batch: tuple[Tensor, ...]) -> Tokens:
@@ -183,7 +236,7 @@ def check_blocks(blocks: Tensor, inputs: tuple[int, int]) -> None:
 
 
 def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
-    """The matrix ``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J), by which S²GC multiplies the joint features."""
+    """Return the matrix ``αI + (1−α)/K Σ_{k=1..K} Tᵏ``, (J, J), by which S²GC multiplies the joint features."""
     if not 1 <= hops <= MOST_HOPS or not 0 <= alpha <= 1:
         raise OptionError(f"S²GC needs 1 to {MOST_HOPS} hops K and α in [0, 1]; got {hops} and {alpha}.")
     step = torch.from_numpy(graph.adjacency())
@@ -196,7 +249,7 @@ def s2gc_matrix(graph: Graph, hops: int, alpha: float) -> Tensor:
 
 
 def render(blocks: Tensor, coordinates: int, size: int = 224) -> Tensor:
-    """Colour images (n, 3, size, size) of blocks (n, J, M·C): joints down, frames across, x, y, z as red, green, blue.
+    """Render blocks (n, J, M·C) as images (n, 3, size, size): joints down, frames across, x, y, z as red, green, blue.
 
     The values of each block are scaled to [0, 1] and interpolated bilinearly; without a third coordinate blue is 0.
     """
@@ -214,7 +267,7 @@ class RenderedEncoder(nn.Module):
 
     The paper compared with Matching and Prototypical Networks in this way. Takes the same batches as
     `SkeletonEncoder`. Four convolutions, the first 8×8 with stride 4, the others 3×3 with stride 2, each with group
-    normalisation and ReLU; mean over the picture; FC to ``dim``. The tokens of two people are averaged.
+    normalization and ReLU; mean over the picture; FC to ``dim``. The tokens of two people are averaged.
     """
 
     def __init__(self, coordinates: int = 3, *, dim: int = 64, width: int = 16, image_size: int = 224) -> None:

@@ -38,7 +38,7 @@ class Graph:
             )
 
     def adjacency(self) -> np.ndarray:
-        """The normalised adjacency ``D̃^(−1/2) (A + I) D̃^(−1/2)``, (J, J): symmetric, with eigenvalues in (−1, 1]."""
+        """Return the normalized adjacency ``D̃^(−1/2) (A + I) D̃^(−1/2)``, (J, J), with eigenvalues in (−1, 1]."""
         matrix = np.eye(len(self.joints))
         for a, b in self.edges:
             matrix[a, b] = matrix[b, a] = 1
@@ -46,7 +46,7 @@ class Graph:
         return root[:, None] * matrix * root[None, :]
 
     def outwards(self) -> list[tuple[int, int]]:
-        """(joint, its neighbour towards the centre) for every other joint that is connected, the nearest first."""
+        """Return (joint, its neighbor toward the center) for every other connected joint, the nearest first."""
         found: dict[int, int] = {self.centre: self.centre}
         ways = [*self.edges, *((b, a) for a, b in self.edges)]
         reached = [self.centre]
@@ -68,7 +68,7 @@ class Graph:
 
 
 def from_edges(edges: Iterable[tuple[int, int]], n_joints: int, centre: int = 0) -> Graph:
-    """A graph of ``n_joints`` joints without names.
+    """Build a graph of ``n_joints`` joints without names.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def from_edges(edges: Iterable[tuple[int, int]], n_joints: int, centre: int = 0)
 
 
 def _chains(joints: str, centre: str, *chains: str) -> Graph:
-    """A graph from the names of its joints and of chains of connected joints, separated by blanks."""
+    """Build a graph from the names of its joints and of chains of connected joints, separated by blanks."""
     names = tuple(joints.split())
     numbers = {name: number for number, name in enumerate(names)}
     edges = [(numbers[a], numbers[b]) for c in chains for a, b in zip(c.split(), c.split()[1:], strict=False)]
@@ -215,7 +215,7 @@ A layout needs a connected graph: where a published one leaves the face apart, i
 
 
 def graph(name: str | Graph) -> Graph:
-    """The joint layout ``name``: one of `GRAPHS`, the ``text`` of a layout of one's own, or already a `Graph`.
+    """Return the joint layout ``name``: one of `GRAPHS`, the ``text`` of a layout of your own, or already a `Graph`.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def graph(name: str | Graph) -> Graph:
 
 
 def graph_name(layout: str | Graph) -> str:
-    """The name by which `graph` finds a layout again: of `GRAPHS`, or its ``text``.
+    """Return the name by which `graph` finds a layout again: of `GRAPHS`, or its ``text``.
 
     >>> from udtw.skeleton.graphs import from_edges, graph, graph_name
     >>> graph_name(graph("coco17")), graph_name(from_edges([(0, 1)], 2))

@@ -53,7 +53,7 @@ class Recipe(FewShotRecipe):
     gamma : float
         Temperature γ of the alignment.
     beta : float
-        Weight β of the regulariser Ω.
+        Weight β of the regularizer Ω.
     normalize : "length", "path", "precision" or None
         Divisor of a distance: the longer length, the expected path length, or the total precision along the path.
     sigma_range : (low, high)
@@ -108,7 +108,7 @@ class Recipe(FewShotRecipe):
     stretch : float
         Largest random relative change of the size along each axis in training.
     noise : float
-        Standard deviation of noise added in training, in units of the normalised body.
+        Standard deviation of noise added in training, in units of the normalized body.
     dim : int
         Number of features per token, without those of single joints.
     joint_dim : int
@@ -203,7 +203,7 @@ class Recipe(FewShotRecipe):
 
 
 class ActionRecognizer(Recognizer):
-    """Few-shot recogniser of actions for skeletons of one joint layout.
+    """Few-shot recognizer of actions for skeletons of one joint layout.
 
     Parameters
     ----------
@@ -218,8 +218,7 @@ class ActionRecognizer(Recognizer):
 
     Examples
     --------
-    >>> from udtw.skeleton import ActionRecognizer, Recipe
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import ActionRecognizer, Recipe, make_actions
     >>> actions = make_actions(n_classes=6, n_clips=4)
     >>> recipe = Recipe(n_steps=2, n_way=3, n_query=1, dim=8, joint_dim=4, width=8, depth=0)
     >>> recognizer = ActionRecognizer(recipe, actions.graph).fit(actions.of_classes([0, 1, 2]))
@@ -228,7 +227,7 @@ class ActionRecognizer(Recognizer):
     (2, 12)
     """
 
-    what = "an action recogniser"
+    what = "an action recognizer"
     recipe: Recipe
 
     def __init__(self, recipe: Recipe, layout: str | Graph, coordinates: int = 3, *, dictionary_steps: int = 1) -> None:
@@ -262,7 +261,7 @@ class ActionRecognizer(Recognizer):
         return r.model(encoder)
 
     def source(self, skeletons: SkeletonSet, *, augment: bool = False) -> SkeletonSource:
-        """Batches of these clips for the model's encoder, with augmentation in training if ``augment``."""
+        """Return batches of these clips for the model's encoder, with augmentation in training if ``augment``."""
         if skeletons.graph != self.graph_name:
             raise DataError(
                 f"The model was made for {self.graph_name} skeletons; {skeletons.name} has {skeletons.graph}."
@@ -293,7 +292,7 @@ class ActionRecognizer(Recognizer):
         )  # fmt: skip
 
     def _start_dictionary(self, skeletons: SkeletonSet) -> None:
-        """Make a dictionary of atoms as long as the mean clip, initialised by the tokens of random clips."""
+        """Make a dictionary of atoms as long as the mean clip, initialized by the tokens of random clips."""
         r = self.recipe
         chosen = np.random.default_rng((r.seed, 0)).choice(
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
@@ -308,11 +307,11 @@ class ActionRecognizer(Recognizer):
         self.dictionary.start_from(tokens)
 
     def tokens(self, skeletons: SkeletonSet) -> Tokens:
-        """The tokens of clips, with variances if the metric uses them."""
+        """Encode clips as tokens, with variances if the metric uses them."""
         return encode_all(self.model, self.source(skeletons))
 
     def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None, inference: str = "auto") -> np.ndarray:
-        """(Q, S): the distance of every query to every support (by default the queries themselves).
+        """Return the distance of every query to every support (by default the queries themselves), (Q, S).
 
         ``inference``: "alignment" compares tokens by the recipe's metric; "codes" compares dictionary codes by
         histogram intersection; "auto" uses codes if there is a dictionary.
@@ -342,7 +341,7 @@ class ActionRecognizer(Recognizer):
 
     @classmethod
     def load(cls, path: str | Path) -> "ActionRecognizer":
-        """The recogniser whose training wrote the checkpoint ``path``, ready to compare."""
+        """Load the recognizer whose training wrote the checkpoint ``path``, ready to compare."""
         saved = read_checkpoint(Path(path))
         config = saved.settings
 

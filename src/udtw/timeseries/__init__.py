@@ -1,7 +1,7 @@
 """Time series: barycenters, classifiers, clusters, forecasters and search in long series (extra ``timeseries``)."""
 
 try:
-    import sklearn  # noqa: F401
+    import sklearn
 except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise
@@ -19,11 +19,9 @@ from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.subsequence import SubsequenceMatch, SubsequenceSearch
 
 __all__ = [
-    "Barycenter",
     "KNeighborsTimeSeriesClassifier",
     "NearestCentroidTimeSeriesClassifier",
     "SequenceForecaster",
-    "SubsequenceMatch",
     "SubsequenceSearch",
     "TimeSeriesKMeans",
     "TimeSeriesKMedoids",

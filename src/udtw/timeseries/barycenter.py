@@ -1,5 +1,6 @@
-"""Fréchet means: the series with the least weighted sum of distances to a set of series, and its uncertainty."""
+"""Fréchet means of series, with their uncertainty."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,141 +8,143 @@ from typing import Any
 import numpy as np
 
 from udtw._engine.align import AUTO_GAMMA
-from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.deprecation import REMOVED_IN
+from udtw._engine.metrics import Metric
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet, load_series
 from udtw._io import joblib_tasks
 from udtw._io.device import Device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.nn import SigmaNet
+from udtw.timeseries.base import make_metric, resample
 from udtw.timeseries.frechet_descent import descend
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, prior_energy, update
-from udtw.timeseries.resample import resample
 
 INITS = ("mean", "medoid")
 GAMMA, WARP_PENALTY = AUTO_GAMMA, 2.0
-"""Of the free energy with variances that are learned."""
+"""Defaults of the free energy with learned variances."""
 
 
 @dataclass(frozen=True, repr=False)
 class Barycenter:
-    """What `barycenter` found.
+    """Result of `barycenter`.
 
     >>> from udtw.timeseries import barycenter
-    >>> found = barycenter([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="dtw")
-    >>> found.mean.tolist(), found.objective
+    >>> average = barycenter([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]], metric="dtw")
+    >>> average.mean.tolist(), average.loss
     ([0.0, 0.0, 1.0, 0.0], 0.0)
     """
 
     mean: np.ndarray
     """(L, d), or (L,) if the series were given without a feature axis."""
     variance: np.ndarray
-    """(L,): σ²_μ, the variance of the series about each step of the mean, less ``noise`` if that was given; or the
-    SigmaNet's variances of the mean; zeros if σ plays no part."""
-    objective: float
+    """(L,): σ²_μ, the variance of the series about each step of the mean, minus ``noise`` if that was given; or the
+    SigmaNet's variances of the mean; zeros for metrics without variances."""
+    loss: float
     """``Σ_i w_i d(x_i, μ)`` at the end, for learned variances with their prior."""
     trace: list[float]
-    """The objective before the first and after every iteration."""
+    """The loss before the first and after each iteration."""
     converged: bool
     n_iter: int
     sigma: SigmaNet | None = None
-    """The network as trained along with the mean (a copy; the given one is not changed)."""
+    """The network trained with the mean (a copy; the given one is not changed)."""
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "stopped"
-        return (
-            f"Barycenter({len(self.mean)} steps, objective={self.objective:.4g}, {end} after {self.n_iter} iterations)"
+        return f"Barycenter({len(self.mean)} steps, loss={self.loss:.4g}, {end} after {self.n_iter} iterations)"
+
+    @property
+    def objective(self) -> float:
+        """Return `loss`; the name of version 0.2."""
+        warnings.warn(
+            f"Barycenter.objective was renamed to Barycenter.loss and will be removed in version {REMOVED_IN}.",
+            FutureWarning,
+            stacklevel=2,
         )
+        return self.loss
 
 
 def barycenter(  # noqa: PLR0913 (the options that users type)
     X: Any,
     metric: str | Metric = "udtw",
     *,
-    gamma: float | None = None,
-    beta: float | None = None,
-    lam: float = 0.0,
+    weights: Any = None,
     init: Any = "mean",
     length: int | None = None,
-    weights: Any = None,
     sigma: SigmaNet | str | None = "free",
     noise: float | None = None,
-    band: Any = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     nan_policy: str = "raise",
-    weighting: str = "likelihood",
-    warp_penalty: float | None = None,
     device: Device = None,
+    **params: Any,
 ) -> Barycenter:
-    """The weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``; for uDTW together with its uncertainty.
+    """Compute the weighted Fréchet mean ``argmin_μ Σ_i w_i d(x_i, μ)``; for uDTW with its uncertainty.
 
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
     metric : str or Metric
-        A metric name, or a `Metric` with its parameters set. "euclidean" is the closed form, "dtw"
-        is DTW barycenter averaging (DBA), "udtw" the free energy. Others are minimised by L-BFGS.
-    gamma, beta, band, warp_penalty : as in `udtw.align`
-        By default γ = 1 and ω = 0. Where the variances of "udtw" are learned, costs are in units of them, so that the
-        units of the series do not matter: γ = 4, ω = 2, and β is the number of features, the Gaussian likelihood.
-    lam : float
-        For ``weighting="precision"``, as in `udtw.align`.
-    init : "mean", "medoid" or an array (L, d) or (L,)
-        The mean of the series resampled to the target length, the series nearest to the others, or any start.
-    length : int, optional
-        Steps L of the mean; by default those of ``init``, or the (rounded) weighted average length.
+        "euclidean" has a closed form, "dtw" is DTW barycenter averaging (DBA), "udtw" minimizes the free energy, or
+        with ``weighting="precision"`` the paper's ``d² + βΩ + λΩ'``. Other metrics are minimized by L-BFGS.
     weights : (n,), optional
         Non-negative; scaled to sum to one. With two series, ``weights=[1 − t, t]`` interpolates between them.
+    init : "mean", "medoid" or an array (L, d) or (L,)
+        Start: the mean of the series resampled to the target length, the series nearest to the others, or an array.
+    length : int, optional
+        Steps L of the mean; by default those of ``init``, or the (rounded) weighted average length.
     sigma : "free", None or a SigmaNet
         Uncertainty of "udtw". "free": one variance per step of the mean, ``Σ_mn = σ²_μ(n)``. A `SigmaNet`: ``Σ`` from
-        the network on series and mean, its weights optimised with the mean by L-BFGS. None: Σ = 1.
+        the network on series and mean, its weights optimized with the mean by L-BFGS. None: Σ = 1.
     noise : float, optional
-        Variance that every step of the series has by itself, in the units of ``X²``, for ``sigma="free"``: then
-        ``Σ = noise + σ²_μ``, and σ²_μ is what exceeds it. By default all of Σ is learned. For "precision" γ and β act
-        in units of it, and it is 1 by default, as in the paper.
+        For ``sigma="free"``: variance of each step of the series themselves, in the units of ``X²``. Then
+        ``Σ = noise + σ²_μ``, and σ²_μ is the excess. By default all of Σ is learned. For "precision" γ and β are in
+        units of it, and it is 1 by default, as in the paper.
     max_iter, tol
-        Iterations at most, and the relative decrease of the objective (for learned variances: the decrease per step)
-        below which it has converged.
-    weighting : "likelihood" or "precision"
-        What "udtw" means: the free energy, or the paper's ``d² + βΩ + λΩ'``.
+        Most iterations, and the relative decrease of the loss (for learned variances: the decrease per step) below
+        which it has converged.
+    nan_policy : "raise" or "omit"
+        Raise an error for steps with NaN, or leave them out.
     device : str, torch.device or None
-        Where it is computed; None is the CPU (`udtw._io.device`).
+        None is the CPU.
+    **params
+        Parameters of the metric, such as ``gamma`` and ``band``, as in `udtw.pairwise`. By default γ = 1 and ω = 0. If
+        variances of "udtw" are learned, costs are in units of them, so that the units of the series do not matter:
+        then γ = 4, ω (``warp_penalty``) = 2, and β is the number of features, which is the Gaussian likelihood.
 
     Returns
     -------
     Barycenter
-        With ``mean``, ``variance``, ``objective``, ``trace``, ``converged`` and ``n_iter``.
+        With ``mean``, ``variance``, ``loss``, ``trace``, ``converged`` and ``n_iter``.
 
     Notes
     -----
-    Free variances have an inverse-gamma prior about their harmonic mean with the weight of two series, so that no step
-    claims to be certain because a few series happen to agree there.
+    Free variances have an inverse-gamma prior about their harmonic mean with the weight of two series. Without it, a
+    step at which a few series happen to agree would get a variance near zero.
 
     Examples
     --------
     >>> from udtw.timeseries import barycenter
-    >>> found = barycenter([[0.0, 1.0, 0.1, 0.0], [0.1, 0.0, 1.0, 0.0]], metric="udtw")
-    >>> found.mean.shape, found.variance.shape, found.objective <= found.trace[0]
+    >>> average = barycenter([[0.0, 1.0, 0.1, 0.0], [0.1, 0.0, 1.0, 0.0]], metric="udtw")
+    >>> average.mean.shape, average.variance.shape, average.loss <= average.trace[0]
     ((4,), (4,), True)
     """
     series = load_series("X", X, nan_policy=nan_policy, device=device).astype(np.dtype(np.float64))
-    given = {"gamma": gamma, "beta": beta, "lam": lam, "band": band, "warp_penalty": warp_penalty}
-    chosen = mean_metric(metric, given | {"weighting": weighting}, series.values.shape[2], sigma)
+    chosen = mean_metric(metric, params, series.values.shape[2], sigma)
     if noise is not None and not 0 < noise < np.inf:
-        raise OptionError(f"noise must be a positive variance; got {noise!r}.")
+        raise OptionError(f"noise must be a positive variance; got {noise!r}.", parameter="noise")
     share = _weights(weights, len(series))
     start = _start(series, share, init, length, chosen)
     learned = chosen.uncertain and sigma == "free"
     if chosen.name == "euclidean":
-        found = _euclidean(series, share, len(start))
+        average = _euclidean(series, share, len(start))
     elif chosen.name == "dtw" or (learned and can_match(chosen)):
-        found = _matched_mean(series, share, start, chosen, noise or 0.0, max_iter, tol)
+        average = _matched_mean(series, share, start, chosen, noise or 0.0, max_iter, tol)
     else:
         unit = np.sqrt(noise or 1.0) if learned else 1.0
         scaled = replace(series, values=series.values / unit)
         end = descend(scaled, share, start / unit, chosen, sigma, max_iter, tol)
-        found = Barycenter(
+        average = Barycenter(
             end.mean * unit,
             end.variance * unit**2,
             end.trace[-1],
@@ -150,31 +153,24 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
             len(end.trace) - 1,
             end.sigma,
         )
-    if np.ndim(X[0]) == 1:
-        found = replace(found, mean=found.mean[:, 0])
-    return found
+    return replace(average, mean=average.mean[:, 0]) if np.ndim(X[0]) == 1 else average
 
 
 def mean_metric(
-    metric: str | Metric, given: Mapping[str, Any], features: int, sigma: SigmaNet | str | None = None
+    metric: str | Metric, params: Mapping[str, Any] | None, features: int, sigma: SigmaNet | str | None = None
 ) -> Metric:
-    """The metric with the parameters ``given``, and for those that are None the defaults of `barycenter`."""
-    known = {name: value for name, value in given.items() if value is not None}
-    if isinstance(metric, str):
-        row = get_metric(metric)
-        if row.name != "udtw":
-            known.pop("weighting", None)
-        elif sigma == "free" and known.get("weighting", "likelihood") == "likelihood":
-            known = {"gamma": GAMMA, "beta": float(features), "warp_penalty": WARP_PENALTY} | known
-        metric = get_metric(metric, **known)
-    metric.check()
-    return metric
+    """Return the metric with ``params``, and the defaults of `barycenter` for those that are None or missing."""
+    defaults: dict[str, Any] = {}
+    free = metric == "udtw" and sigma == "free"
+    if free and (params or {}).get("weighting") in (None, "likelihood"):
+        defaults = {"gamma": GAMMA, "beta": float(features), "warp_penalty": WARP_PENALTY}
+    return make_metric(metric, params, **defaults)
 
 
 def _matched_mean(
     series: SeriesSet, share: np.ndarray, start: np.ndarray, metric: Metric, noise: float, max_iter: int, tol: float
 ) -> Barycenter:
-    """The mean, and for an uncertain metric its variances, by `udtw.timeseries.matched_means`."""
+    """Compute the mean, and for an uncertain metric its variances, by `udtw.timeseries.matched_means`."""
     owner, weight = np.zeros(len(series), int), share * len(series)
     least, means = max(noise, least_variance(series)), Means(start[None])
     if metric.uncertain:
@@ -186,13 +182,13 @@ def _matched_mean(
     # A free energy contains the logarithm of the units, so a decrease is small by the number of steps, not by its size.
     size = metric.params["beta"] * 0.5 * (share @ series.lengths + len(start)) if metric.uncertain else None
     for _ in range(max_iter + 1):
-        found = match(series, owner, weight, means, metric)
-        value = float(share @ found.energy) + prior_energy(means) / len(series)
+        matched = match(series, owner, weight, means, metric)
+        value = float(share @ matched.energy) + prior_energy(means) / len(series)
         converged = bool(trace) and value >= trace[-1] - tol * (abs(trace[-1]) if size is None else size)
         if converged:
             break
         trace.append(value)
-        best, means = means, update(found, means, metric, least)
+        best, means = means, update(matched, means, metric, least)
     variance = np.zeros(len(start)) if best.variances is None else best.variances[0] - noise
     return Barycenter(best.values[0], variance, trace[-1], trace, converged, len(trace) - 1)
 
@@ -202,15 +198,19 @@ def _weights(weights: Any, count: int) -> np.ndarray:
         return np.full(count, 1 / count)
     share = np.asarray(weights, dtype=float)
     if share.shape != (count,):
-        raise ShapeError(f"weights must be one number per series, shape ({count},); got {share.shape}.")
+        raise ShapeError(
+            f"weights must be one number per series, shape ({count},); got {share.shape}.", parameter="weights"
+        )
     if not np.isfinite(share).all() or (share < 0).any() or share.sum() == 0:
-        raise OptionError(f"weights must be non-negative and not all zero; got {share[:10].tolist()}.")
+        raise OptionError(
+            f"weights must be non-negative and not all zero; got {share[:10].tolist()}.", parameter="weights"
+        )
     return share / share.sum()
 
 
 def _start(series: SeriesSet, share: np.ndarray, init: Any, length: int | None, metric: Metric) -> np.ndarray:
     if length is not None and length < 1:
-        raise LengthError(f"length must be at least 1; got {length}.")
+        raise LengthError(f"length must be at least 1; got {length}.", parameter="length")
     rows = series.rows()
     if isinstance(init, str) and init == "mean":
         steps = length or max(1, round(float(share @ series.lengths)))
@@ -233,8 +233,8 @@ def _euclidean(series: SeriesSet, share: np.ndarray, length: int) -> Barycenter:
     steps = series.values.shape[1]
     if (series.lengths != steps).any() or length != steps:
         raise LengthError(
-            f"The Euclidean mean needs series of one length, and has it too; got lengths {series.lengths[:5].tolist()} "
-            f"and target length {length}. Resample the series, or use metric='dtw'."
+            f"The Euclidean mean requires series of one length; got lengths {series.lengths[:5].tolist()} and target "
+            f"length {length}. Resample the series, or use metric='dtw'."
         )
     mean = np.einsum("n,ntd->td", share, series.values)
     objective = float(share @ np.square(series.values - mean).sum((1, 2)))
@@ -242,18 +242,18 @@ def _euclidean(series: SeriesSet, share: np.ndarray, length: int) -> Barycenter:
 
 
 def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: Any) -> dict[Any, Barycenter]:
-    """``{label: barycenter(series of that label, metric, **params)}``, labels sorted.
+    """Compute ``{label: barycenter(series of that label, metric, **params)}``, sorted by label.
 
     Parameters
     ----------
     X : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)
     y : (n,) labels
     metric, **params : as in `barycenter`
-        ``weights`` belong to one set of series and are refused.
+        ``weights`` are not supported, since they belong to one set of series.
 
     Notes
     -----
-    Under ``joblib.parallel_config`` with a backend of processes or machines (loky, Dask), there is one task per class.
+    Under ``joblib.parallel_config`` with a backend of processes or machines (loky, Dask), each class is one task.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def class_barycenters(X: Any, y: Any, metric: str | Metric = "udtw", **params: A
     [0.0, 2.0]
     """
     if "weights" in params:
-        raise OptionError("weights belong to the series of one class; call barycenter for each class.")
+        raise OptionError("class_barycenters does not support weights; call barycenter for each class.")
     labels = np.asarray(y)
     if labels.shape != (len(X),):
         raise ShapeError(f"y must be one label per series, shape ({len(X)},); got {labels.shape}.")
@@ -278,13 +278,13 @@ def barycenters_of(
     params: Mapping[str, Any],
     inits: Sequence[np.ndarray] | None = None,
 ) -> list[Barycenter]:
-    """The mean of every group of series, from the start ``inits[group]`` if these are given."""
+    """Compute the mean of each group of series, starting from ``inits[group]`` if given."""
     starts = [{} if inits is None else {"init": inits[number]} for number in range(len(groups))]
     tasks = [(group, metric, {**params, **start}) for group, start in zip(groups, starts, strict=True)]
     if not joblib_tasks.chosen():
         return [_mean(*task) for task in tasks]
-    found = dict(joblib_tasks.spread(_mean, tasks))
-    return [found[number] for number in range(len(tasks))]
+    means = dict(joblib_tasks.spread(_mean, tasks))
+    return [means[number] for number in range(len(tasks))]
 
 
 def _mean(group: Sequence[np.ndarray], metric: str | Metric, params: Mapping[str, Any]) -> Barycenter:

@@ -1,89 +1,110 @@
-"""SequenceForecaster: forecasts the future of a series from its past, trained by a distance between sequences."""
+"""SequenceForecaster: forecast the future of a series from its past, trained by a distance between sequences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
-from udtw._io.device import Device, checked_device
+from udtw._engine.likelihood import check_weighting
+from udtw._engine.metrics import METRICS, metric_names
+from udtw._io.checkpoint import Checkpoint, History
+from udtw._io.device import Device, checked_device, generator_on
 from udtw._io.distributed import Processes
+from udtw._io.progress import progress_bar
+from udtw._io.training import Training
 from udtw.errors import OptionError, ShapeError
-from udtw.timeseries import forecaster_files
-from udtw.timeseries.forecaster_base import ForecasterBase
-from udtw.timeseries.forecaster_model import Floats
-from udtw.timeseries.forecaster_options import check_options
+from udtw.nn import SigmaNet, TrainingSettings
+from udtw.nn.training import training_settings
+from udtw.timeseries.base import MetricEstimator, accepts_old_options, check_counts, checked_params
+from udtw.timeseries.forecaster_model import (
+    Floats,
+    Forecaster,
+    ForecastLoss,
+    ForecastTask,
+    Pair,
+    PastSigma,
+    Scale,
+    initialise,
+    make_loss,
+)
+from udtw.timeseries.forecaster_windows import Bands, cut_windows, last_windows, long_series, window_for
+
+Arrays = tuple[Floats, Floats]
+"""Pasts (n, T_in, d) and futures (n, T_out, d), as NumPy arrays in the units of the user."""
+AUTO = "auto"
+WITHOUT_VARIANCES = {"gamma": 0.1, "warp_penalty": 0.0, "beta": 0.0, "sigma": None, "sigma_range": (0.05, 5.0)}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "likelihood": {"gamma": 1.0, "warp_penalty": 2.0, "beta": 1.0, "sigma": "past", "sigma_range": (0.05, 5.0)},
+    "precision": {"gamma": 0.1, "warp_penalty": 0.0, "beta": 0.1, "sigma": "context", "sigma_range": (1.0, 1.5)},
+}
+"""Weighting to the defaults of a loss with variances, chosen on training series of ECG5000 only."""
+TRAINING_DEFAULTS: dict[str, Any] = {
+    "batch_size": 50, "learning_rate": 1e-3, "weight_decay": 0.0, "dropout": 0.2, "patience": 20,
+    "validation_fraction": 0.2, "sigma_range": AUTO,
+}  # fmt: skip
 
 
-class SequenceForecaster(ForecasterBase):
-    """A multilayer perceptron from the past of a series to its future, trained by an alignment loss.
+@accepts_old_options
+class SequenceForecaster(RegressorMixin, MetricEstimator):
+    """Forecast the future of a series from its past by a multilayer perceptron trained with an alignment loss.
 
-    Past and future are standardised, each by one mean and standard deviation per feature (of the training data, over
-    all series and steps), so that ``gamma``, ``beta`` and ``learning_rate`` mean the same for every data set. Forecasts
-    are returned in the units of ``y``.
+    Past and future are standardized, each by one mean and standard deviation per feature (of the training data, over
+    all series and steps), so that γ, β and the learning rate mean the same for every data set. Forecasts are returned
+    in the units of ``y``.
 
     Parameters
     ----------
     loss : str
-        Distance between forecast and true future, a metric of `udtw._engine.metrics.METRICS`. "udtw" aligns them by the
-        posterior over paths, with a variance for every step of the future that is learned with the forecaster.
-    weighting : "likelihood" or "precision"
-        Of "udtw". "likelihood": paths pay for uncertainty, and forecast and variances learn by the "faithful"
-        objective of `udtw.nn.UDTWLoss`. "precision": the paper's ``E[D/Σ] + β·E[log Σ]``.
-    gamma : float or "auto"
-        Temperature of the paths, in units of a standardised squared difference, divided by Σ for "udtw".
-    beta : float or "auto"
-        Price of log Σ ("udtw" only).
-    warp_penalty : float or "auto"
-        Price ω of every step of a path that is not diagonal, for losses that have it. The greater, the closer to a
-        loss step by step.
+        Metric between forecast and true future. "udtw" aligns them by the posterior over paths, with a variance for
+        each step of the future that is learned with the forecaster.
+    metric_params : dict, optional
+        Parameters of that metric, as keywords of `udtw.pairwise`, in units of standardized series. Defaults:
+
+        - "udtw" (``weighting="likelihood"``): γ = 1, β = 1, ω = 2. Paths pay for uncertainty; forecast and variances
+          learn by the "faithful" objective of `udtw.nn.UDTWLoss`;
+        - "udtw" with ``weighting="precision"``, the paper's ``E[D/Σ] + β·E[log Σ]``: γ = 0.1, β = 0.1, ω = 0;
+        - others: γ = 0.1, ω = 0.
+
+        ``normalize`` is "length". A large ω (``warp_penalty``) is close to a loss step by step.
     sigma : "past", "series", "context", "step", "auto" or None
-        What the variances of "udtw" are learned from: the past, or by a SigmaNet from the future that is aligned, all
-        of it, 9 steps, or one. None: Σ = 1.
-    sigma_range : (low, high) or "auto"
-        Bounds of σ, in standardised units ("udtw" only). With the paper's weighting, σ < 1 makes the regulariser
-        negative and rewards every further step of a path, and forecasts out of phase have longer paths.
-    normalize, band
-        As in `udtw.align`; not used by "euclidean".
+        Input of the network for the variances of "udtw": the past, or the aligned future (all of it, 9 steps, or one).
+        None: Σ = 1. "auto" is "past", or "context" for ``weighting="precision"``.
+    max_iter : int
+        Most epochs, for each phase of the training.
     hidden : int or sequence of int
-        Width of the hidden layer(s), ReLU after each; () for a linear forecaster.
-    dropout : float in [0, 1)
-        Share of hidden units dropped at random in training.
+        Width of the hidden layer(s), with ReLU after each; () for a linear forecaster.
+    training : TrainingSettings or dict, optional
+        Has ``batch_size`` (50), ``learning_rate`` (0.001), ``weight_decay`` (0), ``dropout`` (0.2), ``patience`` (20
+        epochs without a new least validation loss; None trains for all epochs; the best weights are kept in any case),
+        ``validation_fraction`` (0.2, of the series if ``fit`` gets no validation set; below one series the training
+        loss is used instead), ``sigma_range`` and ``progress``. The range of σ, in standardized units, is 0.05 to 5, or
+        1 to 1.5 for ``weighting="precision"``, where σ < 1 would make the regularizer negative and reward longer paths.
     relative : bool or None
-        Forecast the difference from the last observed value, for series whose level drifts. None: if `fit` is given
-        a ``horizon``.
+        Forecast the difference from the last observed value, for series with a drifting level. None: if ``fit`` gets a
+        ``horizon``.
     warm_start_euclidean : bool
-        Train with the Euclidean loss first, with the same options, and continue from its best weights. It costs one
-        short training and keeps the forecast in phase: an alignment loss alone accepts a future that is right but too
-        early or too late.
-    learning_rate, weight_decay, batch_size, max_epochs
-        Of Adam with decoupled weight decay, for either phase.
-    patience : int or None
-        End a phase after that many epochs without a new least validation loss (its own loss, the same as in
-        training); the best weights are kept in any case. None: train for all ``max_epochs``.
-    validation_fraction : float in [0, 1)
-        Share of the series set aside if ``fit`` is given no validation set. If that is less than one series, the
-        training loss is used instead.
+        Train with the Euclidean loss first and continue from its best weights. It costs one short training and keeps
+        the forecast in phase: an alignment loss alone accepts a future that is right but too early or too late.
     random_state : int, RandomState or None
         Seed of split, weights and order of the batches. An int makes ``fit`` reproducible; no global random state is
         read or changed.
     device : str, torch.device or None
-        Where the training is computed; None is the CPU. A fitted forecaster predicts on the CPU, in
-        float64.
-    verbose : bool
-        Show a progress bar (needs rich).
+        Device for training; None is the CPU. A fitted forecaster predicts on the CPU, in float64.
 
     Attributes
     ----------
     model_ : torch.nn.Module
-        The network, on standardised series.
+        The network, for standardized series.
     sigma_ : torch.nn.Module or None
-        Predicts variances of standardised futures.
+        Network for variances of standardized futures.
     bands_ : Bands
         Calibration of the uncertainty: see `predict` and `predict_interval`.
     history_ : dict of str to History
@@ -103,7 +124,8 @@ class SequenceForecaster(ForecasterBase):
     >>> from udtw.timeseries import SequenceForecaster
     >>> series = np.sin(np.arange(24) / 3 + np.linspace(0, 6, 60)[:, None])  # 60 waves of 24 steps
     >>> past, future = series[:, :14], series[:, 14:]
-    >>> forecaster = SequenceForecaster("udtw", hidden=32, learning_rate=0.01, max_epochs=20, random_state=0)
+    >>> options = {"hidden": 32, "max_iter": 20, "training": {"learning_rate": 0.01}, "random_state": 0}
+    >>> forecaster = SequenceForecaster("udtw", **options)
     >>> forecast, std = forecaster.fit(past, future).predict(past, return_std=True)
     >>> forecast.shape, std.shape
     ((60, 10), (60, 10))
@@ -111,121 +133,125 @@ class SequenceForecaster(ForecasterBase):
     >>> bool(0.6 < ((low <= future) & (future <= high)).mean() < 1)
     True
 
-    One long series: the forecaster learns from windows of it, and forecasts beyond its end.
+    For one long series, the forecaster learns from windows of it, and forecasts beyond its end:
 
-    >>> forecaster = SequenceForecaster("udtw", hidden=32, learning_rate=0.01, max_epochs=20, random_state=0)
+    >>> forecaster = SequenceForecaster("udtw", **options)
     >>> forecaster.fit(np.sin(np.arange(200) / 3), horizon=10, window=20).predict().shape
     (10,)
     """
+
+    old_options: ClassVar = {
+        **{
+            name: f"metric_params.{name}"
+            for name in ("gamma", "beta", "warp_penalty", "weighting", "normalize", "band")
+        },
+        **{name: f"training.{name}" for name in TRAINING_DEFAULTS},
+        "max_epochs": "max_iter",
+        "verbose": "training.progress",
+    }
+
+    model_: Forecaster
+    sigma_: SigmaNet | PastSigma | None
+    bands_: Bands
+    history_: dict[str, History]
+    n_iter_: int
+
+    _device: torch.device
+    _past_shape: tuple[int, int]
+    _future_shape: tuple[int, int]
+    _y_ndim: int
+    _relative: bool
+    _tail: Floats | None
+    """The last windows of the long series passed to `fit`; None if it was passed futures."""
+    _single: bool
+    _x_scale: Scale
+    _y_scale: Scale
 
     def __init__(  # noqa: PLR0913 (scikit-learn wants every option here)
         self,
         loss: str = "udtw",
         *,
-        weighting: str = "likelihood",
-        gamma: float | str = "auto",
-        beta: float | str = "auto",
-        warp_penalty: float | str = "auto",
-        sigma: str | None = "auto",
-        sigma_range: tuple[float, float] | str = "auto",
-        normalize: str | None = "length",
-        band: Any = None,
+        metric_params: Mapping[str, Any] | None = None,
+        sigma: str | None = AUTO,
+        max_iter: int = 100,
         hidden: int | Sequence[int] = 256,
-        dropout: float = 0.2,
+        training: TrainingSettings | Mapping[str, Any] | None = None,
         relative: bool | None = None,
         warm_start_euclidean: bool = True,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        batch_size: int = 50,
-        max_epochs: int = 100,
-        patience: int | None = 20,
-        validation_fraction: float = 0.2,
         random_state: Any = None,
         device: Device = None,
-        verbose: bool = False,
     ) -> None:
         self.loss = loss
-        self.weighting = weighting
-        self.gamma = gamma
-        self.beta = beta
-        self.warp_penalty = warp_penalty
+        self.metric_params = metric_params
         self.sigma = sigma
-        self.sigma_range = sigma_range
-        self.normalize = normalize
-        self.band = band
+        self.max_iter = max_iter
         self.hidden = hidden
-        self.dropout = dropout
+        self.training = training
         self.relative = relative
         self.warm_start_euclidean = warm_start_euclidean
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None, *, horizon: int | None = None,
         window: int | None = None, checkpoint_path: str | Path | None = None, fabric: Any = None,
     ) -> "SequenceForecaster":  # fmt: skip
-        """Learn to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]), or long series ``X`` from their own past.
+        """Train to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]), or long series ``X`` from their own past.
 
         - With ``y``, each row of ``X`` is a past and each row of ``y`` its future; a 1-D ``y`` is one step each.
           ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
           ``validation_fraction`` of the training series does.
-        - With ``horizon``, in steps, ``X`` is one series (T,) or (T, d), or a list of such. The forecaster learns to
-          forecast ``horizon`` steps from the ``window`` steps before them (twice the horizon, if not given) at every
-          place; the last ``validation_fraction`` of each series is for validation.
+        - With ``horizon``, in steps, ``X`` is one series (T,) or (T, d), or a list of series. The forecaster learns to
+          forecast ``horizon`` steps from the ``window`` steps before them (by default twice the horizon) at every
+          position; the last ``validation_fraction`` of each series is for validation.
 
-        With ``checkpoint_path`` the state of the training is written there after every epoch, and an interrupted
-        training continues from it with the same result. ``fabric``: a launched lightning-fabric object, whose
-        processes share the series of every batch.
+        With ``checkpoint_path`` the state of the training is written there after each epoch, and an interrupted
+        training continues from it with the same result. ``fabric`` is a launched lightning-fabric object, whose
+        processes share the series of each batch.
         """
-        check_options(self)
+        settings = self._checked_settings()
         if (checkpoint_path is not None or fabric is not None) and not isinstance(self.random_state, Integral):
             raise OptionError(
-                "A training with a checkpoint or with several processes needs the same random numbers each time: "
-                f"give random_state as an integer; got {self.random_state!r}."
+                "Training with a checkpoint or with several processes requires an integer random_state, for the same "
+                f"random numbers each time; got {self.random_state!r}."
             )
         self._device = checked_device(self.device if fabric is None else fabric.device)
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
         if horizon is None:
             if window is not None:
-                raise OptionError("window belongs to horizon; give both, or y.")
-            train, valid = self._given_pairs(X, y, X_val, y_val, generator)
+                raise OptionError("window requires horizon; pass both, or y.")
+            train, valid = self._given_pairs(X, y, X_val, y_val, settings.validation_fraction, generator)
         elif any(one is not None for one in (y, X_val, y_val)):
-            raise OptionError("With horizon, the futures are cut from X itself: leave out y, X_val and y_val.")
+            raise OptionError("With horizon, futures are cut from X itself; omit y, X_val and y_val.")
         else:
-            train, valid = self._window_pairs(X, horizon, window)
+            train, valid = self._window_pairs(X, horizon, window, settings.validation_fraction)
         self._relative = horizon is not None if self.relative is None else bool(self.relative)
         if self._relative and self._past_shape[1] != self._future_shape[1]:
             raise OptionError(
-                f"relative=True needs as many features in the future as in the past; got {self._future_shape[1]} and "
-                f"{self._past_shape[1]}."
+                "relative=True requires as many features in the future as in the past; got "
+                f"{self._future_shape[1]} and {self._past_shape[1]}."
             )
-        return self._fit(train, valid, generator, checkpoint_path, Processes(fabric))
+        self._fit(train, valid, generator, settings, checkpoint_path, Processes(fabric))
+        return self
 
     def predict(self, X: Any = None, return_std: bool = False) -> Any:
-        """The forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` given to `fit`.
+        """Return the forecast (n, T_out[, d]) for ``X`` (n, T_in[, d]), in the form of the ``y`` passed to `fit`.
 
-        After ``fit(X, horizon=)``, ``X`` is one or several series as given there, of which the last window is read, and
-        the forecast (horizon[, d]), or (n, horizon[, d]), is what follows their end. Without ``X``, it is what follows
-        the end of the series given to `fit`.
+        After ``fit(X, horizon=)``, ``X`` is one or several series as passed there. Their last window is read, and the
+        forecast (horizon[, d]), or (n, horizon[, d]), continues them. Without ``X``, the forecast continues the series
+        passed to `fit`.
 
-        With ``return_std`` also its standard deviation, of the same shape: ``s·σᵖ``. Here σ is that of ``sigma_``, or 1
-        for losses without variances, and both ``s`` and p are fitted to the errors on the validation series: ``s`` is
-        the root of the mean of ``(error/σᵖ)²``, for every step and feature; p, one of a few, has the greatest Gaussian
-        likelihood, and is 0 if σ is unrelated to the errors. The result estimates the deviation of the true future from
-        the forecast at the same step, errors in time included, for series like those of validation.
+        With ``return_std`` also return its standard deviation ``s·σᵖ``, of the same shape. Here σ is that of
+        ``sigma_``, or 1 for losses without variances. Both ``s`` and p are fitted to the errors on the validation
+        series: ``s`` is the root mean square of ``error/σᵖ`` for each step and feature; p, one of a few, maximizes the
+        Gaussian likelihood, and is 0 if σ is unrelated to the errors. The result estimates the deviation of the true
+        future from the forecast at the same step, including errors in time, for series like those of validation.
         """
         mean, std, shape = self._predicted(X)
         return (mean.reshape(shape), std.reshape(shape)) if return_std else mean.reshape(shape)
 
     def predict_interval(self, X: Any = None, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Lower and upper bounds, each in the form of `predict`, between which a share ``level`` of true values lies.
+        """Return lower and upper bounds, in the form of `predict`, that contain a share ``level`` of the true values.
 
         Split conformal prediction: the forecast plus and minus a multiple of its standard deviation. The multiple is
         the quantile of ``|error| / std`` on the validation series, all steps together. The share holds on average over
@@ -236,7 +262,7 @@ class SequenceForecaster(ForecasterBase):
         return (mean - half).reshape(shape), (mean + half).reshape(shape)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R², the mean over all steps and features of the future."""
+        """Return the coefficient of determination R², averaged over all steps and features of the future."""
         y, pred = np.asarray(y), self.predict(X)
         if y.shape != pred.shape:
             raise ShapeError(f"y must have the shape of the forecasts, {pred.shape}; got {y.shape}.")
@@ -244,17 +270,228 @@ class SequenceForecaster(ForecasterBase):
         return r2_score(y.reshape(count, -1), pred.reshape(count, -1), sample_weight=sample_weight)
 
     def save(self, path: str | Path) -> None:
-        """Write ``config.json`` and the weights (safetensors) to the folder ``path``; an earlier one is replaced."""
+        """Write ``config.json`` and the weights (safetensors) to the folder ``path``; replaces an earlier one."""
+        from udtw.timeseries.model_files import save_forecaster
+
         check_is_fitted(self, "bands_")
-        forecaster_files.save(self, Path(path))
+        save_forecaster(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "SequenceForecaster":
-        """The forecaster that `save` wrote; other or damaged files are a `FileFormatError`. No code in them is run."""
-        return forecaster_files.load(cls, Path(path))
+        """Load a forecaster written by `save`; other or damaged files raise a `FileFormatError`. No code is run."""
+        from udtw.timeseries.model_files import load_forecaster
+
+        return load_forecaster(cls, Path(path), make_networks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.input_tags.three_d_array = True
         return tags
+
+    def _checked_settings(self) -> TrainingSettings:
+        """Return the settings of the training; an `OptionError` for wrong options."""
+        if self.loss not in metric_names():
+            raise OptionError(f"loss must be one of {metric_names()}; got {self.loss!r}.")
+        check_weighting(checked_params(self.metric_params).get("weighting", "likelihood"), 0.0)
+        check_counts(self, ("max_iter",))
+        return training_settings(self.training, type(self).__name__, **TRAINING_DEFAULTS)
+
+    def _given_pairs(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, validation_fraction: float, generator: torch.Generator
+    ) -> tuple[Arrays, Arrays | None]:
+        """Return pasts and futures for training and for validation."""
+        x, future, self._y_ndim = self._validated(X, y, reset=True)
+        self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
+        self._tail = None
+        if (X_val is None) != (y_val is None):
+            raise OptionError("Pass both X_val and y_val, or neither.")
+        if X_val is not None:
+            valid = self._validated(X_val, y_val, reset=False)[:2]
+            self._check_shapes(*valid)
+            return (x, future), valid
+        count = int(validation_fraction * len(x))
+        if count == 0:
+            return (x, future), None
+        order = torch.randperm(len(x), generator=generator).numpy()
+        held, rest = order[:count], order[count:]
+        return (x[rest], future[rest]), (x[held], future[held])
+
+    def _window_pairs(
+        self, X: Any, horizon: int, window: int | None, validation_fraction: float
+    ) -> tuple[Arrays, Arrays | None]:
+        """Cut pasts and futures for training and for validation from long series."""
+        series, form = long_series("X", X)
+        window = window_for(series, window, horizon)
+        train, valid = cut_windows(series, window, horizon, validation_fraction)
+        self._past_shape, self._future_shape = train[0].shape[1:], train[1].shape[1:]
+        self.n_features_in_, self._y_ndim = window, form.axes
+        self._tail, self._single = last_windows("X", series, window), form.single
+        return train, valid
+
+    def _fit(
+        self, train: Arrays, valid: Arrays | None, generator: torch.Generator, training: TrainingSettings,
+        checkpoint_path: str | Path | None, processes: Processes,
+    ) -> None:  # fmt: skip
+        """Train the networks and calibrate the bands."""
+        x, future = train
+        level = self._level(x)
+        self._x_scale, self._y_scale = Scale.of(x - level), Scale.of(future - level)
+        data = self._standardized(x, future), None if valid is None else self._standardized(*valid)
+        self.model_, loss = make_networks(self, generator)
+        self.sigma_ = loss.sigma
+        generator = generator_on(self._device, generator)
+        self.model_.generator = generator
+        if loss.past_sigma is not None:
+            loss.past_sigma.generator = generator
+        self.history_ = {}
+        checkpoint = None
+        if checkpoint_path is not None:
+            from udtw.timeseries.model_files import forecaster_settings
+
+            settings = forecaster_settings(self, x, future, *(valid or ()))
+            checkpoint = Checkpoint(checkpoint_path, settings, writes=processes.writes)
+        try:
+            for phase, one in self._phases(loss).items():
+                self._train(phase, one, data, generator, training, processes, checkpoint)
+        finally:  # the best weights are in place after an interrupt
+            for module in (self.model_, self.sigma_):
+                if module is not None:
+                    module.generator = None
+                    module.to("cpu", torch.float64).eval().requires_grad_(False)
+            past, truth = valid or train
+            mean, sigma = self._forecast(past)
+            self.bands_ = Bands.of(truth - mean, None if self.sigma_ is None else sigma)
+            self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
+
+    def _predicted(self, X: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
+        """Return forecasts and standard deviations (n, T_out, d), and the shape to return them in."""
+        check_is_fitted(self, "bands_")
+        axes, single = self._y_ndim, False
+        if self._tail is None:
+            X = validate_data(self, X, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
+            past = _with_features("X", X)
+        elif X is None:
+            past, single = self._tail, self._single
+        else:
+            series, form = long_series("X", X)
+            past, axes, single = last_windows("X", series, self._past_shape[0]), form.axes, form.single
+        mean, sigma = self._forecast(past)
+        shape = (len(mean), *self._future_shape[: axes - 1]) if axes > 1 else (len(mean),)
+        return mean, self.bands_.std(sigma), shape[1:] if single else shape
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
+        """Return X (n, T_in, d), y (n, T_out, d) and the number of axes of the given y."""
+        if y is not None and not hasattr(y, "shape"):
+            y = np.asarray(y)
+        shape = () if y is None else tuple(y.shape)
+        if len(shape) > 3:
+            raise ShapeError(f"y must have shape (n,), (n, T_out) or (n, T_out, d); got {shape}.")
+        flat = np.reshape(y, (shape[0], -1)) if len(shape) == 3 else y
+        X, checked = validate_data(
+            self, X, flat, reset=reset, allow_nd=True, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32)
+        )
+        full = (len(checked), *shape[1:], *[1] * (3 - len(shape)))
+        return _with_features("X", X), checked.reshape(full).astype(float, copy=False), len(shape)
+
+    def _check_shapes(self, x: Floats, future: Floats | None = None) -> None:
+        for name, array, shape in (("X", x, self._past_shape), ("y", future, self._future_shape)):
+            if array is not None and array.shape[1:] != shape:
+                raise ShapeError(f"{name} must have (steps, features) = {shape} as in fit; got {array.shape[1:]}.")
+
+    def _level(self, x: Floats) -> Any:
+        """Return the level to subtract from past and future before they are standardized: (n, 1, d) or zero."""
+        return x[:, -1:] if self._relative else 0.0
+
+    def _standardized(self, x: Floats, future: Floats) -> tuple[Tensor, Tensor]:
+        level = self._level(x)
+        return tuple(  # type: ignore[return-value]
+            torch.tensor(scale.apply(array - level), dtype=torch.float32, device=self._device)
+            for scale, array in ((self._x_scale, x), (self._y_scale, future))
+        )
+
+    def _phases(self, loss: ForecastLoss) -> dict[str, ForecastLoss]:
+        """Return the losses to train with, in order."""
+        if not self.warm_start_euclidean or self.loss == "euclidean":
+            return {self.loss: loss}
+        first = make_loss("euclidean", self._past_shape, self._future_shape, sigma=None, sigma_range=None)
+        return {"euclidean": first, self.loss: loss}
+
+    def _train(
+        self, phase: str, loss: ForecastLoss, data: tuple[Pair, Pair | None], generator: torch.Generator,
+        training: TrainingSettings, processes: Processes, checkpoint: Checkpoint | None,
+    ) -> None:  # fmt: skip
+        """Train ``model_`` with the loss of one phase, continuing from the checkpoint."""
+        if checkpoint is not None and checkpoint.is_past(phase):
+            self.history_[phase] = checkpoint.history[phase]
+            return
+        task = ForecastTask(
+            self.model_, loss, *data, generator, rates=(training.learning_rate, training.weight_decay),
+            batch_size=training.batch_size, processes=processes,
+        )  # fmt: skip
+        loop = Training(
+            task, self.max_iter, keep_best=True, patience=training.patience, checkpoint=checkpoint, phase=phase
+        )
+        self.history_[phase] = loop.history
+        with progress_bar(f"{phase} loss", self.max_iter, training.progress) as advance:
+            loop.run(lambda number, value: advance(note=f"loss {value:.4g}"))
+
+    @torch.no_grad()
+    def _forecast(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return forecasts (n, T_out, d) in the units of y, and σ (n, T_out, d or 1), which is 1 without a network."""
+        self._check_shapes(x)
+        level = self._level(x)
+        past = torch.tensor(self._x_scale.apply(x - level), dtype=torch.float64)
+        mean = self.model_(past)
+        if self.sigma_ is None:
+            sigma = torch.ones_like(mean[..., :1])
+        elif isinstance(self.sigma_, PastSigma):
+            sigma = self.sigma_(past).sqrt()
+        else:
+            sigma = self.sigma_(mean).sqrt()[..., None]
+        return self._y_scale.undo(mean.numpy()) + level, sigma.numpy()
+
+
+def make_networks(
+    forecaster: SequenceForecaster, generator: torch.Generator | None = None
+) -> tuple[Forecaster, ForecastLoss]:
+    """Build the model of a forecaster and its loss; on the meta device, without weights, if there is no generator."""
+    shapes = forecaster._past_shape, forecaster._future_shape
+    options, dropout = loss_options(forecaster), forecaster._checked_settings().dropout
+    # fork_rng restores the global generator, from which torch initializes new layers.
+    with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
+        model = Forecaster(*shapes, hidden_widths(forecaster.hidden), dropout)
+        loss = make_loss(forecaster.loss, *shapes, dropout=dropout, **options)
+    if generator is not None:
+        for module in (model, loss):
+            initialise(module, generator)
+            module.to(forecaster._device)
+    return model, loss
+
+
+def loss_options(forecaster: SequenceForecaster) -> dict[str, Any]:
+    """Return the parameters of the loss, ``sigma`` and ``sigma_range``, with defaults for those that are open."""
+    row = METRICS.get(forecaster.loss)
+    given = {name: value for name, value in (forecaster.metric_params or {}).items() if value != AUTO}
+    weighting = given.pop("weighting", None) or "likelihood"
+    options: dict[str, Any] = dict(WITHOUT_VARIANCES)
+    if row is not None and row.uncertain:
+        options = {**DEFAULTS[weighting], "weighting": weighting}
+    settings = training_settings(forecaster.training, "SequenceForecaster", **TRAINING_DEFAULTS)
+    given |= {"sigma": forecaster.sigma, "sigma_range": settings.sigma_range}
+    given = {name: value for name, value in given.items() if value != AUTO}
+    return {**options, "normalize": "length", "band": None, **given}
+
+
+def hidden_widths(hidden: Any) -> tuple[int, ...]:
+    """Return the widths of the hidden layers, from one number or several."""
+    widths = tuple(hidden) if isinstance(hidden, Sequence) else (hidden,)
+    if not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
+        raise OptionError(f"hidden must be one or several positive whole numbers; got {hidden!r}.")
+    return tuple(int(width) for width in widths)
+
+
+def _with_features(name: str, array: Floats) -> Floats:
+    """Return (n, T, d) from (n, T) or (n, T, d)."""
+    if array.ndim not in (2, 3):
+        raise ShapeError(f"{name} must have shape (n, T) or (n, T, d); got {array.shape}.")
+    return array[..., None] if array.ndim == 2 else array

@@ -1,4 +1,4 @@
-"""The parts of a forecaster: standardisation, networks, loss, and training by epochs."""
+"""Parts of a forecaster: standardization, networks, loss, and training by epochs."""
 
 import itertools
 import math
@@ -17,41 +17,43 @@ from udtw._engine.pair_block import Batch
 from udtw._io.distributed import Processes
 from udtw._io.training import Task
 from udtw.nn import SigmaNet, UDTWLoss
-from udtw.nn.sigma_range import SigmaRange
+from udtw.nn.sigma import SigmaRange
 from udtw.timeseries.uncertainty import make_sigma
 
 Floats = NDArray[np.floating]
 Pair = tuple[Tensor, Tensor]
 
 VALIDATION_BATCH = 1024
-"""Series per validation batch: bounds the memory of the alignment, not the result."""
+"""Series per validation batch; limits memory and does not change the result."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardisation that keeps shapes: ``apply(x) = (x − mean) / std`` for x (n, T, d); mean and std are (d,)."""
+    """Standardization per feature: ``apply(x) = (x − mean) / std`` for x (n, T, d); mean and std are (d,)."""
 
     mean: Floats
     std: Floats
 
     @classmethod
     def of(cls, series: Floats) -> "Scale":
-        """From all series and steps together; a constant feature keeps its unit."""
+        """Compute mean and std over all series and steps; a constant feature keeps its unit."""
         mean, std = series.mean((0, 1), dtype=float), series.std((0, 1), dtype=float)
         rounding = 10 * np.finfo(float).eps * np.abs(series).max((0, 1))
         return cls(mean, np.where(std > rounding, std, 1.0))
 
     def apply(self, series: Floats) -> Floats:
+        """Standardize."""
         return (series - self.mean) / self.std
 
     def undo(self, series: Floats) -> Floats:
+        """Invert `apply`."""
         return series * self.std + self.mean
 
 
 class Forecaster(nn.Module):
     """A multilayer perceptron from the past (B, T_in, d_in) to the future (B, T_out, d_out).
 
-    ReLU follows every hidden layer, and in training dropout, whose masks are drawn from ``generator``.
+    Each hidden layer is followed by ReLU and, in training, by dropout with masks from ``generator``.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Forecaster(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(widths))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the future of the pasts ``x``."""
         h = x.flatten(1)
         for layer in self.layers[:-1]:
             h = torch.relu(layer(h))
@@ -74,9 +77,9 @@ class Forecaster(nn.Module):
 
 
 class PastSigma(Forecaster):
-    """Variances (B, T_out, d) of the future, from the past (B, T_in, d_in) alone; one hidden layer, as a `Forecaster`.
+    """Perceptron from the past (B, T_in, d_in) to variances (B, T_out, d) of the future, with one hidden layer.
 
-    ``log σ`` is bounded by ``sigma_range`` and starts near `SigmaRange.start`. A network of its own, so that
+    ``log σ`` is bounded by ``sigma_range`` and starts near `SigmaRange.start`. The network is separate, so that
     learning the variances does not change what the forecaster has learned.
     """
 
@@ -91,15 +94,16 @@ class PastSigma(Forecaster):
             nn.init.constant_(layer.bias, bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the variances for the pasts ``x``."""
         share = torch.sigmoid(super().forward(x))
         return (2 * (self.low + (self.high - self.low) * share)).exp()
 
 
 class ForecastLoss(nn.Module):
-    """``loss(forecast, future, past)``: mean over the batch of a metric.
+    """Loss ``loss(forecast, future, past)``: the mean of a metric over the batch.
 
-    A metric with variances has those of ``sigma``: a `PastSigma`, whose variances belong to the steps of the future and
-    are the same for forecast and truth, or a SigmaNet, which reads either of them; None is Σ = 1.
+    For a metric with variances, ``sigma`` predicts them: a `PastSigma` for the steps of the future, with the same
+    variances for forecast and truth, or a SigmaNet, which reads either of them; None is Σ = 1.
     """
 
     def __init__(self, metric: Metric, sigma: SigmaNet | PastSigma | None = None, objective: str | None = None) -> None:
@@ -111,13 +115,13 @@ class ForecastLoss(nn.Module):
 
     @property
     def sigma(self) -> SigmaNet | PastSigma | None:
-        """The network of the variances, trained with the forecaster."""
+        """Return the network of the variances, trained with the forecaster."""
         return self.past_sigma or (None if self.aligned is None else self.aligned.sigma)  # type: ignore[return-value]
 
     def forward(self, forecast: Tensor, future: Tensor, past: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The mean over the batch, or over some ``rows`` of it; zero for none.
+        """Return the mean over the batch, or over some ``rows`` of it; zero for none.
 
-        Variances are made for all series in any case: all processes then draw the same dropout.
+        Variances are computed for all series in any case, so that all processes draw the same dropout.
         """
         variances = self._variances(past)
         if rows is not None:
@@ -129,9 +133,9 @@ class ForecastLoss(nn.Module):
         return self.aligned(forecast, future, *variances)
 
     def judge(self, forecast: Tensor, future: Tensor, past: Tensor) -> Tensor:
-        """What decides when to stop: the loss, or of the "faithful" objective ``E[D]`` per step.
+        """Return the validation loss: the loss itself, or for the "faithful" objective ``E[D]`` per step.
 
-        The likelihood of the variances reacts to a few series with large errors and says little about the forecasts.
+        The likelihood of the variances is dominated by a few series with large errors.
         """
         if self.aligned is None or self.aligned.objective != "faithful":
             return self(forecast, future, past)
@@ -139,7 +143,7 @@ class ForecastLoss(nn.Module):
         return (coupling * squared_distances(forecast, future)).sum((1, 2)).mean() / future.shape[1]
 
     def _variances(self, past: Tensor) -> tuple[Tensor, ...]:
-        """Variances of forecast and future, if they follow from the past."""
+        """Return variances of forecast and future, if they are predicted from the past."""
         if self.past_sigma is None:
             return ()
         variance = self.past_sigma(past)
@@ -151,9 +155,9 @@ def make_loss(
     metric: str | Metric, past: tuple[int, int], future: tuple[int, int], *, sigma: str | None, sigma_range: Any,
     dropout: float = 0.0, **options: Any,
 ) -> ForecastLoss:  # fmt: skip
-    """The metric as a loss for futures (T_out, d); ``options`` are parameters of `udtw.align`.
+    """Build the loss of a metric for futures (T_out, d); ``options`` are parameters of the metric.
 
-    "euclidean" is divided by the length, whatever ``normalize`` says.
+    "euclidean" is always divided by the length.
     """
     normalize = options.pop("normalize", None)
     chosen = get_metric(metric, **options)
@@ -170,14 +174,14 @@ def make_loss(
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw all weights again from ``generator``, so that the result does not depend on global random state."""
+    """Redraw all weights from ``generator``, so that the result does not depend on global random state."""
     in_sigma = {
         id(layer) for part in module.modules() if isinstance(part, SigmaNet | PastSigma) for layer in part.modules()
     }
     for layer in module.modules():
         if not isinstance(layer, nn.Linear | nn.Conv1d):
             continue
-        if id(layer) in in_sigma:  # its biases hold the initial σ
+        if id(layer) in in_sigma:  # its biases set the initial σ
             nn.init.xavier_normal_(layer.weight, generator=generator)
         else:
             bound = 1 / math.sqrt(layer.weight[0].numel())
@@ -186,17 +190,17 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 
 
 class ForecastTask(Task):
-    """Epochs of AdamW on ``loss(model(past), future, past)``, over the parameters of both; one epoch is one `step`.
+    """AdamW on ``loss(model(past), future, past)`` over the parameters of both; one epoch is one `step`.
 
     Weight decay applies to the model, not to the parameters of the loss. Several ``processes`` share the series of
-    every batch.
+    each batch.
 
     Parameters
     ----------
     model, loss : modules
     train, valid : (past, future), each (n, T, d); ``valid`` may be None
     generator : torch.Generator
-        Of the order of the series, and of dropout; on their device.
+        For the order of the series and dropout; on their device.
     rates : (learning_rate, weight_decay)
     batch_size : int
     processes : Processes
@@ -232,7 +236,7 @@ class ForecastTask(Task):
     def _descend(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute gradients of the mean loss of a batch and return the loss.
 
-        The forecast is cheap compared to the alignment, so every process makes it for all series, with the same
+        The forecast is cheap compared to the alignment, so each process computes it for all series, with the same
         dropout, and aligns its own share.
         """
         forecast = self.model(x)
@@ -248,7 +252,7 @@ class ForecastTask(Task):
 
     @torch.no_grad()
     def validate(self) -> float | None:
-        """The mean over the validation series of what `ForecastLoss.judge` returns."""
+        """Return the mean of `ForecastLoss.judge` over the validation series."""
         if self.valid is None:
             return None
         for module in self.modules.values():

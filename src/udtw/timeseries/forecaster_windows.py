@@ -1,4 +1,4 @@
-"""Pasts and futures cut from long series by a sliding window."""
+"""What goes into a forecaster and comes out: windows of long series, and calibrated bands around forecasts."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -6,43 +6,48 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from udtw._engine.series_set import one_series
+from udtw._engine.series_set import load_one_series
 from udtw.errors import LengthError, OptionError, ShapeError
 
 Floats = NDArray[np.floating]
 Pair = tuple[Floats, Floats]
 
 MOST_WINDOWS = 5000
-"""Windows for training; of longer series every second, third, … window is taken."""
+"""Most windows for training; longer series are read with a stride."""
+POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0)
+"""Candidate powers of σ in the calibrated standard deviation."""
+RESOLUTION = 1000
+"""Number of quantiles of the ratios of errors to their standard deviation."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """How long series were given, which is the form of their forecasts."""
+    """Form in which long series were passed, which is the form of their forecasts."""
 
     single: bool
-    """One series, rather than several."""
+    """True for one series rather than several."""
     axes: int
-    """Of forecasts of several series: 2 if the series are (T,), 3 if they are (T, d)."""
+    """Axes of the forecasts of several series: 2 if the series are (T,), 3 if they are (T, d)."""
 
 
 def long_series(name: str, data: Any) -> tuple[list[Floats], Form]:
-    """The series (T, d) of ``data``: one series (T,) or (T, d), several (n, T, d), or a list of (T,) or (T, d)."""
+    """Return the series (T, d) of ``data``: one (T,) or (T, d), several (n, T, d), or a list of (T,) or (T, d)."""
     listed = isinstance(data, list | tuple) and len(data) > 0 and np.ndim(data[0]) > 0
     single = not listed and np.ndim(data) != 3
-    given = {name: data} if single else {f"{name}[{i}]": one for i, one in enumerate(data)}
-    series = [one_series(label, one)[0].astype(float) for label, one in given.items()]
+    named = {name: data} if single else {f"{name}[{i}]": one for i, one in enumerate(data)}
+    series = [load_one_series(label, one)[0].astype(float) for label, one in named.items()]
     if len({one.shape[1] for one in series}) > 1:
         raise ShapeError(f"All series must have the same number of features; got {[one.shape[1] for one in series]}.")
-    return series, Form(single, 2 if all(np.ndim(one) == 1 for one in given.values()) else 3)
+    return series, Form(single, 2 if all(np.ndim(one) == 1 for one in named.values()) else 3)
 
 
 def window_for(series: list[Floats], window: Any, horizon: Any) -> int:
-    """``window``, or if it is None twice the horizon, at most what leaves ten windows; an error if nothing fits."""
+    """Return ``window``, by default twice the horizon or what leaves ten windows; a `LengthError` if none fits."""
     for name, value in (("horizon", horizon), ("window", window)):
         if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-            raise OptionError(f"{name} must be a whole number of steps, 1 or more; got {value!r}.")
+            raise OptionError(f"{name} must be a whole number of steps, 1 or more; got {value!r}.", parameter=name)
     longest = max(len(one) for one in series)
     if window is None:
         window = max(1, min(2 * horizon, longest - horizon - 10))
@@ -50,24 +55,26 @@ def window_for(series: list[Floats], window: Any, horizon: Any) -> int:
         steps, features = next(one.shape for one in series if len(one) == longest)
         hint = " Rows are steps; for several series pass a list." if features > steps else ""
         raise LengthError(
-            f"A window of {window} steps and a horizon of {horizon} need a series of {window + horizon + 1} steps or "
-            f"more; the longest has {steps}.{hint}"
+            f"A window of {window} steps and a horizon of {horizon} require a series of at least "
+            f"{window + horizon + 1} steps; the longest has {steps}.{hint}"
         )
     return int(window)
 
 
 def last_windows(name: str, series: list[Floats], window: int) -> Floats:
-    """The last ``window`` steps of each series, (n, window, d)."""
+    """Return the last ``window`` steps of each series, (n, window, d)."""
     short = min(len(one) for one in series)
     if short < window:
-        raise LengthError(f"The window has {window} steps, and a series of {name} only {short}; use longer series.")
+        raise LengthError(
+            f"The window has {window} steps, but a series of {name} has only {short}. Pass longer series."
+        )
     return np.stack([one[-window:] for one in series])
 
 
 def cut_windows(series: list[Floats], window: int, horizon: int, held: float) -> tuple[Pair, Pair | None]:
-    """Pasts (n, window, d) and futures (n, horizon, d) for training; the last ``held`` part of each for validation.
+    """Cut pasts (n, window, d) and futures (n, horizon, d); the last share ``held`` of each series is for validation.
 
-    No step of a future for validation belongs to a future for training.
+    No step belongs to a future for training and to one for validation.
     """
     train, valid = [], []
     for one in series:
@@ -88,3 +95,65 @@ def _pairs(starts: list[tuple[Floats, NDArray]], window: int, horizon: int, stri
     ]
     both = np.concatenate(cut)
     return both[:, :window], both[:, window:]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Calibrated uncertainty of forecasts: the standard deviation ``scale·σ^power``, and intervals by quantiles.
+
+    - ``scale`` (T, d) and ``power`` maximize the Gaussian likelihood of the errors;
+    - ``quantiles`` (1001,) are those of ``|error| / std`` over all held-out series, steps and features;
+    - ``count`` is the number of held-out series.
+    """
+
+    power: float
+    scale: Floats
+    quantiles: Floats
+    count: int
+
+    @classmethod
+    def of(cls, errors: Floats, sigma: Floats | None) -> "Bands":
+        """Calibrate on ``errors`` (n, T, d) of held-out series, and σ of their forecasts as in `fit_std`."""
+        power, scale = fit_std(errors, sigma)
+        std = scale if sigma is None else scale * sigma**power
+        ratios = np.abs(errors) / np.where(std > 0, std, 1.0)
+        return cls(power, scale, np.quantile(ratios, np.linspace(0, 1, RESOLUTION + 1)), len(errors))
+
+    @classmethod
+    def gaussian(cls, power: float, scale: Floats) -> "Bands":
+        """Return bands with the quantiles of Gaussian errors, for files without quantiles."""
+        levels = np.linspace(0, 1, RESOLUTION + 1)
+        levels[-1] = 1 - 0.5 / RESOLUTION
+        return cls(power, scale, ndtri(0.5 + 0.5 * levels), RESOLUTION)
+
+    def std(self, sigma: Floats) -> Floats:
+        """Return the standard deviation (n, T, d) of forecasts with this σ."""
+        return self.scale * sigma**self.power
+
+    def half_width(self, level: Any) -> float:
+        """Return half the width of an interval of that coverage, in standard deviations.
+
+        Split conformal prediction: the quantile ``level·(n + 1)/n`` of the ratios of n held-out series, all steps and
+        features together. The factor (n + 1)/n corrects for few series.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
+            raise OptionError(f"level must be a number between 0 and 1, such as 0.9; got {level!r}.")
+        corrected = min(1.0, float(level) * (self.count + 1) / self.count)
+        return float(np.interp(corrected, np.linspace(0, 1, len(self.quantiles)), self.quantiles))
+
+
+def fit_std(errors: Floats, sigma: Floats | None) -> tuple[float, Floats]:
+    """Return power p and scale s (T, d) that maximize the Gaussian likelihood of ``errors`` (n, T, d) under ``s·σᵖ``.
+
+    ``sigma`` is (n, T, d) or (n, T, 1), or None for σ = 1 (then p = 0). For each p of `POWERS`, s is the root mean
+    square of ``error/σᵖ`` over the series.
+    """
+    fits = []
+    for power in (0.0,) if sigma is None else POWERS:
+        shape = np.ones(()) if sigma is None else sigma**power
+        scale = np.sqrt(np.square(errors / shape).mean(0))
+        # With this scale the squared ratios average to 1 for any power, so that only the logarithms differ.
+        with np.errstate(divide="ignore"):
+            fits.append((float(np.log(shape * scale).mean()), power, scale))
+    _, power, scale = min(fits, key=lambda fit: fit[0])
+    return power, scale

@@ -1,4 +1,4 @@
-"""Fréchet means by L-BFGS, for metrics whose means are no averages of what is matched; with variances or a network."""
+"""Fréchet means by L-BFGS, for metrics whose mean is not an average of matched steps."""
 
 import copy
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import SeriesSet
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
-from udtw.timeseries.resample import resample
+from udtw.timeseries.base import resample
 
 LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
-"""Of ``σ²_μ / noise``."""
+"""Bounds of ``log(σ²_μ / noise)``."""
 
 
 @dataclass(frozen=True)
 class Descended:
-    """A mean (L, d), its variances (L,), the objective before the first and after every iteration, and the network."""
+    """A mean (L, d), its variances (L,), the loss before the first and after each iteration, and the network."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -42,7 +42,7 @@ def descend(
     max_iter: int,
     tol: float,
 ) -> Descended:
-    """The mean from ``start``, together with ``Σ = 1 + σ²_μ`` or the weights of a network."""
+    """Minimize from ``start`` over the mean, together with ``Σ = 1 + σ²_μ`` or the weights of a network."""
     x, weight = Batch.of(series, torch.float64), torch.as_tensor(share, device=series.device)
     net = None
     parts = [start.ravel()]
@@ -61,19 +61,19 @@ def descend(
 
     def objective(theta: Tensor) -> Tensor:
         mean, rest = theta[: start.size].reshape(1, *start.shape), theta[start.size :]
-        pairs, centre = x, Batch(mean)
+        pairs, center = x, Batch(mean)
         if net is not None:
             weights = _as_weights(net, rest)
             noise = functional_call(net, weights, (x.values, x.lengths))
-            pairs, centre = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
+            pairs, center = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
         elif rest.numel():
             # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
             two = theta.new_full(x.values.shape[:2], 2.0)
-            pairs, centre = x.with_variances(two), Batch(mean, None, 2 * rest.exp()[None])
+            pairs, center = x.with_variances(two), Batch(mean, None, 2 * rest.exp()[None])
         plain = metric.without_bias
         if plain is not None:
-            return weight @ plain.between(pairs, centre) - 0.5 * plain.between(centre, centre)[0] - constant
-        return weight @ metric.between(pairs, centre)
+            return weight @ plain.between(pairs, center) - 0.5 * plain.between(center, center)[0] - constant
+        return weight @ metric.between(pairs, center)
 
     theta, trace, converged = _minimize(
         lambda point: objective(point.to(series.device)), np.concatenate(parts), bounds, max_iter, tol
@@ -91,23 +91,23 @@ def descend(
 
 
 def _spread(series: SeriesSet, share: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """(L,): mean squared difference of the series, resampled, from ``start``: σ² where nothing is aligned yet.
+    """Return initial variances (L,): the mean squared difference of the resampled series from ``start``.
 
-    So the optimisation begins with costs near one everywhere, and steps become certain as they find their matches.
+    The optimization then starts with costs near one everywhere, and steps become certain as they are matched.
     """
     same = np.stack([resample(row, len(start)) for row in series.rows()])
     return np.einsum("n,ntd->t", share, np.square(same - start)) + 1e-12
 
 
 def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:
-    """The parameters of ``net`` as views of one vector, so that gradients reach the vector."""
+    """Return the parameters of ``net`` as views of one vector, so that gradients reach the vector."""
     named = dict(net.named_parameters())
     parts = vector.split([parameter.numel() for parameter in named.values()])
     return {name: part.view_as(named[name]) for name, part in zip(named, parts, strict=True)}
 
 
 def _self_terms(x: Batch, weight: Tensor, metric: Metric) -> float:
-    """``½ Σ_i w_i sdtw(x_i, x_i)`` of the divergence, which does not depend on the mean."""
+    """Return ``½ Σ_i w_i sdtw(x_i, x_i)`` of the divergence, which does not depend on the mean."""
     plain = metric.without_bias
     return 0.0 if plain is None else float(0.5 * weight @ plain.between(x, x))
 
@@ -126,7 +126,7 @@ def _minimize(
         return float(value.detach()), gradient.numpy()
 
     trace = [value_and_gradient(start)[0]]
-    found = minimize(
+    result = minimize(
         value_and_gradient,
         start,
         jac=True,
@@ -135,4 +135,4 @@ def _minimize(
         callback=lambda intermediate_result: trace.append(float(intermediate_result.fun)),
         options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-8},
     )
-    return found.x, trace, bool(found.success)
+    return result.x, trace, bool(result.success)

@@ -1,7 +1,7 @@
-"""Means of groups of series by majorise-minimise: each step of a mean is averaged over what is matched with it.
+"""Means of groups of series by majorize-minimize: each step of a mean is the average of the steps matched with it.
 
 The free energy is concave in the energies of the cells, so it lies below its tangent, ``E_π[energy]`` with the
-posterior π of the present means. The minimum of that tangent over means and variances has a closed form, and never
+posterior π of the current means. The minimum of that tangent over means and variances has a closed form, and never
 raises the free energy. With DTW in place of the free energy this is DTW barycenter averaging (DBA).
 """
 
@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._engine.align import _paths, align
+from udtw._engine.align import align
 from udtw._engine.metrics import Metric
-from udtw._engine.pair_block import Batch
+from udtw._engine.pair_block import Batch, least_cells
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet
 
 CHUNK_CELLS = 2**23
-"""Cells of the couplings that are held at once."""
+"""Cells of the couplings held in memory at once."""
 PRIOR_SERIES = 2.0
-"""The weight of the prior of the variances, in series."""
+"""Weight of the prior of the variances, in series."""
 LEAST_VARIANCE = 1e-4
-"""Share of the variance of the series below which no variance of a mean lies."""
+"""Least variance of a mean, as a share of the variance of the series."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Means:
 
 
 def can_match(metric: Metric) -> bool:
-    """Whether means under this metric are averages of what is matched."""
+    """Return whether means under this metric are averages of the matched steps."""
     return metric.name in ("dtw", "soft_dtw") or (
         metric.name == "udtw" and metric.params["weighting"] == "likelihood" and not metric.params["debias"]
     )
 
 
 def table(series: SeriesSet, means: Means, metric: Metric, n_jobs: int | None = None) -> np.ndarray:
-    """(n, C) distances of all series to all means."""
+    """Return the distances of all series to all means, (n, C)."""
     full = np.full(len(means), means.values.shape[1])
     if means.variances is None:
         return distances(series, replace(series, values=means.values, lengths=full, variances=None), metric, n_jobs)
@@ -62,9 +62,9 @@ def table(series: SeriesSet, means: Means, metric: Metric, n_jobs: int | None = 
 
 
 def _split(variance: np.ndarray, metric: Metric) -> tuple[float, np.ndarray, float]:
-    """Σ_n as ½[σ²_x + σ²_μ(n)] of the engine, and the warp penalty for which log Σ counts relative to its mean.
+    """Split Σ_n into ½[σ²_x + σ²_μ(n)]; returns σ²_x, σ²_μ (L,) and the warp penalty that keeps the energy the same.
 
-    The level of `udtw._engine.likelihood.log_level` depends on how Σ is split, the penalty makes up for it.
+    The level of `udtw._engine.likelihood.log_level` depends on the split; the penalty compensates for that.
     """
     of_series = float(variance.min())
     of_mean = 2 * variance - of_series
@@ -75,10 +75,10 @@ def _split(variance: np.ndarray, metric: Metric) -> tuple[float, np.ndarray, flo
 
 @dataclass(frozen=True)
 class Matched:
-    """What is matched with each step of C means, weighted: counts (C, L), sums (C, L, d) and sums of squares (C, L)."""
+    """Weighted counts, sums (C, L, d) and sums of squares of the steps matched with each step of C means."""
 
     energy: np.ndarray
-    """(n,): the distance of each series to its mean."""
+    """(n,): distance of each series to its mean."""
     count: np.ndarray
     total: np.ndarray
     square: np.ndarray
@@ -91,10 +91,10 @@ class Matched:
 def match(
     series: SeriesSet, owner: np.ndarray, weight: np.ndarray, means: Means, metric: Metric, n_jobs: int | None = None
 ) -> Matched:
-    """Match every series i with the mean ``owner[i]``."""
-    centres, length, dim = means.values.shape
-    sums = torch.zeros(centres, length, dim + 2, dtype=torch.float64, device=series.device)
-    warps, energy = np.zeros(centres), np.empty(len(series))
+    """Match each series i with the mean ``owner[i]``."""
+    centers, length, dim = means.values.shape
+    sums = torch.zeros(centers, length, dim + 2, dtype=torch.float64, device=series.device)
+    warps, energy = np.zeros(centers), np.empty(len(series))
     size = max(1, CHUNK_CELLS // (series.values.shape[1] * length))
     with torch.no_grad(), _threads(n_jobs):
         for begin in range(0, len(series), size):
@@ -102,19 +102,19 @@ def match(
             x, mine = Batch.of(series[part], _dtype(series)), owner[part]
             square = x.values.square().sum(2, keepdim=True)
             features = torch.cat([torch.ones_like(square), x.values, square], 2)
-            found, matched = _matched(x, features, means, mine, metric)
-            energy[part] = found.cpu()
+            values, matched = _matched(x, features, means, mine, metric)
+            energy[part] = values.cpu()
             share, place = (torch.as_tensor(one, device=series.device) for one in (weight[part], mine))
             sums.index_add_(0, place, share[:, None, None] * matched)
             cells = matched[:, :, 0].sum(1).cpu().numpy()
             np.add.at(warps, mine, weight[part] * (2 * cells - series.lengths[part] - length))
-    whole = np.bincount(owner, weight, centres)
+    whole = np.bincount(owner, weight, centers)
     total = sums.cpu().numpy()
     return Matched(energy, total[:, :, 0], total[:, :, 1:-1], total[:, :, -1], warps, whole)
 
 
 def _matched(x: Batch, features: Tensor, means: Means, owner: np.ndarray, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Distances (B,) of series to the mean ``owner`` of each, and sums of the features matched with each of its steps.
+    """Return distances (B,) of series to their means, and sums of the features matched with each step of the mean.
 
     Features are (B, N, f), sums (B, L, f) in float64.
     """
@@ -130,32 +130,31 @@ def _matched(x: Batch, features: Tensor, means: Means, owner: np.ndarray, metric
         options |= {"var_x": of_series[:, None].expand(x.values.shape[:2]), "var_y": of_mean}
         options |= {"warp_penalty": penalty, "beta": metric.params["beta"]}
     if metric.name == "dtw":
-        paths = _paths(x.values, y, lengths=(x.lengths, None), **options)
-        values, (pair, row, column) = paths._backend.least_cells(paths._for_kernels)
+        values, (pair, row, column) = least_cells(x, y, **options)
         sums = features.new_zeros((y.shape[0] * y.shape[1], features.shape[2]), dtype=torch.float64)
         sums.index_add_(0, pair * y.shape[1] + column, features[pair, row].double())
         return values, sums.reshape(*y.shape[:2], -1)
-    found = align(x.values, y, lengths_x=x.lengths, **options)
-    return found.free_energy, torch.bmm(found.coupling.transpose(1, 2), features).double()
+    alignment = align(x.values, y, lengths_x=x.lengths, **options)
+    return alignment.free_energy, torch.bmm(alignment.coupling.transpose(1, 2), features).double()
 
 
-def update(found: Matched, means: Means, metric: Metric, least: float) -> Means:
-    """The means and variances that minimise the tangent of the free energy, from what is matched with the present ones.
+def update(matched: Matched, means: Means, metric: Metric, least: float) -> Means:
+    """Return the means and variances that minimize the tangent of the free energy at the current ones.
 
-    A mean without series stays as it is. No variance is below ``least``. The variances of the steps of a mean have an
-    inverse-gamma prior about their harmonic mean, which is where it is most likely.
+    A mean without series is kept. No variance is below ``least``. The variances of the steps of a mean have an
+    inverse-gamma prior with its mode at their harmonic mean.
     """
-    used = found.weight > 0
-    count = np.where(used[:, None], found.count, 1.0)
-    total = np.where(used[:, None, None], found.total, means.values)
+    used = matched.weight > 0
+    count = np.where(used[:, None], matched.count, 1.0)
+    total = np.where(used[:, None, None], matched.total, means.values)
     values = total / count[:, :, None]
     if means.variances is None:
         return Means(values.astype(means.values.dtype))
-    rest = found.square - 2 * (values * found.total).sum(2) + found.count * np.square(values).sum(2)
+    rest = matched.square - 2 * (values * matched.total).sum(2) + matched.count * np.square(values).sum(2)
     rest = np.maximum(rest, 0)  # rounding
     price = metric.params["beta"]
     # log Σ counts relative to its mean, which gives back a share of what the warps cost.
-    counted = found.count - found.warps[:, None] / (2 * count.shape[1])
+    counted = matched.count - matched.warps[:, None] / (2 * count.shape[1])
     level = 1 / (1 / means.variances).mean(1, keepdims=True)
     fresh = (rest + PRIOR_SERIES * level) / (price * np.maximum(counted, 0) + PRIOR_SERIES)
     variances = np.where(used[:, None], np.maximum(fresh, least), means.variances)
@@ -163,7 +162,7 @@ def update(found: Matched, means: Means, metric: Metric, least: float) -> Means:
 
 
 def prior_energy(means: Means) -> float:
-    """What the prior adds to the weighted sum of free energies: zero if all variances of a mean are equal."""
+    """Return the energy of the prior of the variances: zero if all variances of a mean are equal."""
     if means.variances is None:
         return 0.0
     ratio = 1 / (1 / means.variances).mean(1, keepdims=True) / means.variances
@@ -171,7 +170,7 @@ def prior_energy(means: Means) -> float:
 
 
 def least_variance(series: SeriesSet) -> float:
-    """A small share of the variance of the series, summed over features."""
+    """Return a small share of the variance of the series, summed over features."""
     steps = np.concatenate(series.rows())
     return LEAST_VARIANCE * float(steps.var(0).sum()) + 1e-12
 
@@ -182,7 +181,7 @@ def _dtype(series: SeriesSet) -> torch.dtype:
 
 @contextmanager
 def _threads(n_jobs: int | None) -> Iterator[None]:
-    """Let kernels use that many threads; None is the present setting of torch."""
+    """Let kernels use that many threads; None keeps the setting of torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(n_jobs or before)
     try:

@@ -1,6 +1,7 @@
-"""Prototypes of classes: their start, their training, and the distances to them."""
+"""Prototypes of classes: initialization, training, and distances to them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,19 +14,21 @@ from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import SeriesSet
 from udtw._io.device import seeded_generator
 from udtw._io.training import Descent, minimise
-from udtw.nn.sigma_range import SigmaRange
+from udtw.nn.sigma import SigmaRange
 from udtw.timeseries.barycenter import barycenters_of
-from udtw.timeseries.resample import resample
+from udtw.timeseries.base import resample
 from udtw.timeseries.uncertainty import LearnedPrices
 from udtw.timeseries.views import View
 
 PAIR_CELLS = 2**24
-"""Cells of the alignments in flight when distances to prototypes are computed without gradients."""
+"""Cells of the alignments computed at once without gradients."""
+Tick = Callable[[int, float], None]
+"""``tick(number, loss)``, called after each step of a training."""
 
 
 @dataclass
 class Prototypes:
-    """C prototypes and what belongs to their uncertainty. Every tensor is a parameter of the training."""
+    """C prototypes with their uncertainty; every tensor is a parameter of the training."""
 
     values: Tensor
     """(C, L, d)"""
@@ -33,50 +36,51 @@ class Prototypes:
     raw_sigma: Tensor | None = None
     """(C, L): σ of each step is ``bounds.sigma(raw_sigma)``; the series themselves have σ = 1."""
     view: View | None = None
-    """How series and prototypes are seen, with variances, if a network gives them."""
+    """View of series and prototypes with variances, if a network predicts them."""
     log_temperature: Tensor = field(default_factory=lambda: torch.zeros(()))
     prices: LearnedPrices | None = None
-    """β and ω, where they are learned."""
+    """β and ω, if they are learned."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def parameters(self) -> list[Tensor]:
-        given = [self.values, self.log_temperature, *([] if self.raw_sigma is None else [self.raw_sigma])]
-        return given + [p for module in (self.view, self.prices) if module is not None for p in module.parameters()]
+        """Return all tensors that are trained."""
+        own = [self.values, self.log_temperature, *([] if self.raw_sigma is None else [self.raw_sigma])]
+        return own + [p for module in (self.view, self.prices) if module is not None for p in module.parameters()]
 
     def variances(self) -> Tensor | None:
-        """(C, L), or (C, L, features) of the view; None where Σ = 1."""
-        return self._centres().variances
+        """Return the variances of the prototypes, (C, L), or (C, L, features) of the view; None if Σ = 1."""
+        return self._centers().variances
 
-    def _centres(self) -> Batch:
-        """The prototypes with their variances."""
+    def _centers(self) -> Batch:
+        """Return the prototypes with their variances."""
         if self.view is not None:
             return self.view(Batch(self.values))
         return Batch(self.values, None, None if self.raw_sigma is None else self.bounds.sigma(self.raw_sigma).square())
 
     def _noisy(self, x: Batch) -> Batch:
-        """The series with their own variances."""
+        """Return the series with their own variances."""
         if self.view is not None:
             return self.view(x)
         return x if self.raw_sigma is None else x.with_variances(x.values.new_ones(x.values.shape[:2]))
 
     def distances(self, x: Batch, metric: Metric) -> Tensor:
-        """(B, C) differentiable distances of every series to every prototype."""
-        noisy, centres = self._noisy(x), self._centres()
+        """Return differentiable distances of each series to each prototype, (B, C)."""
+        noisy, centers = self._noisy(x), self._centers()
         plain = metric.without_bias
         count, classes = len(x), len(self)
         left = torch.arange(count, device=x.values.device).repeat_interleave(classes)
         right = torch.arange(classes, device=x.values.device).repeat(count)
-        found = (plain or metric).between(noisy[left], centres[right]).reshape(count, classes)
+        crossed = (plain or metric).between(noisy[left], centers[right]).reshape(count, classes)
         if plain is None:
-            return found
+            return crossed
         # The self-distances are the same for all pairs of a series, and of a prototype.
-        return found - 0.5 * (plain.between(noisy, noisy)[:, None] + plain.between(centres, centres)[None, :])
+        return crossed - 0.5 * (plain.between(noisy, noisy)[:, None] + plain.between(centers, centers)[None, :])
 
     def own_distances(self, x: Batch, codes: Tensor, metric: Metric) -> Tensor:
-        """(B,) differentiable distances of every series to the prototype of its class."""
-        return metric.between(self._noisy(x), self._centres()[codes])
+        """Return differentiable distances of each series to the prototype of its class, (B,)."""
+        return metric.between(self._noisy(x), self._centers()[codes])
 
 
 def start_prototypes(
@@ -87,7 +91,7 @@ def start_prototypes(
     sigma: View | str | None,
     sigma_range: Any,
 ) -> Prototypes:
-    """Class means of the series resampled to ``length`` (their average by default), σ at the start of its range."""
+    """Return the class means of the series resampled to ``length`` (by default their average), with initial σ."""
     steps = length or max(1, round(float(series.lengths.mean())))
     same = np.stack([resample(row, steps) for row in series.rows()])
     means = np.stack([same[codes == c].mean(0) for c in range(codes.max() + 1)])
@@ -101,7 +105,7 @@ def start_prototypes(
 def frechet_means(
     start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, max_iter: int
 ) -> tuple[Tensor, list[float]]:
-    """(C, L, d): the Fréchet mean of every class by `barycenter`, without uncertainty; and the last class's trace."""
+    """Return the Fréchet means of all classes by `barycenter`, (C, L, d), and the trace of the last class."""
     members = [series[np.flatnonzero(codes == c)].rows() for c in range(len(start))]
     params = {
         "sigma": None,
@@ -109,17 +113,18 @@ def frechet_means(
         "max_iter": max_iter,
         "device": series.device,
     }
-    found = barycenters_of(members, metric.unnormalized, params)
-    return start.values.new_tensor(np.stack([one.mean for one in found])), found[-1].trace
+    means = barycenters_of(members, metric.unnormalized, params)
+    return start.values.new_tensor(np.stack([one.mean for one in means])), means[-1].trace
 
 
 def train_prototypes(
-    start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, objective: str, descent: Descent
-) -> list[float]:
-    """Train prototypes, uncertainty and temperature in place; returns the loss of every step.
+    start: Prototypes, series: SeriesSet, codes: np.ndarray, metric: Metric, objective: str, descent: Descent,
+    tick: Tick | None = None,
+) -> list[float]:  # fmt: skip
+    """Train prototypes, uncertainty and temperature in place; returns the loss of each step.
 
-    "discriminative": cross-entropy of ``softmax_c(−d_c/T)``. "frechet": the mean distance to the own class's prototype
-    in units of its start, which is the likelihood when the distance is ``d² + βΩ``.
+    "discriminative": cross-entropy of ``softmax_c(−d_c/T)``. "frechet": the mean distance to the prototype of the own
+    class in units of its initial value, which is the likelihood when the distance is ``d² + βΩ``.
     """
     x, target = Batch.of(series), torch.as_tensor(codes, device=series.device)
     with torch.no_grad():
@@ -140,14 +145,14 @@ def train_prototypes(
     parameters = [p.requires_grad_() for p in start.parameters()]
     pairs = descent.batch_size * (1 if objective == "frechet" else len(start))
     cells = pairs * x.values.shape[1] * start.values.shape[1]
-    trace = minimise(parameters, loss, len(x), cells=cells, descent=descent)
+    trace = minimise(parameters, loss, len(x), cells=cells, descent=descent, tick=tick)
     for parameter in parameters:
         parameter.requires_grad_(False)
     return trace
 
 
 def all_distances(prototypes: Prototypes, series: SeriesSet, metric: Metric) -> np.ndarray:
-    """(n, C) distances, in bounded memory, without gradients."""
+    """Return the distances of all series to all prototypes, (n, C), in bounded memory, without gradients."""
     x = Batch.of(series)
     cells = len(prototypes) * prototypes.values.shape[1] * series.values.shape[1]
     with torch.no_grad():
@@ -156,7 +161,7 @@ def all_distances(prototypes: Prototypes, series: SeriesSet, metric: Metric) -> 
 
 
 def fit_temperature(distances: np.ndarray, codes: np.ndarray) -> float:
-    """The T for which ``softmax_c(−d_c/T)`` gives the training labels the largest likelihood."""
+    """Return the T that maximizes the likelihood of the training labels under ``softmax_c(−d_c/T)``."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 

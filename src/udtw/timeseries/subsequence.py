@@ -1,4 +1,4 @@
-"""Where a query occurs in a long series, exactly, and how certain its begin and end are."""
+"""SubsequenceSearch: exact search for a query in a long series, with credible intervals for begin and end."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -8,23 +8,25 @@ import torch
 from torch import Tensor
 
 from udtw._engine import inputs, likelihood
+from udtw._engine.checks import make_range_error
 from udtw._engine.distribution import PathDistribution
-from udtw._engine.series_set import one_series
+from udtw._engine.series_set import load_one_series
 from udtw._io.progress import progress_bar
 from udtw._kernels.backends import choose
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.timeseries.disjoint import Candidates, best_disjoint
 
 TOLERANCE = 0.1
-"""Share of the query's length by which a match may be exceeded on either side, in `SubsequenceMatch.probability`."""
+"""Widening of a match on either side in `SubsequenceMatch.probability`, as a share of the query's length."""
 NORMALIZE = (None, "length")
 BAR_STEPS = 2**17
-"""Steps of the stream between two movements of the progress bar."""
+"""Steps of the stream between two updates of the progress bar."""
+BLOCK = 1024
+"""Candidates per block. The least cost of each block is kept, so that a search reads all minima and one block."""
 
 
 @dataclass(frozen=True)
 class SubsequenceMatch:
-    """One occurrence of a query in the stream: steps [begin, end], both included.
+    """Occurrence of a query in the stream: steps [begin, end], both included.
 
     The probabilities are those of the query's path in the steps around the match, up to one length of the query on
     either side, given that the path covers the middle of the match.
@@ -38,19 +40,19 @@ class SubsequenceMatch:
     begin: int
     end: int
     distance: float
-    """The least energy of a path; divided by the query's length if so asked."""
+    """Least energy of a path, divided by the query's length with ``normalize="length"``."""
     probability: float
-    """That the path lies within the match, widened by a tenth of the query's length on either side."""
+    """Probability that the path lies within the match widened by a tenth of the query's length on either side."""
     begin_interval: tuple[int, int]
-    """The path begins in [low, high] with the probability `level`; equal tails."""
+    """Equal-tailed interval [low, high] that contains the begin of the path with probability ``level``."""
     end_interval: tuple[int, int]
-    """The same for its end."""
+    """The same for the end of the path."""
     query: int
-    """Which of several queries; 0 if there is one."""
+    """Index of the query; 0 if there is one."""
 
 
 class SubsequenceSearch:
-    """The best disjoint occurrences of a query in a long series: exact DTW with free begin and end, and a posterior.
+    """Search the best disjoint occurrences of a query in a long series, by exact DTW with free begin and end.
 
     A path aligns every step of the query with steps of the stream, may begin and end anywhere in it, and has the energy
 
@@ -59,25 +61,25 @@ class SubsequenceSearch:
     with squared distances D and ``Σ_mn = ½[σ²(query_m) + σ²(stream_n)]``; r is the geometric mean of the variances of
     the query. Without variances Σ = 1. Each step of the stream is the end of one candidate, the path of least energy
     that ends there; of equal ones that whose last steps are diagonal, or else along the query. The result is chosen
-    greedily: the best candidate, then the best that does not overlap it, and so on. For each match chosen, the
-    distribution ``∝ exp(−energy/γ)`` of the paths near it says how certain its begin and end are.
+    greedily: the best candidate, then the best that does not overlap it, and so on. For each match, the distribution
+    ``∝ exp(−energy/γ)`` of the paths near it determines its probability and the intervals of its begin and end.
 
-    The search reads the stream once, with memory for one anti-diagonal. For the choice and for the posteriors it keeps
-    the stream itself and, per query, an energy and a begin for each step: 8 (d + 2) bytes per step in float64.
+    The search reads the stream once, with memory for one anti-diagonal. For the choice and the posteriors it keeps the
+    stream itself and, per query, an energy and a begin for each step: 8 (d + 2) bytes per step in float64.
 
     Parameters
     ----------
     query : (N,) or (N, d) array, or a list of such arrays
         One query, or several, which may differ in length. A list of numbers is one query.
     gamma : float
-        Temperature γ > 0 of the posteriors, in units of the energy. It does not change which matches are found.
+        Temperature γ > 0 of the posteriors, in units of the energy. It does not change the matches.
     warp_penalty : float
-        ω ≥ 0. With 0 a query may be squeezed into a few steps of the stream, or stretched, at no extra cost.
+        ω ≥ 0. With 0 a query may be compressed to a few steps of the stream, or stretched, at no extra cost.
     var_query : (N,) array or a number, optional
-        Variances σ² of the query's steps; one such value per query if there are several. If only the query or only the
-        stream has variances, those of the other are 1.
+        Variances σ² of the query's steps; a list with one entry per query if there are several. If only the query or
+        only the stream has variances, those of the other are 1.
     beta : float
-        β ≥ 0. Used if there are variances.
+        β ≥ 0. Used with variances.
     normalize : None or "length"
         "length" divides the energy of a match by the length of its query, so that queries of different lengths compete
         on equal terms.
@@ -94,7 +96,7 @@ class SubsequenceSearch:
     >>> [(match.begin, match.end, round(match.distance, 3)) for match in search.search(stream, k=2)]
     [(300, 339, 0.0), (601, 678, 0.546)]
 
-    A stream that arrives in pieces gives the same answer:
+    The matches of a stream that arrives in chunks are the same:
 
     >>> for chunk in np.split(stream, 10):
     ...     search = search.update(chunk)
@@ -114,7 +116,7 @@ class SubsequenceSearch:
     ) -> None:
         if normalize not in NORMALIZE:
             raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
-        self.gamma = float(inputs.gamma(gamma, 1, torch.empty(0, dtype=torch.float64)))
+        self.gamma = float(inputs.read_gamma(gamma, 1, torch.empty(0, dtype=torch.float64)))
         self.warp_penalty = _not_negative("warp_penalty", warp_penalty)
         self.beta = _not_negative("beta", beta)
         self.normalize = normalize
@@ -125,16 +127,16 @@ class SubsequenceSearch:
         self.reset()
 
     def reset(self) -> Self:
-        """Forget the stream that `update` was given."""
+        """Discard the stream passed to `update`."""
         self._stream: _Stream | None = None
         return self
 
     def search(
         self, stream: Any, k: int = 10, level: float = 0.9, *, var_stream: Any = None, progress: bool = False
     ) -> list[SubsequenceMatch]:
-        """The ``k`` best matches in a stream, best first; fewer if there is no room for so many.
+        """Return the ``k`` best disjoint matches in a stream, best first; fewer if the stream is too short.
 
-        What `update` was given is neither used nor changed.
+        The stream passed to `update` is neither used nor changed.
 
         Parameters
         ----------
@@ -154,10 +156,10 @@ class SubsequenceSearch:
         return self._matches(own, k, level)
 
     def update(self, chunk: Any, *, var_chunk: Any = None, progress: bool = False) -> Self:
-        """Continue the stream by ``chunk`` (L,) or (L, d), with its variances if the steps before had some.
+        """Continue the stream by ``chunk`` (L,) or (L, d), with variances if the steps before had variances.
 
-        The answers of `matches` do not depend on how the stream was divided into chunks. The search is done in float32
-        if the queries and the first chunk are. An update that is interrupted leaves the stream as it was before.
+        The results of `matches` do not depend on how the stream was divided into chunks. The search runs in float32 if
+        the queries and the first chunk are float32. An interrupted update leaves the stream unchanged.
         """
         steps, noise = self._load("chunk", chunk, var_chunk)
         if self._stream is None:
@@ -166,17 +168,17 @@ class SubsequenceSearch:
         return self
 
     def _load(self, name: str, data: Any, variances: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        steps, noise = one_series(name, data, variances)
+        steps, noise = load_one_series(name, data, variances)
         features = self.queries[0][0].shape[1]
         if steps.shape[1] != features:
             raise ShapeError(f"The query has {features} feature(s) per step, but {name} has shape {steps.shape}.")
         return steps, noise
 
     def matches(self, k: int = 10, level: float = 0.9) -> list[SubsequenceMatch]:
-        """The ``k`` best matches in what `update` was given so far, as `search` would find them."""
+        """Return the ``k`` best matches in the stream so far, as `search` would."""
         _check_request(k, level)
         if self._stream is None:
-            raise LengthError("There is no stream yet: call update(chunk) first, or search(stream).")
+            raise LengthError("No stream yet. Call update(chunk) first, or search(stream).")
         return self._matches(self._stream, k, level)
 
     def _matches(self, stream: "_Stream", k: int, level: float) -> list[SubsequenceMatch]:
@@ -192,14 +194,14 @@ class SubsequenceSearch:
     def _posterior(
         self, stream: "_Stream", number: int, begin: int, end: int, level: float
     ) -> tuple[float, tuple[int, int], tuple[int, int]]:
-        """Probability, interval of the begin and of the end of one match."""
+        """Return the probability of one match and the intervals of its begin and end."""
         length = len(self.queries[number][0])
         low, high = max(0, begin - length), min(len(stream), end + length + 1)
         middle = (begin + end) // 2 - low
         energy = stream.energy(number, low, high)
 
         def paths(first: int, stop: int) -> PathDistribution:
-            """The paths within columns [first, stop) of the window that cover its middle."""
+            """Return the paths within columns [first, stop) of the window that cover its middle."""
             relax = (0, 0, middle - first, stop - 1 - middle)
             return PathDistribution(energy[:, first:stop], self.gamma, warp_penalty=self.warp_penalty, relax=relax)
 
@@ -213,10 +215,10 @@ class SubsequenceSearch:
 
 
 class _Stream:
-    """A stream so far, and the end energies and begins of every query's paths in it."""
+    """Stream so far, with the energies and begins of each query's paths by their end."""
 
     def __init__(self, search: SubsequenceSearch, dtype: np.dtype, noisy: bool) -> None:
-        choose("numba", torch.empty(0))  # a named error where Numba does not work
+        choose("numba", torch.empty(0))  # raises a named error if Numba does not work
         from udtw._kernels.cpu.stream import StreamSweep
 
         self.queries, self.beta = search.queries, search.beta
@@ -244,7 +246,7 @@ class _Stream:
 
     def append(self, steps: np.ndarray, noise: np.ndarray | None, progress: bool) -> None:
         if (noise is not None) != self.noisy:
-            raise OptionError("Either all chunks of a stream come with variances or none.")
+            raise OptionError("Pass variances with all chunks of a stream, or with none.")
         steps, noise = steps.astype(self.dtype, copy=False), self._variances(noise, len(steps))
         arrays = [self.steps, self.variances, *self.energies, *self.starts]
         sweeps, sizes = [sweep.copy() for sweep in self.sweeps], [len(array) for array in arrays]
@@ -271,11 +273,11 @@ class _Stream:
 
     def _checked(self, energies: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not np.isfinite(energies).all():
-            raise inputs.range_error(torch.from_numpy(energies[:0]).dtype)
+            raise make_range_error(torch.from_numpy(energies[:0]).dtype)
         return energies, starts
 
     def candidates(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Least energies and begins of the paths of one query that end in each step."""
+        """Return the least energies and begins of the paths of one query that end in each step."""
         energies, starts = self._checked(*self.sweeps[number].rest())
         return (
             np.concatenate([self.energies[number].array, energies]),
@@ -283,7 +285,7 @@ class _Stream:
         )
 
     def energy(self, number: int, low: int, high: int) -> Tensor:
-        """(N, high − low) float64: the energy of every cell of a query and the steps [low, high)."""
+        """Return the energy of each cell of a query and the steps [low, high): (N, high − low) float64."""
 
         def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(array.astype(np.float64))[None]
@@ -297,8 +299,55 @@ class _Stream:
         return cost / variance + self.beta * (variance.log() - self.levels[number])
 
 
+class Candidates:
+    """Candidate matches, one per end: the interval [starts[j], j] at ``costs[j]``, for ends j = 0, 1, ... (M,).
+
+    ``starts`` must not decrease. Those of least paths do not: of two paths, one that begins earlier and ends later
+    shares a cell with the other, and from there back both are the same path.
+    """
+
+    def __init__(self, costs: np.ndarray, starts: np.ndarray) -> None:
+        blocks = -(-len(costs) // BLOCK)
+        self.starts = starts
+        self.costs = np.full((blocks, BLOCK), np.inf)
+        self.costs.reshape(-1)[: len(costs)] = costs
+        self.least = self.costs.min(axis=1)
+
+    def best(self) -> tuple[float, int]:
+        """Return the least cost and its end, the earliest of equals; +inf if no candidate is left."""
+        block = int(self.least.argmin())
+        return float(self.least[block]), block * BLOCK + int(self.costs[block].argmin())
+
+    def exclude(self, begin: int, end: int) -> None:
+        """Drop all candidates that overlap [begin, end]: those that end from ``begin`` on and begin up to ``end``."""
+        stop = int(np.searchsorted(self.starts, end, side="right"))
+        self.costs.reshape(-1)[begin:stop] = np.inf
+        blocks = slice(begin // BLOCK, -(-stop // BLOCK))
+        self.least[blocks] = self.costs[blocks].min(axis=1)
+
+
+def best_disjoint(candidates: list[Candidates], k: int) -> list[tuple[int, int, int, float]]:
+    """Choose up to ``k`` disjoint intervals (which of the candidates, begin, end, cost), greedily by cost.
+
+    Of equal costs the earlier end is chosen, then the earlier of the candidates. Candidates that overlap the result are
+    excluded.
+    """
+    chosen: list[tuple[int, int, int, float]] = []
+    while len(chosen) < k:
+        best = [own.best() for own in candidates]
+        number = min(range(len(best)), key=lambda n: best[n])
+        cost, end = best[number]
+        if cost == np.inf:
+            break
+        begin = int(candidates[number].starts[end])
+        chosen.append((number, begin, end, cost))
+        for own in candidates:
+            own.exclude(begin, end)
+    return chosen
+
+
 class _Growing:
-    """An array that grows along its first axis, with room to spare."""
+    """Array that grows along its first axis, with spare room."""
 
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...] = ()) -> None:
         self._room, self._size = np.empty((0, *shape), dtype), 0
@@ -324,21 +373,21 @@ class _Growing:
 
 
 def _load_queries(query: Any, variances: Any) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Steps (N, d) and variances (N,), if any, of each query."""
+    """Return steps (N, d) and variances (N,) or None of each query."""
     several = (isinstance(query, list | tuple) and any(np.ndim(one) for one in query)) or np.ndim(query) == 3
     if not several:
-        return [one_series("query", query, variances)]
+        return [load_one_series("query", query, variances)]
     if len(query) == 0:
-        raise LengthError("There is no query; at least one is needed.")
+        raise LengthError("query is empty; pass at least one query.")
     if variances is None or isinstance(variances, int | float):
         variances = [variances] * len(query)
     if not isinstance(variances, list | tuple) or len(variances) != len(query):
         raise ShapeError(f"var_query must be one number, or a list of the variances of each of {len(query)} queries.")
-    return [one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
+    return [load_one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
 
 
 def _interval(share: Tensor, level: float) -> tuple[int, int]:
-    """The equal-tailed interval of indices for a distribution (M,)."""
+    """Return the equal-tailed interval of indices for a distribution (M,)."""
     reached = share.cumsum(0) / share.sum()
     tail, rounding = 0.5 * (1 - level), 1e-9
     return int((reached < tail + rounding).sum()), int((reached < 1 - tail - rounding).sum())
@@ -347,12 +396,12 @@ def _interval(share: Tensor, level: float) -> tuple[int, int]:
 def _not_negative(name: str, value: float) -> float:
     number = float(value)
     if not 0 <= number < np.inf:
-        raise OptionError(f"{name} must be a finite number that is not negative; got {value!r}.")
+        raise OptionError(f"{name} must be a finite number, 0 or more; got {value!r}.", parameter=name)
     return number
 
 
 def _check_request(k: int, level: float) -> None:
     if k < 1:
-        raise OptionError(f"k must be at least 1; got {k!r}.")
+        raise OptionError(f"k must be at least 1; got {k!r}.", parameter="k")
     if not 0 < level < 1:
-        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+        raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.", parameter="level")

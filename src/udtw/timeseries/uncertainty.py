@@ -1,4 +1,4 @@
-"""The uncertainty of the estimators: which kinds there are, and how the classifiers learn it from labelled series."""
+"""Networks for the variances of estimators, and their training on labeled series."""
 
 import copy
 import math
@@ -16,43 +16,42 @@ from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet
 from udtw._io.device import seeded_generator
 from udtw._io.training import Descent, Task, Training, cosine
+from udtw.data.faults import RandomFaults
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
-from udtw.nn.sigma_range import SigmaRange
-from udtw.timeseries.corruption import Corruption
-from udtw.timeseries.views import SlopeView, ValueView, View
+from udtw.nn.sigma import SigmaRange
+from udtw.timeseries.views import SlopeView, ValueView, View, is_standardized
 
 KINDS = ("local", "context", "series", "step")
 LEAST_PRICE = 1e-3
-"""Where the training of β and ω starts if they are given as zero."""
+"""Initial value of β and ω in training if they are given as zero."""
 PENALTIES = (0.02, 0.1, 0.5, 2.0)
 """Warp penalties among which leave-one-out chooses the start of the training."""
 CHECK_EVERY = 50
-"""Steps between two looks at the leave-one-out error."""
+"""Steps between two evaluations of the leave-one-out error."""
 LEAST_JUDGED, MOST_JUDGED, JUDGED_STEPS = 30, 150, 22_500
-"""Fewest and most series that leave-one-out is taken over, and between these, their steps in all."""
+"""Fewest and most series for leave-one-out, and the total number of steps that decides between them."""
 LEAST_BATCH, BATCH_CELLS = 8, 8_000_000
-"""Fewest series per step of the training, and the cells of their pairs above which there are fewer than asked for."""
+"""Smallest batch, and the cells of the pairs of a batch above which it is reduced."""
 PATIENCE = 4 * CHECK_EVERY
 """Steps without a better leave-one-out error after which training ends."""
 LEAST_SHARE = 1e-3
-"""Added to a probability before its logarithm: a series that no other resembles must not outweigh the rest."""
+"""Added to a probability before its logarithm, so that a series unlike all others does not outweigh the rest."""
 CONTEXT = 9
-"""Steps that a network of kind "context" sees."""
+"""Steps seen by a network of kind "context"."""
 
 
 def make_sigma(kind: Any, steps: int, dim: int, sigma_range: Any) -> SigmaNet:
-    """A SigmaNet for series (steps, dim): "step" sees one step, "context" `CONTEXT` of them, "series" all."""
+    """Build a SigmaNet for series (steps, dim): "step" sees one step, "context" `CONTEXT` of them, "series" all."""
     extents: dict[str, dict[str, Any]] = {"step": {}, "context": {"context": CONTEXT}, "series": {"length": steps}}
     if kind not in extents:
         raise OptionError(f"sigma must be one of {tuple(extents)} or None; got {kind!r}.")
-    bounds = SigmaRange.of(sigma_range)
-    span = bounds.high - bounds.low
-    return SigmaNet(dim, sigma_span=span, sigma_min=bounds.low, sigma_init=bounds.start, **extents[kind])
+    start = SigmaRange.of(sigma_range).start
+    return SigmaNet(dim, sigma_range=sigma_range, sigma_init=start, **extents[kind])
 
 
 def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> View:
-    """The view of that kind for these series, its weights drawn by ``seed``; or that of a copy of a given network."""
+    """Build the view of that kind, with weights drawn by ``seed``, or the view of a copy of a network."""
     if isinstance(sigma, SigmaNet):
         return ValueView(copy.deepcopy(sigma).float()).to(series.device)
     if sigma not in KINDS:
@@ -66,9 +65,9 @@ def seeded_view(sigma: Any, series: SeriesSet, sigma_range: Any, seed: int) -> V
 
 
 class LearnedPrices(nn.Module):
-    """β and ω of a metric with the likelihood's weighting, held as logarithms so that training keeps them positive.
+    """Parameters β and ω of a metric with the likelihood's weighting, as logarithms so that they stay positive.
 
-    With the paper's weighting, and for metrics without variances, there is nothing to learn.
+    Empty for the paper's weighting and for metrics without variances.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -83,30 +82,30 @@ class LearnedPrices(nn.Module):
         return {name: one.exp() for name, one in self.named_parameters()}
 
     def live(self) -> Metric:
-        """The metric with β and ω as tensors that pass gradients."""
+        """Return the metric with β and ω as tensors that propagate gradients."""
         return self.metric.with_params(**self._values())
 
     def fitted(self) -> Metric:
-        """The metric with β and ω as numbers."""
+        """Return the metric with β and ω as numbers."""
         return self.metric.with_params(**{name: float(one.detach()) for name, one in self._values().items()})
 
 
 def pair_table(batch: Batch, metric: Metric) -> Tensor:
-    """(n, n) differentiable distances of a batch of series, zero of a series to itself."""
+    """Return differentiable distances between all series of a batch, (n, n), with a zero diagonal."""
     count = len(batch)
     i, j = torch.triu_indices(count, count, 1, device=batch.values.device)
     plain = metric.without_bias
-    found = (plain or metric).between(batch[i], batch[j])
+    upper = (plain or metric).between(batch[i], batch[j])
     if plain is not None:
         own = plain.between(batch, batch)
-        found = found - 0.5 * (own[i] + own[j])
-    return found.new_zeros(count, count).index_put((i, j), found).index_put((j, i), found)
+        upper = upper - 0.5 * (own[i] + own[j])
+    return upper.new_zeros(count, count).index_put((i, j), upper).index_put((j, i), upper)
 
 
-def neighbour_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tensor) -> Tensor:
-    """``−mean_i log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / scale)`` over the ``possible`` (n, n) neighbours.
+def neighbor_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tensor) -> Tensor:
+    """Return ``−mean_i log Σ_{j: y_j = y_i} p_ij``, ``p_ij ∝ exp(−d_ij / scale)``, over ``possible`` neighbors (n, n).
 
-    Series without a possible neighbour of their class do not count.
+    Series without a possible neighbor of their class are skipped.
     """
     possible = possible & ~torch.eye(len(table), dtype=torch.bool, device=table.device)
     same = (labels[:, None] == labels) & possible
@@ -117,48 +116,48 @@ def neighbour_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tenso
 
 
 class LeaveOneOut:
-    """How well each of some training series is classified by the others; ``corruption`` breaks some of them."""
+    """How well each of some training series is classified by the others; ``faults`` puts faults into some of them."""
 
-    def __init__(self, series: SeriesSet, labels: np.ndarray, corruption: Corruption | None, seed: int) -> None:
+    def __init__(self, series: SeriesSet, labels: np.ndarray, faults: RandomFaults | None, seed: int) -> None:
         rng = np.random.default_rng(seed)
         judged = int(np.clip(JUDGED_STEPS // series.values.shape[1], LEAST_JUDGED, MOST_JUDGED))
         chosen = np.sort(rng.permutation(len(series))[:judged])
         self.series, self.labels = series[chosen], labels[chosen]
         self.same = self.labels[:, None] == self.labels
         self.queries = None
-        if corruption is not None:
-            broken, _ = corruption.of_some(Batch.of(self.series), seeded_generator(seed + 1, series.device))
+        if faults is not None:
+            broken, _ = faults.add_to_some(Batch.of(self.series), seeded_generator(seed + 1, series.device))
             self.queries = self.series.with_tensors(broken.values, None)
 
     def table(self, view: View, metric: Metric) -> np.ndarray:
-        """(n, n) distances, infinite of a series to itself."""
+        """Return the distances (n, n), with an infinite diagonal."""
         series = view.of(self.series)
-        found = distances(series if self.queries is None else view.of(self.queries), series, metric)
-        np.fill_diagonal(found, np.inf)
-        return found
+        table = distances(series if self.queries is None else view.of(self.queries), series, metric)
+        np.fill_diagonal(table, np.inf)
+        return table
 
     def error(self, table: np.ndarray) -> float:
-        """The share of series whose nearest other one has another class."""
+        """Return the share of series whose nearest neighbor has another class."""
         return float((self.labels[table.argmin(1)] != self.labels).mean())
 
     def loss(self, table: np.ndarray) -> float:
-        """``−mean log p`` of the own class, with ``p ∝ exp(−d/T)``: finer than the error, for choosing."""
-        closeness = np.exp((table.min(1, keepdims=True) - table) / neighbourhood_scale(table))
+        """Return the mean negative log-probability of the true class, with ``p ∝ exp(−d/T)``, for model selection."""
+        closeness = np.exp((table.min(1, keepdims=True) - table) / neighborhood_scale(table))
         return float(-np.log((closeness * self.same).sum(1) / closeness.sum(1) + LEAST_SHARE).mean())
 
     def verdict(self, table: np.ndarray) -> float:
-        """The error, and where that is the same, the loss: what training minimises."""
+        """Return the error plus a small share of the loss, which decides between equal errors."""
         return self.error(table) + 1e-3 * self.loss(table)
 
 
-def neighbourhood_scale(table: np.ndarray) -> float:
-    """The spread of the distances of a series to its five nearest: a temperature that suits any metric."""
+def neighborhood_scale(table: np.ndarray) -> float:
+    """Return the spread of the distances of a series to its five nearest: a temperature that suits any metric."""
     nearest = np.sort(table, axis=1)[:, : min(5, len(table) - 1)]
     return max(float(nearest.std(1).mean()), 1e-6)
 
 
-class NeighbourTask(Task):
-    """Steps of neighbourhood components on class-balanced batches, judged by leaving one series out."""
+class NeighborTask(Task):
+    """Neighborhood components on class-balanced batches, validated by leave-one-out."""
 
     schedule = staticmethod(cosine)
     generator: torch.Generator
@@ -175,6 +174,7 @@ class NeighbourTask(Task):
         self.done = 0
 
     def step(self, number: int) -> float:
+        """Make one step of Adam and return its loss."""
         self.done = number + 1
         value = self.loss(self.batches[number], self.generator)
         optimizer = self.optimizers["all"]
@@ -184,15 +184,16 @@ class NeighbourTask(Task):
         return float(value.detach())
 
     def validate(self) -> float:
-        """The leave-one-out error every `CHECK_EVERY` steps and at the end; infinite otherwise."""
+        """Return the leave-one-out error every `CHECK_EVERY` steps and at the end, infinity otherwise."""
         last = self.done == self.descent.max_iter
         return self.error() if self.done % CHECK_EVERY == 0 or last else math.inf
 
 
 def balanced_batches(labels: Tensor, descent: Descent) -> tuple[Tensor, ...]:
-    """For every step, indices of as many series of each of some classes, on the device of ``labels``.
+    """Draw class-balanced batches of series indices, one per step, on the device of ``labels``.
 
-    At least two of a class, since a series needs a partner. All are drawn at once, so that no step waits for a copy.
+    Each has at least two series of a class, since a series needs a partner. All are drawn at once, so that no step
+    waits for a copy.
     """
     rng, codes = np.random.default_rng(descent.seed), labels.cpu().numpy()
     members = [np.flatnonzero(codes == label) for label in np.unique(codes)]
@@ -205,44 +206,43 @@ def balanced_batches(labels: Tensor, descent: Descent) -> tuple[Tensor, ...]:
     return every.split([len(batch) for batch in batches])
 
 
-def train_for_neighbours(
+def train_for_neighbors(
     view: View, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent, *, choose_penalty: bool,
     tick: Callable[[int, float], None] | None = None,
 ) -> tuple[Metric, list[float]]:  # fmt: skip
-    """Train ``view`` so that the neighbours of a series have its class; returns the metric and the loss of every step.
+    """Train ``view`` so that the neighbors of a series have its class; returns the metric and the loss of each step.
 
-    ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / T)`` over the other series j of a batch (neighbourhood
-    components), T learned, and for the likelihood β and ω. A factor of γ would do nothing that a factor of all
-    variances, β and ω cannot do. ω starts where leave-one-out is best, if ``choose_penalty``. Training ends when
-    leave-one-out stops improving, and its best state is kept.
+    Minimizes ``−log Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(−d_ij / T)`` over the other series j of a batch
+    (neighborhood components). T is learned, and for the likelihood β and ω too; γ is not, since scaling it is the same
+    as scaling all variances, β and ω. With ``choose_penalty`` ω starts where leave-one-out is best. Training ends when
+    leave-one-out stops improving, and the best state is kept.
 
-    A view that reads the local noise sees random faults in some of the series: otherwise it cannot know what to make of
-    a fault that comes only after training.
+    A `SlopeView` is trained with random faults in some of the series, because faults may occur only after training.
     """
     device = series.device
     x, target = Batch.of(series), torch.as_tensor(labels, device=device)
-    corruption = Corruption(series) if isinstance(view, SlopeView) else None
-    judge = LeaveOneOut(series, labels, corruption, descent.seed)
+    faults = RandomFaults(series, is_standardized(series)) if isinstance(view, SlopeView) else None
+    judge = LeaveOneOut(series, labels, faults, descent.seed)
     if choose_penalty and metric.params.get("weighting") == "likelihood":
         choices = [metric.with_params(warp_penalty=penalty) for penalty in PENALTIES]
         metric = min(choices, key=lambda one: judge.loss(judge.table(view, one)))
-    prices, at_start = LearnedPrices(metric).to(device), judge.table(view, metric)
-    scale = nn.Parameter(torch.tensor(math.log(neighbourhood_scale(at_start)), device=device))
+    prices, initial = LearnedPrices(metric).to(device), judge.table(view, metric)
+    scale = nn.Parameter(torch.tensor(math.log(neighborhood_scale(initial)), device=device))
 
     def loss(index: Tensor, generator: torch.Generator) -> Tensor:
         batch, possible = x[index], torch.ones(len(index), dtype=torch.bool, device=device)
-        if corruption is not None:
-            # A broken series looks for neighbours and is none itself, as when it comes after training.
-            batch, hit = corruption.of_some(batch, generator)
+        if faults is not None:
+            # A faulty series looks for neighbors but is not one itself, like a query after training.
+            batch, hit = faults.add_to_some(batch, generator)
             possible = ~hit
-        return neighbour_loss(pair_table(view(batch), prices.live()), target[index], possible, scale.exp())
+        return neighbor_loss(pair_table(view(batch), prices.live()), target[index], possible, scale.exp())
 
     steps = series.values.shape[1]
     affordable = max(LEAST_BATCH, math.isqrt(2 * BATCH_CELLS) // steps)
     descent = replace(descent, batch_size=min(descent.batch_size, affordable))
     modules = {"view": view, "prices": prices, "scale": nn.ParameterList([scale])}
     start = {name: copy.deepcopy(module.state_dict()) for name, module in modules.items()}
-    task = NeighbourTask(
+    task = NeighborTask(
         modules,
         loss,
         lambda: judge.verdict(judge.table(view, prices.fitted())),
@@ -251,7 +251,7 @@ def train_for_neighbours(
         descent,
     )
     history = Training(task, descent.max_iter, keep_best=True, patience=PATIENCE).run(tick)
-    if min(history.valid, default=math.inf) >= judge.verdict(at_start):
+    if min(history.valid, default=math.inf) >= judge.verdict(initial):
         for name, module in modules.items():
             module.load_state_dict(start[name])
     return prices.fitted(), history.train

@@ -16,7 +16,7 @@ from tests.images.backbones.checkpoints import PROCESSORS
 from tests.images.backbones.pictures import noise
 from udtw.errors import DataError, FileFormatError
 from udtw.images.backbones.checkpoint import PROCESSOR_FILE, read_processing
-from udtw.images.backbones.pixels import normalise
+from udtw.images.backbones.pixels import normalize
 
 REFERENCES = {"dinov2": BitImageProcessorPil, "deit": DeiTImageProcessorPil, "vit": ViTImageProcessorPil}
 
@@ -27,7 +27,7 @@ def written(folder, values):
 
 
 def inputs(processing, image):
-    return normalise(processing.framing(image), processing.mean, processing.std, processing.scale)
+    return normalize(processing.framing(image), processing.mean, processing.std, processing.scale)
 
 
 @pytest.mark.parametrize("kind", REFERENCES)

@@ -174,7 +174,7 @@ def test_a_model_that_is_nowhere_is_named_with_the_way_to_get_it(tmp_path, monke
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "1")
     name = "facebook/dinov3-vits16-pretrain-lvd1689m"
-    with pytest.raises(DataError, match=rf"offline mode.*hf download {name}.*licence.*hf:FOLDER"):
+    with pytest.raises(DataError, match=rf"offline mode.*hf download {name}.*license.*hf:FOLDER"):
         HuggingFaceBackbone.load(name)
     for path in (str(tmp_path / "absent"), "./absent", "absent", "a/b/c"):
         with pytest.raises(DataError, match="There is no folder"):

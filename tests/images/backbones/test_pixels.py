@@ -14,7 +14,7 @@ from udtw.images.backbones.pixels import (
     Framing,
     check_mean_and_std,
     check_pixels,
-    normalise,
+    normalize,
     square_framing,
     to_rgb,
 )
@@ -120,7 +120,7 @@ def test_mean_and_std_are_one_or_three_numbers(mean, std):
 
 def test_normalising_is_by_channel():
     pixels = torch.full((1, 3, 1, 1), 0.5)
-    assert normalise(pixels, (0.5, 0.25, 0), (1, 0.25, 2), 2.0).flatten().tolist() == [0.5, 3.0, 0.5]
+    assert normalize(pixels, (0.5, 0.25, 0), (1, 0.25, 2), 2.0).flatten().tolist() == [0.5, 3.0, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.skeleton.datasets.clips import many, outcome, source
 from udtw._io.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, UdtwError
 from udtw.images.tokens import embed, open_tokens
-from udtw.images.tokens.shards import TokenShard
+from udtw.images.tokens.token_set import TokenShard
 from udtw.skeleton.datasets import prepare
 
 

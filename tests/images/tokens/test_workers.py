@@ -14,8 +14,8 @@ pytest.importorskip("joblib")
 from tests.images.tokens.fakes import Backbone, Images
 from udtw.errors import DataError, WorkerError
 from udtw.images.tokens import embed
+from udtw.images.tokens.embed import make_shards
 from udtw.images.tokens.extract import Job, Part
-from udtw.images.tokens.workers import make_shards
 
 IMAGES = Images(10)
 

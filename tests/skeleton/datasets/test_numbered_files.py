@@ -92,7 +92,7 @@ def test_a_joint_at_the_camera_is_missing():
         (json_bytes(skeletons=[]), "with 1 to 10000 frames"),
         (json_bytes(JOINTS[:, :19]), "frame 1: expected 20 joints of three numbers"),
         (json_bytes(skeletons=[[["a", 0, 0]] * 20]), "frame 1: expected 20 joints of three numbers"),
-        (json_bytes(JOINTS + 1e9), "frame 1: found 1e.09 as a coordinate in metres"),
+        (json_bytes(JOINTS + 1e9), "frame 1: found 1e.09 as a coordinate in meters"),
     ],
 )
 def test_other_json_is_refused(content, said):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.skeleton.datasets.clips import clip
-from udtw._io.skipping import Skipped
+from udtw._io.items import Skipped
 from udtw.errors import DataError, OptionError
 from udtw.skeleton.datasets import SkeletonSet, make_actions, protocol
 from udtw.skeleton.datasets.ntu import CLASSES as NTU_CLASSES

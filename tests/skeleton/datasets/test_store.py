@@ -14,8 +14,8 @@ pytest.importorskip("safetensors")
 from safetensors.numpy import save
 
 from tests.skeleton.datasets.clips import clip, many, outcome, same, source
+from udtw._io.items import Skipped
 from udtw._io.shard_store import MANIFEST
-from udtw._io.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets import open_prepared, prepare
 from udtw.skeleton.datasets.clip import Clip

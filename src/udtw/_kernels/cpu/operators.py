@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._engine import inputs
+from udtw._engine import checks
 from udtw._engine.prior import MASK, Band, Prior, check_mask, intervals
 from udtw._engine.problem import BUILT_IN, Problem
 from udtw._kernels.cpu import launch
@@ -81,8 +81,8 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
     lengths, gamma = problem.lengths.numpy(), problem.gamma.detach().numpy()
     rows, columns = problem.shape[1:]
     if not launch.usable(lengths, gamma, rows, columns):
-        inputs.check_lengths(problem.lengths, rows, columns)
-        inputs.check_gamma(problem.gamma)
+        checks.check_lengths(problem.lengths, rows, columns)
+        checks.check_gamma(problem.gamma)
     band, relax = problem.prior.band, _array(problem.prior.relax)
     if band.kind == MASK and band.mask is not None:
         check_mask(band.mask.numpy(), lengths, relax)
@@ -112,7 +112,7 @@ def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int 
     except launch.ValueOutOfRange:
         if problem.index is None:  # series that are compared by index have been checked when they were loaded
             problem.check_values([] if fields is None else list(fields))
-        raise inputs.range_error(problem.main.dtype) from None
+        raise checks.make_range_error(problem.main.dtype) from None
 
 
 def grad_tensors(gradients: launch.Gradients, like: Sequence[OptionalTensor]) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw._engine.inputs import inside
+from udtw._engine.checks import make_masks
 from udtw._engine.prior import Prior, starts_and_ends
 from udtw._engine.problem import COST, LOG_VARIANCE, Problem
 from udtw._kernels.differentiable import differentiable
@@ -92,11 +92,12 @@ def _save_gradients(ctx, inputs, output):
 def _for_portable(energy, gamma, warp, lengths, relax, fields=()) -> tuple[Any, list[Tensor]]:
     """Return what the functions of `portable` read of a grid, in float64, and ``fields`` likewise."""
     rows, columns = energy.shape[1:]
-    cells = inside(lengths, rows, columns, True)[2]
+    cells = make_masks(lengths, rows, columns, True)[2]
     assert cells is not None, "asked for"
     admissible = cells & (energy != torch.finfo(energy.dtype).max)
     penalty = torch.zeros_like(gamma) if warp is None else warp
-    wide = [t.double() for t in (torch.where(admissible, energy, 0), gamma, penalty)]
+    both_ways = torch.stack([penalty, penalty])  # one price for both kinds of steps
+    wide = [t.double() for t in (torch.where(admissible, energy, 0), gamma, both_ways)]
     borders = starts_and_ends(relax, lengths, rows, columns)
     return (*wide, admissible, borders), [f.double() for f in fields]
 
@@ -116,10 +117,10 @@ def _gradients_backward(ctx, *cotangents):
         def total(*values):
             energy, gamma, warp = leaves(values)
             given, fields = _for_portable(energy, gamma, warp, lengths, relax, [] if field is None else [field])
-            free, warps, found = portable.expectations(*(*given, [given[0], *fields]))
+            free, (warps, _), found = portable.expectations(*(*given, [given[0], *fields]))
             result = (factors[0] * free).sum()
             if means:
-                result = result + (factors[1] * (found[0] + given[2] * warps) + factors[2] * warps).sum()
+                result = result + (factors[1] * (found[0] + given[2][0] * warps) + factors[2] * warps).sum()
             return result if field is None else result + found[1].sum()
 
         by = dict(zip(places, torch.func.grad(total, tuple(range(len(places))))(*values), strict=True))

@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw._engine.inputs import FLOATS, check_gamma, check_lengths, visible
+from udtw._engine.checks import FLOATS, can_read, check_gamma, check_lengths
 from udtw._kernels import memory_estimate
-from udtw._kernels.base import Backend
+from udtw._kernels.base import Backend, refuse_gaps, with_skew
 from udtw._kernels.gpu.availability import interpreted, missing
 from udtw.errors import BackendError, RangeError, SizeError
 
 if (_reason := missing()) is not None:
     raise BackendError(_reason)
 
-from udtw._engine.prior import MASK, NONE, admissible, check_mask
+from udtw._engine.prior import MASK, NONE, Prior, admissible, check_mask
 from udtw._engine.problem import COST, LOG_VARIANCE, WARPS, Problem
 from udtw._kernels.gpu import autograd, operators
 from udtw._kernels.reference.torch_backends import clean, match_sums
@@ -44,7 +44,7 @@ def _named_errors(method: Callable) -> Callable:
         try:
             return method(self, problem, *args, **options)
         except RangeError:
-            if visible(problem.main, problem.gamma, problem.lengths):
+            if can_read(problem.main, problem.gamma, problem.lengths):
                 _explain(problem, args[0] if method.__name__ == "expectations" else ())
             raise
         except torch.OutOfMemoryError as error:
@@ -93,6 +93,9 @@ class TritonBackend(Backend):
             return f"it runs on CUDA and ROCm devices, and the data is on {main.device}"
         return None if main.dtype in FLOATS else f"it computes in float32 and float64, and the data is {main.dtype}"
 
+    def refusal(self, prior: Prior) -> str | None:
+        return refuse_gaps(prior)
+
     @_named_errors
     def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", len(wanted))
@@ -122,7 +125,7 @@ class TritonBackend(Backend):
         stacked = torch.stack(fields) if fields else energy.new_zeros((0, *energy.shape))
         found = autograd.sums(energy, *_rest(problem), stacked, numbers)
         constant = problem.constant_energy()
-        return torch.cat([(found[:, :1] + constant[:, None]), found[:, 1:]], 1)
+        return with_skew(problem, torch.cat([(found[:, :1] + constant[:, None]), found[:, 1:]], 1))
 
     @_named_errors
     def free_energy(self, problem: Problem) -> Tensor:
@@ -131,11 +134,11 @@ class TritonBackend(Backend):
         self._refuse_if_too_large(problem, "expectations")
         keep = _gradient_expected(problem)
         if fusable(problem):
-            return autograd.loss(*_of_sequences(problem), 0.0, False, keep)[0]
+            return with_skew(problem, autograd.loss(*_of_sequences(problem), 0.0, False, keep)[0])
         problem = clean(problem)
         gamma, warp, lengths, relax = _rest(problem)
         described = (_energy(problem), *[None] * 5, gamma, None, warp, lengths, relax)
-        return autograd.loss(*described, 0.0, False, keep)[0] + problem.constant_energy()
+        return with_skew(problem, autograd.loss(*described, 0.0, False, keep)[0] + problem.constant_energy())
 
     @_named_errors
     def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -184,7 +187,7 @@ class TritonBackend(Backend):
         self._refuse_if_too_large(problem, "choices" if with_choice else "least_cost")
         problem = clean(problem)
         value, last, choice = operators.gpu_least(_energy(problem), *_rest(problem), with_choice)
-        return value + problem.constant_energy(), last, choice
+        return with_skew(problem, value + problem.constant_energy()), last, choice
 
     @_named_errors
     def dtw(self, problem: Problem) -> Tensor:
@@ -193,12 +196,12 @@ class TritonBackend(Backend):
         energy, rest = _energy(problem), _rest(problem)
         penalty = problem.prior.warp_penalty
         if not _gradient_expected(problem):
-            return operators.gpu_least(energy, *rest, False)[0] + problem.constant_energy()
+            return with_skew(problem, operators.gpu_least(energy, *rest, False)[0] + problem.constant_energy())
         with torch.no_grad():
             fixed = (None if t is None else t.detach() for t in (energy, *rest))
             _, last, choice = operators.gpu_least(*fixed, True)
             path = walked(choice, last, energy.dtype)
-        value = (torch.where(path > 0, energy, 0)).sum((1, 2)) + problem.constant_energy()
+        value = with_skew(problem, (torch.where(path > 0, energy, 0)).sum((1, 2)) + problem.constant_energy())
         if penalty is None:
             return value
         return value + penalty * (2 * path.sum((1, 2)) - path.amax(1).sum(1) - path.amax(2).sum(1))

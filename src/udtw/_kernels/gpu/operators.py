@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw._engine.inputs import range_error
+from udtw._engine.checks import make_range_error
 from udtw._kernels.gpu import launch
 from udtw._kernels.gpu.availability import interpreted
 from udtw._kernels.gpu.launch import Kept, Pairs, Weights
@@ -72,7 +72,7 @@ def _checked(out: Tensor) -> Tensor:
     if out.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         return out
     if not bool(torch.isfinite(out).all()):
-        raise range_error(out.dtype)
+        raise make_range_error(out.dtype)
     return out
 
 

@@ -48,12 +48,14 @@ def _all_paths(starts: Tensor, ends: Tensor) -> list[Path]:
     return found
 
 
-def _warps(path: Path) -> int:
-    return sum(i - i0 + j - j0 == 1 for (i0, j0), (i, j) in pairwise(path))
+def _warps(path: Path) -> list[int]:
+    """Return the numbers of steps (1, 0) and (0, 1)."""
+    steps = [(i - i0, j - j0) for (i0, j0), (i, j) in pairwise(path)]
+    return [steps.count((1, 0)), steps.count((0, 1))]
 
 
 def _listed(admissible: Tensor, starts: Tensor, ends: Tensor) -> tuple[list[Path], Tensor, Tensor]:
-    """Return the admissible paths of one pair as (paths, N, M) zeros and ones, and their warps (paths,)."""
+    """Return the admissible paths of one pair as (paths, N, M) zeros and ones, and their warps (paths, 2)."""
     allowed = admissible.tolist()
     kept = [path for path in _all_paths(starts, ends) if all(allowed[i][j] for i, j in path)]
     rows = torch.tensor([p for p, path in enumerate(kept) for _ in path])
@@ -66,10 +68,10 @@ def _listed(admissible: Tensor, starts: Tensor, ends: Tensor) -> tuple[list[Path
 def path_distribution(
     cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, starts: Tensor, ends: Tensor
 ) -> tuple[list[Path], Tensor, Tensor, Tensor]:
-    """For one pair (N, M): its paths, their incidence (paths, N, M), warps (paths,) and log-weights ``−E(Π)/γ``."""
+    """For one pair (N, M): its paths, their incidence (paths, N, M), warps (paths, 2) and log-weights ``−E(Π)/γ``."""
     kept, table, warps = _listed(admissible, starts, ends)
     table, warps = table.to(cost.dtype), warps.to(cost.dtype)
-    return kept, table, warps, -((table * cost).sum((1, 2)) + penalty * warps) / gamma
+    return kept, table, warps, -((table * cost).sum((1, 2)) + warps @ penalty) / gamma
 
 
 def _per_pair(cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, borders: tuple[Tensor, Tensor]):
@@ -78,7 +80,7 @@ def _per_pair(cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, 
         yield (
             b,
             *path_distribution(
-                clean[b], gamma[b], penalty[b], admissible[b], borders[0][b], borders[1][b] & admissible[b]
+                clean[b], gamma[b], penalty[:, b], admissible[b], borders[0][b], borders[1][b] & admissible[b]
             ),
         )
 
@@ -91,15 +93,15 @@ def expectations(
     borders: tuple[Tensor, Tensor],
     fields: list[Tensor],
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """soft_min (B,), E[warps] (B,) and the expectation (B,) of each field (B, N, M)."""
+    """soft_min (B,), E[non-diagonal steps] and E[steps (1, 0)] (2, B), and E (B,) of each field (B, N, M)."""
     soft_min, mean_warps, means = [], [], []
     for b, _, table, warps, log_weight in _per_pair(cost, gamma, penalty, admissible, borders):
         soft_min.append(-gamma[b] * torch.logsumexp(log_weight, 0))
         probability = torch.softmax(log_weight, 0)
-        mean_warps.append((probability * warps).sum())
+        mean_warps.append(torch.stack([probability @ warps.sum(1), probability @ warps[:, 0]]))
         means.append([(probability * (table * torch.where(admissible, f, 0)[b]).sum((1, 2))).sum() for f in fields])
     columns = [torch.stack(column) for column in zip(*means, strict=True)]
-    return torch.stack(soft_min), torch.stack(mean_warps), columns
+    return torch.stack(soft_min), torch.stack(mean_warps, 1), columns
 
 
 def coupling(

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from udtw._engine.prior import LEFT, UP
+
 
 def skew(matrix: Tensor) -> Tensor:
     """(B, N, M) → (B, N, N + M − 1) with ``out[b, i, i + j] = matrix[b, i, j]`` and zeros elsewhere."""
@@ -68,8 +70,8 @@ def _recurse(
 
 
 def _steps(penalty: Tensor) -> Tensor:
-    """(3, B, 1): what arriving from the corner, from above and from the left costs."""
-    return torch.stack([torch.zeros_like(penalty), penalty, penalty])[:, :, None]
+    """(3, B, 1): what arriving from the corner, from above and from the left costs; the last two are ``penalty``."""
+    return torch.cat([torch.zeros_like(penalty[:1]), penalty])[:, :, None]
 
 
 def _sweep(
@@ -104,23 +106,29 @@ def _ends(values: list[Tensor], admissible: Tensor, ends: Tensor) -> tuple[Tenso
 def expectations(
     cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, borders: Borders, fields: list[Tensor]
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """soft_min (B,), E[warps] (B,) and the expectation (B,) of each field (B, N, M): ``A_k = F_k + Σ_p q_p A_p``."""
+    """soft_min (B,), E[non-diagonal steps] and E[steps (1, 0)] (2, B), and E (B,) of each field (B, N, M).
+
+    ``A_k = F_k + Σ_p q_p A_p``.
+    """
     starts, ends = borders
     values, transition = _sweep(cost, gamma, penalty, admissible, starts)
     log_z, share = _ends(values, admissible, ends)
     soft_min = -gamma * log_z
 
-    def expected(field: Tensor, each: float) -> Tensor:
-        """E of the field along the path, plus ``each`` for every non-diagonal step."""
+    def expected(field: Tensor, counted: slice | None = None) -> Tensor:
+        """E of the field along the path, plus one for every step that is ``counted`` among the transitions."""
 
         def mean(k: int, before: Tensor) -> Tensor:
-            return (transition[k] * before).sum(0) + each * transition[k][1:].sum(0)
+            value = (transition[k] * before).sum(0)
+            return value if counted is None else value + transition[k][counted].sum(0)
 
         # Added to the graph, so that even a 1 × 1 expectation has a (zero) gradient.
         table = _grid(_recurse(field, admissible, starts, mean, 0.0), cost.shape[2])
         return (share * table).sum((1, 2)) + 0 * soft_min
 
-    return soft_min, expected(torch.zeros_like(cost), 1.0), [expected(field, 0.0) for field in fields]
+    none = torch.zeros_like(cost)
+    steps = torch.stack([expected(none, slice(UP, None)), expected(none, slice(UP, LEFT))])
+    return soft_min, steps, [expected(field) for field in fields]
 
 
 def coupling(cost: Tensor, gamma: Tensor, penalty: Tensor, admissible: Tensor, borders: Borders) -> Tensor:

@@ -10,13 +10,13 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from udtw._engine import inputs
-from udtw._engine.inputs import check_gamma, check_lengths, range_error, visible
+from udtw._engine.checks import can_read, check_gamma, check_lengths, make_masks, make_range_error
 from udtw._engine.prior import LEFT, MASK, admissible, check_mask, starts_and_ends
 from udtw._engine.problem import WARPS, Problem
 from udtw._kernels import memory_estimate
 from udtw._kernels.base import Backend
-from udtw._kernels.reference import enumeration, portable
+from udtw._kernels.reference import enumerated_gaps, enumeration, gaps, portable
+from udtw._kernels.reference.gaps import GapModel
 
 SKEWED_GRIDS = {
     "expectations": (10.0, 24.0),
@@ -34,18 +34,21 @@ ROUNDING = 1e-9
 
 
 class TorchBackend(Backend):
-    """A module with ``expectations``, ``coupling``, ``transitions`` and ``least_cost`` of cost matrices."""
+    """Two modules with ``expectations``, ``coupling``, ``transitions`` and the least path of cost matrices.
 
-    def __init__(self, name: str, method: ModuleType, all_pairs: bool) -> None:
-        self.name, self.method, self.all_pairs = name, method, all_pairs
+    The ``method`` for alignments without gaps, and that for alignments with ``gaps``.
+    """
+
+    def __init__(self, name: str, method: ModuleType, gaps: ModuleType, all_pairs: bool) -> None:
+        self.name, self.method, self.gaps, self.all_pairs = name, method, gaps, all_pairs
 
     def sums(self, problem: Problem, wanted: Sequence[int]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", len(wanted))
         self._check(problem)
         soft_min, means = self.sums_and_expectations(problem, wanted, [])
         result = torch.stack([soft_min, *means], 1)
-        if visible(result) and not bool(torch.isfinite(result).all()):
-            raise range_error(problem.main.dtype)
+        if can_read(result) and not bool(torch.isfinite(result).all()):
+            raise make_range_error(problem.main.dtype)
         return result
 
     def sums_and_expectations(
@@ -60,11 +63,33 @@ class TorchBackend(Backend):
         every = [problem.field(which) for which in wanted if which != WARPS] + [
             f.to(problem.main.dtype) for f in fields
         ]
-        soft_min, warps, means = self.method.expectations(*_described(problem), every)
+        if problem.prior.gaps and not wanted and not fields:
+            return (self.gaps.free_energy(_gap_model(problem)) + problem.constant_energy()).to(narrow), []
+        soft_min, steps, means = self._expectations(problem, every)
         for place, which in enumerate(wanted):
             if which == WARPS:
-                means.insert(place, warps)
+                means.insert(place, steps[0])
         return (soft_min + problem.constant_energy()).to(narrow), [mean.to(narrow) for mean in means]
+
+    def _expectations(self, problem: Problem, fields: list[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+        if problem.prior.gaps:
+            return self.gaps.expectations(_gap_model(problem), fields)
+        return self.method.expectations(*_described(problem), fields)
+
+    def energies(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        if not problem.prior.gaps and not problem.prior.skewed_ends:
+            return super().energies(problem)
+        self._refuse_if_too_large(problem, "expectations", 1)
+        self._check(problem)
+        problem = clean(_widest(problem))
+        constant = problem.constant_energy()
+        if problem.prior.gaps:
+            model = _gap_model(problem)
+            return self.gaps.free_energy(model) + constant, self.gaps.mean_energy(model) + constant
+        free, steps, (energy,) = self._expectations(problem, [problem.energy()])
+        by_up, by_left = problem.prior.step_prices(problem.gamma)
+        prices = steps[1] * by_up + (steps[0] - steps[1]) * by_left
+        return free + constant, energy + prices + constant
 
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:
         self._refuse_if_too_large(problem, "expectations", fields=fields)
@@ -78,14 +103,27 @@ class TorchBackend(Backend):
 
     def unchecked_coupling(self, problem: Problem) -> Tensor:
         """π* (B, N, M) of values that are known to be usable."""
-        return self.method.coupling(*_described(clean(_widest(problem)))).to(problem.main.dtype)
+        narrow, problem = problem.main.dtype, clean(_widest(problem))
+        if problem.prior.gaps:
+            return self.gaps.coupling(_gap_model(problem)).to(narrow)
+        return self.method.coupling(*_described(problem)).to(narrow)
 
     @torch.no_grad()
     def transitions(self, problem: Problem) -> tuple[Tensor, Tensor]:
         self._refuse_if_too_large(problem, "transitions")
         self._check(problem)
-        found, ends = self.method.transitions(*_described(clean(_widest(problem))))
-        return found.to(problem.main.dtype), ends.to(problem.main.dtype)
+        narrow, problem = problem.main.dtype, clean(_widest(problem))
+        if problem.prior.gaps:
+            found, ends = self.gaps.transitions(_gap_model(problem))
+        else:
+            found, ends = self.method.transitions(*_described(problem))
+        return found.to(narrow), ends.to(narrow)
+
+    @torch.no_grad()
+    def sample_matches(self, problem: Problem, k: int, generator: torch.Generator | None) -> list[list[Tensor]]:
+        self._refuse_if_too_large(problem, "transitions")
+        self._check(problem)
+        return self.gaps.sample_matches(_gap_model(clean(_widest(problem))), k, generator)
 
     @torch.no_grad()
     def match_sums(self, problem: Problem, tail: float) -> Tensor:
@@ -104,6 +142,10 @@ class TorchBackend(Backend):
     def _least_cost(self, problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
         self._check(problem)
         problem = clean(problem)
+        if problem.prior.gaps:
+            none = torch.zeros((2, *problem.shape), dtype=torch.uint8, device=problem.main.device)
+            value = self.gaps.least_energy(_gap_model(problem)) + problem.constant_energy()
+            return value, none[:, :, 0, 0].long(), none[0]
         energy, _, *prior = _described(problem)
         value, last, choice = self.method.least_cost(energy, *prior)
         return value + problem.constant_energy(), last, choice
@@ -115,12 +157,12 @@ class TorchBackend(Backend):
         return int(tables * 8 * count * rows * (rows + columns))
 
     def _check(self, problem: Problem, fields: Sequence[Tensor] = ()) -> None:
-        if not visible(problem.main, problem.gamma, problem.lengths):
+        if not can_read(problem.main, problem.gamma, problem.lengths):
             return
         check_lengths(problem.lengths, *problem.shape[1:])
         check_gamma(problem.gamma)
         band, relax = problem.prior.band, problem.prior.relax
-        if band.kind == MASK and band.mask is not None:
+        if band.kind == MASK and band.mask is not None and not problem.prior.gaps:
             reach = None if relax is None else relax.cpu().numpy()
             check_mask(band.mask.cpu().numpy(), problem.lengths.cpu().numpy(), reach)
         problem.check_values(fields)
@@ -135,7 +177,7 @@ def clean(problem: Problem) -> Problem:
     if problem.cost is None and problem.variance is None:
         return problem
     inside = admissible(problem.prior.band, problem.lengths, *problem.shape[1:])
-    grid = inputs.inside(problem.lengths, *problem.shape[1:], True)[2]
+    grid = make_masks(problem.lengths, *problem.shape[1:], True)[2]
     assert grid is not None, "asked for"
     return problem.replace(
         cost=None if problem.cost is None else torch.where(inside, problem.cost, 0),
@@ -144,16 +186,25 @@ def clean(problem: Problem) -> Problem:
 
 
 def _described(problem: Problem) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[Tensor, Tensor]]:
-    """Energy of the cells, γ, ω, which cells are admissible, and where paths start and end: what a method reads."""
+    """Energy of the cells, γ, what steps cost, admissible cells, and where paths start and end: what a method reads."""
     shape = problem.shape[1:]
-    penalty = problem.prior.warp_penalty
     return (
         problem.energy(),
         problem.gamma,
-        torch.zeros_like(problem.gamma) if penalty is None else penalty,
+        problem.prior.step_prices(problem.gamma),
         admissible(problem.prior.band, problem.lengths, *shape),
         starts_and_ends(problem.prior.relax, problem.lengths, *shape),
     )
+
+
+def _gap_model(problem: Problem) -> GapModel:
+    """Return what a module of alignments with gaps reads."""
+    energy, gamma, steps, inside, _ = _described(problem)
+    penalty, opening, relax = problem.prior.gap_penalty, problem.prior.gap_opening, problem.prior.relax
+    assert penalty is not None, "the prior has gaps"
+    assert opening is not None, "it comes with the penalty"
+    relax = torch.zeros_like(problem.lengths).repeat(2, 1) if relax is None else relax
+    return GapModel(energy, gamma, steps, penalty, opening, inside, problem.lengths, relax)
 
 
 def match_sums(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
@@ -170,5 +221,8 @@ def match_sums(coupling: Tensor, transitions: Tensor, tail: float) -> Tensor:
     return torch.stack([column.double() for column in columns], 2)
 
 
-PORTABLE = TorchBackend("portable", portable, all_pairs=True)
-BACKENDS = {"portable": PORTABLE, "enumeration": TorchBackend("enumeration", enumeration, all_pairs=False)}
+PORTABLE = TorchBackend("portable", portable, gaps, all_pairs=True)
+BACKENDS = {
+    "portable": PORTABLE,
+    "enumeration": TorchBackend("enumeration", enumeration, enumerated_gaps, all_pairs=False),
+}

@@ -54,7 +54,7 @@ class TokenGrid:
 
     @classmethod
     def of_map(cls, maps: Tensor) -> "TokenGrid":
-        """The positions of a feature map (B, D, h, w) as tokens."""
+        """Return the positions of a feature map (B, D, h, w) as tokens."""
         return cls(maps.flatten(2).transpose(1, 2).contiguous(), (maps.shape[2], maps.shape[3]))
 
 
@@ -65,7 +65,7 @@ class Backbone(Protocol):
 
     Examples
     --------
-    Any class with these four names is a backbone. This one averages the colours of quarters of the image:
+    Any class with these four names is a backbone. This one averages the colors of quarters of the image:
 
     >>> import numpy as np
     >>> import torch
@@ -94,10 +94,10 @@ class Backbone(Protocol):
         """All that the tokens depend on, as JSON values: model, revision or checksum, layer, preprocessing."""
 
     def prepare(self, image: "Image") -> Tensor:
-        """(3, H, W) float32 in [0, 1]: colour, resized and cropped as the model needs it, not yet normalised."""
+        """Return pixels (3, H, W), float32 in [0, 1]: color, resized and cropped for the model, not yet normalized."""
 
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
-        """Tokens of ``pixels`` (B, 3, H, W) in [0, 1], without gradients."""
+        """Return the tokens of ``pixels`` (B, 3, H, W) in [0, 1], without gradients."""
 
 
 class Pooled:
@@ -148,13 +148,13 @@ class Pooled:
 
 
 def _shares(fine: int, coarse: int) -> Tensor:
-    """(fine, coarse): the share of each position that goes to each window; rows sum to 1."""
+    """Return the share of each position that goes to each window, (fine, coarse); rows sum to 1."""
     inside = (F.adaptive_avg_pool1d(torch.eye(fine), coarse) > 0).float()
     return inside / inside.sum(1, keepdim=True)
 
 
 def needed(module: str, what: str, install: str = "udtw[images]") -> Any:
-    """The module of that name, imported now; where it is missing, an ImportError that says how to install it."""
+    """Import the module of that name now; raise an `ImportError` that says how to install it if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -163,7 +163,7 @@ def needed(module: str, what: str, install: str = "udtw[images]") -> Any:
 
 
 def choices(wanted: str, names: Sequence[str], count: int = 8) -> str:
-    """Of ``names`` those most like ``wanted``, or the last ones if none is like it, for an error message."""
+    """Return those of ``names`` most like ``wanted``, or the last ones if none is like it, for an error message."""
     if not names:
         return "there are none"
     close = difflib.get_close_matches(wanted, names, n=count, cutoff=0.4) or list(names[-count:])

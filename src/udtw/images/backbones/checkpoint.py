@@ -1,7 +1,7 @@
 """The files of a Hugging Face checkpoint, from a folder or from the hub, and how the checkpoint prepares images.
 
 preprocessor_config.json is read here and not by transformers: its processor of DINOv3 needs torchvision, and an image
-has to be a tensor in [0, 1] between framing and normalising.
+has to be a tensor in [0, 1] between framing and normalizing.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Checkpoint:
 
 
 def find_checkpoint(where: str | os.PathLike, revision: str | None = None) -> Checkpoint:
-    """The files of ``where``, a folder or an id of the hub; only safetensors weights are accepted."""
+    """Find the files of ``where``, a folder or an id of the hub; only safetensors weights are accepted."""
     folder = Path(where).expanduser()
     if folder.is_dir():
         if revision is not None:
@@ -67,7 +67,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
         raise DataError(
             f"The model {name} is not on this machine and cannot be downloaded{' (offline mode)' if offline else ''}: "
             f"{reason} Where there is a network, download it with: hf download {name}{at} (a gated model such as "
-            "DINOv3 needs its licence accepted on its page at Hugging Face and `hf auth login` first). "
+            "DINOv3 needs its license accepted on its page at Hugging Face and `hf auth login` first). "
             f"Or copy its {CONFIG}, {PROCESSOR_FILE} and {WEIGHTS} into a folder, and give that as hf:FOLDER."
         ) from error
     return Path(folder)
@@ -127,7 +127,7 @@ class Processing:
 
 
 def read_processing(folder: Path, image_size: int | None = None) -> Processing:
-    """How images are prepared, as the checkpoint in ``folder`` describes it.
+    """Read how images are prepared from the description of the checkpoint in ``folder``.
 
     ``image_size`` replaces the size of the final square; what is cut off around it keeps its proportion. A file that
     sets the shorter side and no crop gets a central square, since a batch needs images of one size.
@@ -183,7 +183,7 @@ def _framing(values: dict[str, Any], image_size: int | None) -> Framing:
 
 
 def _size(size: Any, square: bool) -> tuple[tuple[int, int], str]:
-    """Rows and columns, and how to fit images into them."""
+    """Return rows and columns, and how to fit images into them."""
     if isinstance(size, dict) and {"height", "width"} <= set(size):
         return (_pixels(size["height"]), _pixels(size["width"])), "stretch"
     if isinstance(size, dict) and set(size) == {"shortest_edge"}:

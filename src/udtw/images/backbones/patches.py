@@ -1,4 +1,4 @@
-"""Tokens without a network: patches of pixels with a code of their position."""
+"""Tokens without a network: patches of pixels with a code of their position, and dense SIFT."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -8,17 +8,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from udtw.errors import OptionError, ShapeError
-from udtw.images.backbones.base import TokenGrid
+from udtw.images.backbones.base import TokenGrid, needed
 from udtw.images.backbones.pixels import check_pixels, square_framing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
 LUMA = (0.299, 0.587, 0.114)
 
 
 class PatchBackbone:
-    """Normalised patches of pixels, followed by a code of their position, as tokens; no network and no weights.
+    """Normalized patches of pixels, followed by a code of their position, as tokens; no network and no weights.
 
     A patch p of C·patch² numbers becomes (p − mean p) / √(var p + floor²) / √(C·patch²): a patch with contrast has a
     norm just under 1, a constant one is 0, and contrast below ``floor`` is not amplified. The code of the position is
@@ -31,9 +35,9 @@ class PatchBackbone:
     patch : int
         Side of a patch.
     stride : int, optional
-        Distance of neighbouring patches, by default ``patch``.
+        Distance of neighboring patches, by default ``patch``.
     colour : bool
-        False: only the grey value is used.
+        False: only the gray value is used.
     position : float
         Norm of the code of the position; 0: no code.
     frequencies : int
@@ -114,9 +118,9 @@ class PatchBackbone:
         if rows < 1 or columns < 1:
             raise ShapeError(f"Pixels {tuple(pixels.shape[2:])} are less than one patch of {self.patch}.")
         patches = F.unfold(pixels, self.patch, stride=self.stride).transpose(1, 2)
-        centred = patches - patches.mean(2, keepdim=True)
-        scale = (centred.square().mean(2, keepdim=True) + self.floor**2).sqrt()
-        tokens = centred / (scale * math.sqrt(self.pixels_per_patch))
+        centered = patches - patches.mean(2, keepdim=True)
+        scale = (centered.square().mean(2, keepdim=True) + self.floor**2).sqrt()
+        tokens = centered / (scale * math.sqrt(self.pixels_per_patch))
         if self.position:
             code = position_code(rows, columns, self.frequencies).to(tokens) * self.position
             tokens = torch.cat([tokens, code.expand(len(tokens), -1, -1)], 2)
@@ -124,7 +128,7 @@ class PatchBackbone:
 
 
 def position_code(rows: int, columns: int, frequencies: int) -> Tensor:
-    """(rows·columns, 4·frequencies), each row of norm 1."""
+    """Return the codes of positions, (rows·columns, 4·frequencies), each row of norm 1."""
     octaves = math.pi * 2.0 ** torch.arange(frequencies, dtype=torch.float64)
 
     def waves(n: int) -> Tensor:
@@ -134,3 +138,52 @@ def position_code(rows: int, columns: int, frequencies: int) -> Tensor:
     down, across = waves(rows), waves(columns)
     code = torch.cat([down[:, None].expand(-1, columns, -1), across[None].expand(rows, -1, -1)], 2)
     return (code / math.sqrt(2 * frequencies)).flatten(0, 1).float()
+
+
+ANGLES = 8
+
+
+class SiftBackbone:
+    """Dense (root-)SIFT descriptors of the gray image, one every ``stride`` pixels, as tokens of norm 1.
+
+    A descriptor has ``cells``² cells of ``cell`` × ``cell`` pixels with 8 directions each. It hardly changes when a
+    stroke moves by a pixel, unlike a patch of pixels.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from udtw.images.backbones import SiftBackbone
+    >>> found = SiftBackbone(image_size=64)(torch.rand(1, 3, 64, 64))
+    >>> found.tokens.shape, found.grid
+    (torch.Size([1, 81, 72]), (9, 9))
+    """
+
+    has_attention = False
+
+    def __init__(self, image_size: int = 64, cells: int = 3, cell: int = 8, stride: int = 6) -> None:
+        if min(cells, cell, stride) < 1 or cells * cell > image_size:
+            raise OptionError(
+                f"cells, cell and stride must be positive and cells · cell fit into image_size; got cells={cells}, "
+                f"cell={cell}, stride={stride}, image_size={image_size}."
+            )
+        features = needed("kornia.feature", "The tokens of dense SIFT")
+        self.framing = square_framing(image_size, resample="bilinear")
+        self.cells, self.cell, self.stride = cells, cell, stride
+        self.dim = cells * cells * ANGLES
+        self._descriptor = features.DenseSIFTDescriptor(ANGLES, cells, cell, rootsift=True, stride=stride, padding=0)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "backbone": "sift", "cells": self.cells, "cell": self.cell, "stride": self.stride,
+            "framing": self.framing.identity,
+        }  # fmt: skip
+
+    def prepare(self, image: "Image") -> Tensor:
+        return self.framing(image)
+
+    @torch.no_grad()
+    def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
+        check_pixels(pixels)
+        grey = (pixels.float() * pixels.new_tensor(LUMA).view(3, 1, 1)).sum(1, keepdim=True)
+        return TokenGrid.of_map(self._descriptor(grey))

@@ -56,7 +56,7 @@ class Framing:
         }
 
     def __call__(self, image: "Image") -> Tensor:
-        """(3, *crop), float32 in [0, 1]."""
+        """Return pixels (3, *crop), float32 in [0, 1]."""
         colour = to_rgb(image)
         return _tensor(self._contained(colour) if self.fit == "contain" else self._cut(colour))
 
@@ -88,7 +88,7 @@ class Framing:
 def square_framing(
     image_size: int, *, crop_fraction: float = 1.0, fit: str = "cover", resample: str = "bicubic"
 ) -> Framing:
-    """A centre crop of ``image_size``² that is ``crop_fraction`` of the resized side."""
+    """Return a center crop of ``image_size``² that is ``crop_fraction`` of the resized side."""
     if isinstance(image_size, bool) or not isinstance(image_size, int) or image_size < 1:
         raise OptionError(f"image_size must be a whole number of pixels, at least 1; got {image_size!r}.")
     if not 0 < crop_fraction <= 1:
@@ -98,7 +98,7 @@ def square_framing(
 
 
 def to_rgb(image: "Image") -> "Image":
-    """Colour, 8 bits: grey is repeated, 16 bits are scaled, transparent parts show white."""
+    """Convert to color of 8 bits: gray is repeated, 16 bits are scaled, transparent parts show white."""
     if 0 in image.size:
         raise DataError(f"An image of {image.size[0]} × {image.size[1]} pixels is empty.")
     if image.mode.startswith("I"):
@@ -112,7 +112,7 @@ def to_rgb(image: "Image") -> "Image":
             return pillow.alpha_composite(pillow.new("RGBA", image.size, "white"), colour).convert("RGB")
         return image.convert("RGB")
     except ValueError as error:
-        raise DataError(f"An image of mode {image.mode} cannot be turned into colour: {error}.") from error
+        raise DataError(f"An image of mode {image.mode} cannot be turned into color: {error}.") from error
 
 
 def check_pixels(pixels: Tensor) -> None:
@@ -125,7 +125,7 @@ def check_pixels(pixels: Tensor) -> None:
 def check_mean_and_std(
     mean: float | Sequence[float], std: float | Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Both as three numbers, one for each of red, green and blue."""
+    """Return both as three numbers, one for each of red, green and blue."""
     values = []
     for name, given in (("mean", mean), ("std", std)):
         try:
@@ -138,8 +138,8 @@ def check_mean_and_std(
     return values[0], values[1]
 
 
-def normalise(pixels: Tensor, mean: Sequence[float], std: Sequence[float], scale: float = 1.0) -> Tensor:
-    """(scale · pixels − mean) / std, by channel."""
+def normalize(pixels: Tensor, mean: Sequence[float], std: Sequence[float], scale: float = 1.0) -> Tensor:
+    """Return (scale · pixels − mean) / std, by channel."""
     shape = (3, 1, 1)
     return (pixels * scale - pixels.new_tensor(mean).view(shape)) / pixels.new_tensor(std).view(shape)
 

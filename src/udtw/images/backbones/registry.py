@@ -7,11 +7,10 @@ import torch
 
 from udtw.errors import OptionError
 from udtw.images.backbones.base import Backbone, Pooled
-from udtw.images.backbones.efficientnet import LAST_BLOCK, efficientnet_lite0
+from udtw.images.backbones.feature_map import LAST_BLOCK, efficientnet_lite0
 from udtw.images.backbones.hugging_face import HuggingFaceBackbone
 from udtw.images.backbones.onnx import OnnxBackbone
-from udtw.images.backbones.patches import PatchBackbone
-from udtw.images.backbones.sift import SiftBackbone
+from udtw.images.backbones.patches import PatchBackbone, SiftBackbone
 
 DINOV3 = "facebook/dinov3-vits16-pretrain-lvd1689m"
 BACKBONES = (
@@ -38,7 +37,7 @@ def load_backbone(
     device: str | torch.device | None = None,
     threads: int | None = None,
 ) -> Backbone:
-    """The backbone ``spec``, one of `BACKBONES`; the same arguments give the same identity in every process.
+    """Load the backbone ``spec``, one of `BACKBONES`; the same arguments give the same identity in every process.
 
     Parameters
     ----------
@@ -78,7 +77,10 @@ def load_backbone(
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """``"dinov3?pool=7"`` as ("dinov3", {"pool": 7}); the name of an existing file may contain a question mark."""
+    """Parse ``"dinov3?pool=7"`` as ("dinov3", {"pool": 7}).
+
+    The name of an existing file may contain a question mark.
+    """
     name, mark, query = spec.rpartition("?")
     if not mark or os.path.exists(spec.partition(":")[2]):
         return spec, {}

@@ -9,22 +9,3 @@ from udtw.images.datasets.omniglot import Run, omniglot_runs, runs_as_images
 from udtw.images.datasets.synthetic import make_images, shape_mask
 
 NAMES = tuple(DATASETS)
-
-__all__ = [
-    "DATASETS",
-    "MODES",
-    "NAMES",
-    "Clutter",
-    "DataSet",
-    "ImageSet",
-    "Run",
-    "Setting",
-    "data_set",
-    "load_images",
-    "make_images",
-    "omniglot_runs",
-    "read_split_file",
-    "runs_as_images",
-    "settings_of",
-    "shape_mask",
-]

@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 
 def unpack(path: Path) -> Path:
-    """The folder with the files of the archive ``path``, below `udtw.data.folder.cache_root`.
+    """Unpack the archive ``path`` into a folder below `udtw.data.folder.cache_root`, and return that folder.
 
     It is unpacked on first use into a temporary folder, which is then renamed: the folder is there in full or not at
     all. The folder's name has a checksum of the archive's size, time and first and last megabyte, so that a changed
@@ -95,7 +95,7 @@ def unpack(path: Path) -> Path:
 
 
 def is_hidden(part: str) -> bool:
-    """Whether a file or folder was left behind by an operating system: .DS_Store, ._image.png, __MACOSX."""
+    """Return whether a file or folder was left behind by an operating system: .DS_Store, ._image.png, __MACOSX."""
     return part.startswith(".") or part == APPLE_FOLDER
 
 
@@ -110,7 +110,7 @@ def _stamp(path: Path) -> str:
 
 
 def _remove_leftovers(cache: Path) -> None:
-    """Delete what a run that was killed has left, once it is so old that no run can still be writing to it."""
+    """Delete files left by a killed run, once they are so old that no run can still be writing to them."""
     for path in leftovers(cache):
         if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
@@ -185,7 +185,7 @@ def _chunks(member: Member) -> Iterator[bytes]:
 
 @contextmanager
 def _zip_members(path: Path) -> Iterator[tuple[Iterator[Member], int]]:
-    """The files of a zip archive, all checked, and the sum of their sizes."""
+    """Return the files of a zip archive, all checked, and the sum of their sizes."""
     with zipfile.ZipFile(path) as archive:
         seen: dict[str, Member] = {}
         for info in archive.infolist():
@@ -218,7 +218,7 @@ def _check_zip_info(path: Path, info: zipfile.ZipInfo) -> None:
 
 @contextmanager
 def _tar_members(path: Path) -> Iterator[tuple[Iterator[Member], int]]:
-    """The files of a tar archive, plain or gzipped, each checked when it is reached; and the least sum of sizes."""
+    """Return the files of a tar archive, plain or gzipped, each checked when reached, and the least sum of sizes."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -307,7 +307,7 @@ def _refused(path: Path, member: str, why: str) -> DataError:
 
 
 def _plain(name: str) -> str:
-    """Without the "./" that tar writes before names."""
+    """Remove the "./" that tar writes before names."""
     return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 

@@ -118,7 +118,7 @@ def _by_digest(n_train: int, n_val: int) -> Callable[[Listing], Split]:
 
 
 def _by_folder_names(listing: Listing) -> Split:
-    """The classes in train, val and test, if these folders are there and no class is in two of them; else `by_shares`.
+    """Return the classes in train, val and test, if these folders exist and share no class; else split `by_shares`.
 
     Folders that share classes (the usual layout of a classifier's data) divide images, not classes: the images of a
     class are put together.
@@ -298,7 +298,7 @@ DATASETS: dict[str, DataSet] = {
 
 
 def data_set(name: str) -> DataSet:
-    """The row of `DATASETS` of that name; `OptionError` if there is none.
+    """Return the row of `DATASETS` of that name; raise `OptionError` if there is none.
 
     >>> from udtw.images.datasets import data_set
     >>> data_set("cub").n_classes
@@ -311,7 +311,7 @@ def data_set(name: str) -> DataSet:
 
 
 def settings_of(name: str, mode: str) -> tuple[Setting, ...]:
-    """The episodes by which few-shot classification is tested on a data set, as in the paper.
+    """Return the episodes by which few-shot classification is tested on a data set, as in the paper.
 
     ``mode``: trained with labels ("supervised"), without ("unsupervised"), or on another data set ("cross-domain").
 
@@ -326,6 +326,6 @@ def settings_of(name: str, mode: str) -> tuple[Setting, ...]:
 
 
 def docs_table() -> str:
-    """The data sets as the table in docs/images.md."""
+    """Return the data sets as the table in docs/images.md."""
     head = ["| name | data set | split into training and novel classes |", "|---|---|---|"]
     return "\n".join([*head, *(f"| `{name}` | {row.title} | {row.split_is} |" for name, row in DATASETS.items())])

@@ -26,13 +26,13 @@ MAX_SPLIT_FILE = 64 * 2**20
 
 
 def shipped_split(name: str) -> Split:
-    """The published list of a data set."""
+    """Return the published list of a data set."""
     text = (files("udtw.images.datasets") / "splits" / f"{name}.json").read_text(encoding="utf-8")
     return {split: tuple(classes) for split, classes in json.loads(text).items()}
 
 
 def read_split_file(path: Path) -> Split:
-    """The classes of "train", "val" and "test" in a file of the user.
+    """Return the classes of "train", "val" and "test" in a file of the user.
 
     JSON: {"train": [names of classes], "val": […], "test": […]}, each may be missing; or CSV with the columns ``class``
     and ``split``. A name stands for all classes that begin with it and a "/", such as an alphabet of Omniglot.
@@ -83,7 +83,7 @@ def _from_csv(text: str, path: Path) -> Split:
 
 
 def checked(split: Split, where: str) -> Split:
-    """``split`` without empty parts; `DataError` unless its parts are known and share no class."""
+    """Return ``split`` without empty parts; raise `DataError` unless its parts are known and share no class."""
     unknown = sorted(set(split) - set(SPLITS))
     if unknown:
         raise DataError(f"{where} has the parts {unknown}; known are {', '.join(SPLITS)}.")
@@ -97,7 +97,7 @@ def checked(split: Split, where: str) -> Split:
 
 
 def expanded(split: Split, classes: Sequence[str]) -> Split:
-    """``split`` with "Greek" replaced by "Greek/character01", "Greek/character02", …, where there are such classes."""
+    """Replace "Greek" in ``split`` by "Greek/character01", "Greek/character02", …, where there are such classes."""
     groups: dict[str, list[str]] = {}
     for one in classes:
         if "/" in one:
@@ -112,7 +112,7 @@ def expanded(split: Split, classes: Sequence[str]) -> Split:
 
 
 def by_digest(classes: Sequence[str], n_train: int, n_val: int) -> Split:
-    """Classes in the order of the SHA-256 of their names: the first ``n_train`` train, ``n_val`` validate, others test.
+    """Split classes in the order of the SHA-256 of their names into ``n_train``, ``n_val`` and the others for tests.
 
     Only letters and digits of a name count, in lower case, since redistributed folders differ in the others. The order
     does not depend on the meaning of the classes and is the same on every machine.
@@ -129,13 +129,13 @@ def by_digest(classes: Sequence[str], n_train: int, n_val: int) -> Split:
 
 
 def by_shares(classes: Sequence[str]) -> Split:
-    """`by_digest` with a third of the classes for tests (rounded up), a sixth for validation (down), others train."""
+    """Split `by_digest`: a third of the classes for tests (rounded up), a sixth for validation (down), others train."""
     n_test, n_val = math.ceil(len(classes) / 3), len(classes) // 6
     return by_digest(classes, len(classes) - n_val - n_test, n_val)
 
 
 def odd_novel(classes: Sequence[str]) -> Split:
-    """The ultra-fine-grained protocol: classes at odd indices of the sorted list are novel, those at even ones train.
+    """Split by the ultra-fine-grained protocol: classes at odd indices of the sorted list are novel, the others train.
 
     Indices count from 0 and numbers in names are sorted as numbers. There is no validation.
     """
@@ -144,7 +144,7 @@ def odd_novel(classes: Sequence[str]) -> Split:
 
 
 def by_alphabet(classes: Sequence[str]) -> Split:
-    """Omniglot without its evaluation set: whole alphabets, sorted by name, by their index (from 0) modulo 8.
+    """Split Omniglot without its evaluation set: whole alphabets, sorted by name, by their index (from 0) modulo 8.
 
     3 and 7 are novel, 5 validates, the other five train. Of the eight alphabets of the two small sets Japanese
     (katakana) and Tagalog are novel, with 64 characters, and Latin validates, with 26.
@@ -162,7 +162,7 @@ ALPHABET_PARTS: Mapping[int, str] = {3: "test", 5: "val", 7: "test"}
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """A sort key by which "10" comes after "9"."""
+    """Return a sort key by which "10" comes after "9"."""
     # By the number of digits, then the digits: `int` refuses numbers of thousands of digits.
     parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", name) if part)
     return [(0, len(digits), digits) if re.match("[0-9]", part) else (1, 0, part) for part, digits in parts]

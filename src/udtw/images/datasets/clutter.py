@@ -57,7 +57,10 @@ class Clutter:
             raise OptionError(f"size must be at least 16 pixels; got {self.size}.")
 
     def of(self, images: ImageSet, foreign: ImageSet, seed: int = 0) -> ImageSet:
-        """The same images with clutter from pictures of ``foreign``. An image depends on the seed and its name only."""
+        """Put clutter from pictures of ``foreign`` into the images.
+
+        An image depends on the seed and its name only.
+        """
         if not len(foreign):
             raise DataError(f"{foreign.name} has no images to take clutter from.")
         reader = Cluttered(self, images.reader, foreign, seed)
@@ -76,11 +79,11 @@ class Cluttered:
         return buffer.getvalue()
 
     def image(self, name: str) -> "Image":
-        """The image itself, without encoding it."""
+        """Return the image itself, without encoding it."""
         return self._made(name)[0]
 
     def made_from(self, name: str) -> bytes:
-        """The bytes of both files, and how they are joined."""
+        """Return the bytes of both files, and how they are joined."""
         about = json.dumps([self.seed, name, asdict(self.settings)]).encode()
         return about + self.reader.read(name) + self.foreign.read(self._drawn(name)[1])
 
@@ -88,11 +91,11 @@ class Cluttered:
         return self.reader.place(name)
 
     def mask(self, name: str) -> np.ndarray:
-        """(size, size) bool: the pixels that are not clutter."""
+        """Return the mask (size, size) of the pixels that are not clutter."""
         return self._made(name)[1]
 
     def _drawn(self, name: str) -> tuple[np.random.Generator, int]:
-        """The random numbers of an image, and the foreign picture that the first of them chose."""
+        """Draw the random numbers of an image, and the foreign picture that the first of them chooses."""
         digest = hashlib.sha256(json.dumps([self.seed, name]).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         return rng, int(rng.integers(len(self.foreign)))
@@ -117,7 +120,7 @@ class Cluttered:
 
 
 def _square(image: "Image") -> "Image":
-    """The middle square in colour."""
+    """Return the middle square in color."""
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     return image.convert("RGB").crop((left, top, left + side, top + side))

@@ -21,13 +21,13 @@ class Files(Protocol):
     where: str
 
     def files(self) -> list[str]:
-        """The sorted names of all files, also in folders below."""
+        """Return the sorted names of all files, also in folders below."""
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; `DataError` if it cannot be read or is too large."""
+        """Read the bytes of a file; raise `DataError` if it cannot be read or is too large."""
 
     def place(self, name: str) -> str:
-        """Where a file is, for messages."""
+        """Return where a file is, for messages."""
 
 
 class Folder:
@@ -43,11 +43,11 @@ class Folder:
 
     @cached_property
     def root(self) -> Path:
-        """Where the files are on the disk."""
+        """Folder of the files on the disk."""
         return (unpack(self.source) if self.source.is_file() else self.source) / self.inner
 
     def files(self, below: str = "") -> list[str]:
-        """The sorted names of all files in the folder ``below``, and in folders in it."""
+        """Return the sorted names of all files in the folder ``below``, and in folders in it."""
         try:
             return sorted(self._walk(below, frozenset()))
         except OSError as error:
@@ -69,11 +69,11 @@ class Folder:
                     yield name
 
     def has(self, name: str) -> bool:
-        """Whether there is a file or a folder of this name."""
+        """Return whether there is a file or a folder of this name."""
         return (self.root / name).exists()
 
     def read(self, name: str, max_bytes: int = MAX_FILE) -> bytes:
-        """The bytes of a file; `DataError` if it cannot be read or has more than ``max_bytes``."""
+        """Read the bytes of a file; raise `DataError` if it cannot be read or has more than ``max_bytes``."""
         path, place = self.root / name, self.place(name)
         try:
             info = path.stat()
@@ -87,18 +87,18 @@ class Folder:
             raise DataError(f"{place} cannot be read: {error.strerror}.") from error
 
     def read_text(self, name: str) -> str:
-        """The text of a file in UTF-8."""
+        """Read the text of a file in UTF-8."""
         try:
             return self.read(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataError(f"{self.place(name)} is damaged, or not text in UTF-8: {error}.") from error
 
     def place(self, name: str) -> str:
-        """Where a file is, for messages: of an archive its own name in it, not the unpacked file."""
+        """Return where a file is, for messages: of an archive its own name in it, not the unpacked file."""
         return f"{self.where}/{name}"
 
     def part(self, *stems: str) -> "Folder | None":
-        """The first of the folders ``stems`` that is here, or else the first of the archives, or None.
+        """Return the first of the folders ``stems`` that is here, or else the first of the archives, or None.
 
         "train" is the folder train, or train.zip, train.tar, train.tar.gz or train.tgz. An archive that holds nothing
         but a folder of its own name stands for that folder.
@@ -116,7 +116,7 @@ class Folder:
         return None
 
     def only_archive(self) -> "Folder | None":
-        """The archive that is all that this folder holds, or None."""
+        """Return the archive that is all that this folder holds, or None."""
         there = [one for one in os.listdir(self.root) if not is_hidden(one)]
         whole = len(there) == 1 and there[0].lower().endswith(SUFFIXES) and (self.root / there[0]).is_file()
         return Folder(self.root / there[0]) if whole else None
@@ -146,7 +146,7 @@ class Mounted:
 
 
 def open_folder(path: Path) -> Folder:
-    """A folder or an archive."""
+    """Open a folder or an archive."""
     name = path.name.lower()
     if path.is_dir() or (path.is_file() and name.endswith(SUFFIXES)):
         return Folder(path)
@@ -157,7 +157,7 @@ def open_folder(path: Path) -> Folder:
 
 
 def places(names: Sequence[str], data_dir: str | os.PathLike | None) -> Iterator[Folder]:
-    """Where a data set may be: in the folders and archives with one of its ``names``, else in the folder itself."""
+    """Return where a data set may be: folders and archives with one of its ``names``, else the folder itself."""
     root = data_root(data_dir)
     if not root.is_dir():
         yield open_folder(root)

@@ -1,4 +1,4 @@
-"""Labelled images of one data set, whose files are read on demand."""
+"""Labeled images of one data set, whose files are read on demand."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 import numpy as np
 
-from udtw._io.choosing import checked_indices
+from udtw._io.items import checked_indices
 from udtw.errors import OptionError, ShapeError
 from udtw.images.datasets.safe_images import decode
 
@@ -25,7 +25,7 @@ class Reader(Protocol):
 
 
 class ImageSet:
-    """Labelled images of one data set; their files are read on demand.
+    """Labeled images of one data set; their files are read on demand.
 
     Parameters
     ----------
@@ -83,34 +83,37 @@ class ImageSet:
         return len(self.names)
 
     def read(self, i: SupportsIndex) -> bytes:
-        """The encoded file of image ``i``."""
+        """Read the encoded file of image ``i``."""
         return self.reader.read(self.names[self._index(i)])
 
     def image(self, i: SupportsIndex) -> "Image":
-        """Image ``i``, its mode as stored; `DataError` names the file if it is damaged or too large."""
+        """Decode image ``i``, its mode as stored.
+
+        Raise a `DataError` that names the file if it is damaged or too large.
+        """
         name = self.names[self._index(i)]
         made = getattr(self.reader, "image", None)  # of images that are made, not read
         return made(name) if made else decode(self.reader.read(name), self.reader.place(name))
 
     def made_from(self, i: SupportsIndex) -> bytes:
-        """The bytes that image ``i`` depends on: its file, or what it is made from."""
+        """Return the bytes that image ``i`` depends on: its file, or what it is made from."""
         name = self.names[self._index(i)]
         return getattr(self.reader, "made_from", self.reader.read)(name)
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageSet":
-        """The images at ``indices``, in that order; no file is read."""
+        """Return the images at ``indices``, in that order; no file is read."""
         at = checked_indices(indices, len(self), f"{self.name} has {len(self)} images")
         names = [self.names[i] for i in at]
         return ImageSet(self.name, self.classes, self.labels[at], names, self.splits, self.reader, self.notes)
 
     def of_split(self, split: str) -> "ImageSet":
-        """The images of the classes of "train", "val" or "test"."""
+        """Return the images of the classes of "train", "val" or "test"."""
         if split not in self.splits:
             raise OptionError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits) or 'none'}.")
         return self.subset(np.flatnonzero(np.isin(self.labels, self.splits[split])))
 
     def limited(self, per_class: int, seed: int = 0) -> "ImageSet":
-        """At most ``per_class`` images of each class, in their present order.
+        """Return at most ``per_class`` images of each class, in their present order.
 
         The choice depends on the seed, the class and the images of that class only.
         """

@@ -36,13 +36,13 @@ class Listing:
 
 
 def by_folders(folder: Folder) -> Listing:
-    """The images in class folders; an image's class is the folder at the top that it is in."""
+    """Return the images in class folders; an image's class is the folder at the top that it is in."""
     images = _class_folders(folder)
     return Listing(folder, tuple(images), tuple(sorted({label for _, label in images}, key=natural)))
 
 
 def by_split_folders(folder: Folder, merge: bool) -> Listing | None:
-    """Class folders in "train", "val" and "test" (folders or archives), or None if none of these is here.
+    """Find class folders in "train", "val" and "test" (folders or archives), or None if none of these is here.
 
     A class that is in several of them has all its images if ``merge``, else those of the first.
     """
@@ -61,7 +61,7 @@ def by_split_folders(folder: Folder, merge: bool) -> Listing | None:
 def by_list(
     files: Files, listed: Iterable[tuple[str, str]], classes: Sequence[str], notes: Sequence[str] = ()
 ) -> Listing:
-    """The images that a list of the data set names, of those the ones that are there."""
+    """Return the images that a list of the data set names, of those the ones that are there."""
     there = set(files.files())
     pairs = list(dict.fromkeys(listed))
     images = tuple(pair for pair in pairs if pair[0] in there)
@@ -116,7 +116,7 @@ class Layout:
 
 
 def rows(folder: Folder, name: str) -> list[tuple[str, str]]:
-    """The lines of a text file, each a word and what follows it."""
+    """Return the lines of a text file, each a word and what follows it."""
     found = []
     for number, line in enumerate(folder.read_text(name).splitlines(), start=1):
         words = line.strip().split(maxsplit=1)
@@ -134,17 +134,17 @@ ULTRA_FINE_LISTS = ("anno/train.txt", "anno/test.txt")
 
 
 def cub_pairs(root: Folder) -> Pairs:
-    """Lines "1 001.Black_footed_Albatross/….jpg"."""
+    """Read lines "1 001.Black_footed_Albatross/….jpg"."""
     return [(name, name.split("/", 1)[0]) for _, name in rows(root, *CUB_LIST)]
 
 
 def aircraft_pairs(root: Folder) -> Pairs:
-    """Lines "0034309 707-320": the name of the image without .jpg, and its variant."""
+    """Read lines "0034309 707-320": the name of the image without .jpg, and its variant."""
     return [(f"{number}.jpg", variant) for name in AIRCRAFT_LISTS for number, variant in rows(root, name)]
 
 
 def nabirds_pairs(root: Folder) -> Pairs:
-    """Lists of paths, of numbers of classes and of names of classes, by keys.
+    """Read lists of paths, of numbers of classes and of names of classes, by keys.
 
     A class is called by its number and name, "0817 Yellow-headed Blackbird", since the hierarchy repeats names; of the
     1011 nodes in classes.txt only the 555 that have images are classes.
@@ -158,7 +158,10 @@ def nabirds_pairs(root: Folder) -> Pairs:
 
 
 def ultra_fine_pairs(root: Folder) -> Pairs:
-    """Lines "NAME LABEL". The benchmark's division of images is not used: novel classes are whole classes."""
+    """Read lines "NAME LABEL".
+
+    The benchmark's division of images is not used: novel classes are whole classes.
+    """
     pairs = []
     for name in ULTRA_FINE_LISTS:
         for line in root.read_text(name).splitlines():
@@ -171,7 +174,7 @@ def ultra_fine_pairs(root: Folder) -> Pairs:
 
 
 def find_miniimagenet(folder: Folder) -> Listing:
-    """images/n0153282900000005.jpg with train.csv, val.csv and test.csv (Ravi and Larochelle), or class folders.
+    """Find images/n0153282900000005.jpg with train.csv, val.csv and test.csv (Ravi and Larochelle), or class folders.
 
     Without the CSV files the first nine letters of a file's name are its class, as they are in the CSV files.
     """
@@ -187,7 +190,7 @@ def find_miniimagenet(folder: Folder) -> Listing:
 
 
 def find_imagenet(folder: Folder) -> Listing:
-    """Folders n01530575, … in train, val and test, in images, or in the folder itself: ImageNet's own will do.
+    """Find folders n01530575, … in train, val and test, in images, or in the folder itself: ImageNet's own will do.
 
     Of ImageNet as it is published (all classes in train and again in val) the images in train are taken.
     """
@@ -220,7 +223,7 @@ CARS_TRAIN, CARS_TEST = "cars_train_annos.mat", "cars_test_annos_withlabels.mat"
 
 
 def find_cars(folder: Folder) -> Listing:
-    """cars_train/00001.jpg and cars_test/ with the devkit's .mat files, or folders CLASS in train and test.
+    """Find cars_train/00001.jpg and cars_test/ with the devkit's .mat files, or folders CLASS in train and test.
 
     The devkit is the folder devkit (or car_devkit/devkit), cars_test_annos_withlabels.mat may lie beside it. Without
     the labels of the test images only the training images are taken. A "/" in a class's name becomes "-", as in the
@@ -250,7 +253,7 @@ def find_cars(folder: Folder) -> Listing:
 
 
 def _annotations(folder: Folder, file: str, n_classes: int) -> list[tuple[str, int]]:
-    """File name and number of the class, from 1, of each image."""
+    """Read file name and number of the class, from 1, of each image."""
     found = []
     for row in _mat_list(folder, file, "annotations"):
         fields = row if isinstance(row, dict) else {}

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from udtw._io.choosing import some
+from udtw._io.items import some
 from udtw.errors import DataError, OptionError
 from udtw.images.datasets.catalogue import DataSet, data_set
 from udtw.images.datasets.class_splits import Split, checked, expanded, read_split_file, shipped_split
@@ -64,7 +64,7 @@ def load_images(
 
 @dataclass(frozen=True)
 class _Found:
-    """The images of a data set in the folder ``where``, and what is known of the published set."""
+    """Images of a data set in the folder ``where``, and the row of the published set."""
 
     name: str
     published: DataSet
@@ -72,7 +72,7 @@ class _Found:
     where: str
 
     def image_set(self, own: tuple[Split, str] | None) -> ImageSet:
-        """With the classes of ``own``, a split and the file it is from, or of the data set's own split."""
+        """Build the set with the classes of ``own``, a split and its file, or with the data set's own split."""
         name, listing = self.name, self.listing
         present = {label for _, label in listing.images}
         given, source = own or (self._split(present), f"The split of {name}")
@@ -94,7 +94,7 @@ class _Found:
         return ImageSet(name, classes, labels, names, splits, listing.files, [f"{name}: {note}." for note in notes])
 
     def _split(self, present: set[str]) -> Split:
-        """The published list, or the rule, which means what it says only if all classes are there."""
+        """Return the published list, or the rule, which is applied only if all classes are present."""
         rule, expected = self.published.split, self.published.n_classes
         if rule is None:
             return shipped_split(self.name)

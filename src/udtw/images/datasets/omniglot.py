@@ -26,7 +26,7 @@ LINE = re.compile(r"(?:.*/)?test/item(\d\d)\.png\s+(?:.*/)?training/class(\d\d)\
 
 
 def find_omniglot(folder: Folder) -> Listing:
-    """images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
+    """Find images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
 
     A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
     once. The small sets are parts of images_background and are ignored where that is there.
@@ -45,7 +45,7 @@ def find_omniglot(folder: Folder) -> Listing:
 
 
 def split_omniglot(classes: tuple[str, ...]) -> Split:
-    """The published split (Vinyals et al. 2016) if all 1623 characters are there, else `by_alphabet`.
+    """Return the published split (Vinyals et al. 2016) if all 1623 characters are there, else `by_alphabet`.
 
     The published one has 1028, 172 and 423 characters of whole alphabets, except Gurmukhi: 41 of its characters train
     and 4 are novel.
@@ -75,7 +75,7 @@ class Run:
 
 
 def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
-    """The 20 official one-shot runs, from all_runs.zip or the folder all_runs.
+    """Return the 20 official one-shot runs, from all_runs.zip or the folder all_runs.
 
     ``data_dir``: the folder that holds it, one above that holds it as omniglot, or all_runs.zip itself.
 
@@ -96,9 +96,9 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
 
 
 def runs_as_images(runs: list[Run]) -> ImageSet:
-    """The drawings of all runs as one set, so that their tokens can be extracted.
+    """Return the drawings of all runs as one set, so that their tokens can be extracted.
 
-    For each run its ``training`` images, then its ``test`` images, each labelled with its character "RUN/classNN".
+    For each run its ``training`` images, then its ``test`` images, each labeled with its character "RUN/classNN".
 
     >>> from PIL import Image
     >>> from udtw.images.datasets import Run, runs_as_images

@@ -21,7 +21,10 @@ def is_image(name: str) -> bool:
 
 
 def decode(content: bytes, where: str, max_pixels: int = MAX_PIXELS) -> "Image":
-    """The image in ``content``, its mode as stored; of several frames the first. ``where`` names it in errors."""
+    """Decode the image in ``content``, its mode as stored.
+
+    Of several frames the first. ``where`` names it in errors.
+    """
     pillow = import_pillow()
     try:
         with pillow.open(io.BytesIO(content), formats=FORMATS) as image:
@@ -40,7 +43,7 @@ def decode(content: bytes, where: str, max_pixels: int = MAX_PIXELS) -> "Image":
 
 
 def import_pillow() -> ModuleType:
-    """The module `PIL.Image`; an `ImportError` says how to install it."""
+    """Return the module `PIL.Image`; raise an `ImportError` that says how to install it if it is missing."""
     try:
         from PIL import Image
     except ImportError as error:

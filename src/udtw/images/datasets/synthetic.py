@@ -1,6 +1,6 @@
-"""Generated images: a textured shape of a strong colour somewhere on grey clutter; no file is needed.
+"""Generated images: a textured shape of a strong color somewhere on gray clutter; no file is needed.
 
-A class is a shape with a texture. Position, size, tilt and colour are random in each image, so that what distinguishes
+A class is a shape with a texture. Position, size, tilt and color are random in each image, so that what distinguishes
 classes moves about, and the background carries no information.
 """
 
@@ -67,7 +67,7 @@ class Shapes:
         return f"{NAME}/{name}"
 
     def mask(self, name: str) -> np.ndarray:
-        """(size, size) bool: the pixels of the shape."""
+        """Return the mask (size, size) of the shape."""
         return self._drawn(name)[1]
 
     def _drawn(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -88,12 +88,12 @@ class Shapes:
 
 
 def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> ImageSet:
-    """``n_images`` images (size × size, RGB) of each of 24 classes: 12 train, 4 validate, 8 are novel.
+    """Draw ``n_images`` images (size × size, RGB) of each of 24 classes: 12 train, 4 validate, 8 are novel.
 
-    Eight shapes, three textures; position, size (radius 0.28 to 0.4 of the side), tilt (±0.2) and colour are random.
+    Eight shapes, three textures; position, size (radius 0.28 to 0.4 of the side), tilt (±0.2) and color are random.
     The same seed gives the same images, and an image does not depend on the number of images.
 
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import make_images
     >>> images = make_images(n_images=5, seed=1)
     >>> images
     ImageSet('synthetic', 120 images, 24 classes: train 12, val 4, test 8)
@@ -110,7 +110,7 @@ def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> Im
 
 
 def shape_mask(images: ImageSet, i: int) -> np.ndarray:
-    """(size, size) bool: the pixels of the shape in image ``i`` of a generated set, or those that are not `Clutter`.
+    """Return the mask (size, size) of the shape in image ``i`` of a generated set, or of what is not `Clutter`.
 
     >>> from udtw.images.datasets import make_images, shape_mask
     >>> mask = shape_mask(make_images(), 0)
@@ -124,7 +124,7 @@ def shape_mask(images: ImageSet, i: int) -> np.ndarray:
 
 
 def _coordinates(rng: np.random.Generator, size: int) -> tuple[Plane, Plane, float]:
-    """Coordinates (size, size) in which the shape has radius 1 around the origin, and the radius in pixels."""
+    """Return coordinates (size, size) in which the shape has radius 1 around the origin, and the radius in pixels."""
     radius = size * rng.uniform(0.28, 0.4)
     middle_x, middle_y = rng.uniform(radius, size - radius, 2)
     tilt = rng.uniform(-0.2, 0.2)
@@ -134,14 +134,14 @@ def _coordinates(rng: np.random.Generator, size: int) -> tuple[Plane, Plane, flo
 
 
 def _colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A light and a dark shade of a strong colour."""
+    """Draw a light and a dark shade of a strong color."""
     hue = rng.uniform(0, 2 * np.pi)
     colour = 0.5 + 0.5 * np.cos(hue + 2 * np.pi / 3 * np.arange(3))
     return 0.35 + 0.65 * colour, 0.45 * colour
 
 
 def _background(rng: np.random.Generator, size: int) -> np.ndarray:
-    """(size, size, 3): grey that changes slowly, about a dozen faint strokes, and noise."""
+    """Draw a background (size, size, 3): gray that changes slowly, about a dozen faint strokes, and noise."""
     rows, columns = np.mgrid[:size, :size] / size
     grey = np.full((size, size), rng.uniform(0.4, 0.6))
     for _ in range(3):

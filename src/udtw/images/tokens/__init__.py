@@ -3,5 +3,3 @@
 from udtw.images.tokens.embed import Embedded, embed
 from udtw.images.tokens.store import check_against, open_tokens
 from udtw.images.tokens.token_set import TokenSet
-
-__all__ = ["Embedded", "TokenSet", "check_against", "embed", "open_tokens"]

@@ -1,34 +1,37 @@
-"""`embed`: run a frozen backbone once over a data set and keep its tokens."""
+"""`embed`: run a frozen backbone once over a data set, in one or several processes, and keep its tokens."""
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from udtw._io import joblib_tasks
+from udtw._io.items import Skipped, check_on_error
 from udtw._io.progress import progress_bar
 from udtw._io.shard_store import Contents, checksum
-from udtw._io.skipping import Skipped, check_on_error
-from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
+from udtw.errors import DataError, FileFormatError, OptionError, ShapeError, UdtwError, WorkerError
 from udtw.images.backbones.base import Backbone
-from udtw.images.tokens.extract import Job, Part, unreadable
-from udtw.images.tokens.shards import TYPES, TokenShard
+from udtw.images.tokens.extract import Job, Part, make_shard, unreadable
 from udtw.images.tokens.store import Images, digest_of, refuse_to_lose, token_store, write_manifest
-from udtw.images.tokens.workers import make_shards
-from udtw.images.views import Augmentation, as_augmentation
+from udtw.images.tokens.token_set import TYPES, TokenShard
+from udtw.images.views import Augmentation, as_augmentation, torch_threads
 
 IMAGES_PER_SHARD = 256
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """What `embed` did: images in the set, shards that were written and kept, and images that were left out.
+    """Result of `embed`: images in the set, shards written now and kept from before, and images left out.
 
     >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import PatchBackbone, embed, make_images
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = embed(make_images(2), PatchBackbone(48), folder)
     ...     again = embed(make_images(2), PatchBackbone(48), folder)
@@ -98,8 +101,7 @@ def embed(  # noqa: PLR0913 (keyword options that users type)
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, open_tokens
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import PatchBackbone, embed, make_images, open_tokens
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(make_images(2), PatchBackbone(48, patch=16), folder)
     ...     print(done.images, open_tokens(folder))
@@ -136,7 +138,7 @@ def embed(  # noqa: PLR0913 (keyword options that users type)
 
 
 def _identity(job: Job) -> dict[str, Any]:
-    """All that the tokens depend on except the images, as JSON values. Only views depend on the seed."""
+    """Return all that the tokens depend on except the images, as JSON values. Only views depend on the seed."""
     augmentation = job.augmentation.as_json() if job.augmentation else None
     found = {"backbone": job.backbone.identity, "augmentation": augmentation, "seed": job.seed if job.views else None}
     return json.loads(json.dumps(found, sort_keys=True))
@@ -145,7 +147,7 @@ def _identity(job: Job) -> dict[str, Any]:
 def _parts(
     job: Job, identity: dict[str, Any], images_per_shard: int, digests: dict[str, str], advance: Callable[[int], None]
 ) -> Iterator[Part]:
-    """The shards that there should be. Reads the images' files and adds their checksums to ``digests``."""
+    """Yield the shards that there should be; read the images' files and add their checksums to ``digests``."""
     for number, start in enumerate(range(0, len(job.images), images_per_shard)):
         readable, skipped = [], []
         for index in range(start, min(start + images_per_shard, len(job.images))):
@@ -189,3 +191,72 @@ def _processes(n_jobs: int) -> int:
     except ModuleNotFoundError as error:
         raise ImportError("Worker processes are run by joblib; install it with: pip install 'udtw[images]'") from error
     return joblib.effective_n_jobs(n_jobs)
+
+
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+_state: dict[str, Any] = {}
+
+
+def make_shards(
+    job: Job, parts: Sequence[Part], n_jobs: int, advance: Callable[..., None]
+) -> Iterator[tuple[int, Contents]]:
+    """Make the shards; yield number and contents of each, in the order in which they are finished."""
+    if joblib_tasks.chosen():
+        yield from _make_elsewhere(job, parts, advance)
+        return
+    if n_jobs == 1 or len(parts) < 2:
+        for part in parts:
+            yield part.number, make_shard(job, part, advance)
+        return
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(min(n_jobs, len(parts)), initializer=_start, initargs=(job, os.getpid()), env=THREADS)
+    futures = {pool.submit(_make, part): part for part in parts}
+    kill = True
+    try:
+        for future in as_completed(futures):
+            made = future.result()
+            advance(len(futures[future].indices))
+            yield futures[future].number, made
+        kill = False
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "A worker process was killed, or crashed: perhaps it ran out of memory, or the backbone cannot be sent to "
+            f"it. Finished shards are kept in {job.folder}; run again, with a smaller n_jobs."
+        ) from error
+    except UdtwError:
+        for future in futures:  # Running shards are finished and kept. loky cannot both cancel and kill.
+            future.cancel()
+        kill = False
+        raise
+    finally:
+        pool.shutdown(kill_workers=kill)
+
+
+def _make_elsewhere(job: Job, parts: Sequence[Part], advance: Callable[..., None]) -> Iterator[tuple[int, Contents]]:
+    """Make the shards by the workers of joblib's backend, which write into the same folder."""
+    for k, made in joblib_tasks.spread(_make_alone, [(job, part) for part in parts]):
+        if not (job.folder / made.file).exists():
+            raise WorkerError(
+                f"A worker wrote {made.file}, but it is not in {job.folder} here. The workers must see the same folder."
+            )
+        advance(len(parts[k].indices))
+        yield parts[k].number, made
+
+
+def _make_alone(job: Job, part: Part) -> Contents:
+    with torch_threads(1):
+        return make_shard(job, part)
+
+
+def _start(job: Job, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # On Ctrl-C the parent ends its workers.
+    torch.set_num_threads(1)
+    _state.update(job=job, parent=parent)
+
+
+def _make(part: Part) -> Contents:
+    if os.getppid() != _state["parent"]:
+        os._exit(1)  # The parent was killed: its next run must not compete with orphans.
+    return make_shard(_state["job"], part)

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udtw._io.items import Skipped
 from udtw._io.shard_store import Contents, ShardStore
-from udtw._io.skipping import Skipped
 from udtw.errors import DataError, FileFormatError, NonFiniteError, RangeError, ShapeError
 from udtw.images.backbones.base import Backbone, TokenGrid
-from udtw.images.tokens.shards import Layout, TokenShard
 from udtw.images.tokens.store import Images
+from udtw.images.tokens.token_set import Layout, TokenShard
 from udtw.images.views import Augmentation, Views, torch_threads
 
 
@@ -75,7 +75,7 @@ def _extract(extractor: "_Extractor", job: Job, part: Part, advance: Callable[..
 
 
 def _prepared(job: Job, index: int) -> Tensor:
-    """(3, H, W) in [0, 1], or a `DataError` that names the image."""
+    """Return the prepared image (3, H, W) in [0, 1]; raise a `DataError` that names the image if that fails."""
     try:
         return job.backbone.prepare(job.images.image(index))
     except (DataError, FileFormatError, OSError) as error:
@@ -90,7 +90,7 @@ class _Extractor:
     """Collects prepared images into batches, and their tokens in arrays for a whole shard."""
 
     def __init__(self, job: Job, capacity: int, threads: int) -> None:
-        """Room for ``capacity`` images; the backbone runs with ``threads``."""
+        """Make room for ``capacity`` images; the backbone runs with ``threads``."""
         self.job, self.capacity, self.threads = job, capacity, threads
         self.names: list[str] = []
         self._waiting: list[tuple[str, Tensor]] = []

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from udtw._io.choosing import some
+from udtw._io.items import some
 from udtw._io.shard_store import Contents, Shards, ShardStore
 from udtw.errors import DataError, FileFormatError
-from udtw.images.tokens.shards import Layout, TokenShard
-from udtw.images.tokens.token_set import TokenSet, TokenSetInfo
+from udtw.images.tokens.token_set import Layout, TokenSet, TokenSetInfo, TokenShard
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
 class Images(Protocol):
-    """What is needed of an `ImageSet`: names and labels, the bytes of the files, and the decoded images."""
+    """Interface of an `ImageSet` that `embed` needs: names and labels, bytes of the files, and decoded images."""
 
     @property
     def name(self) -> str: ...
@@ -37,12 +36,12 @@ class Images(Protocol):
 
 
 def digest_of(images: Images, index: int) -> str:
-    """sha256 of the image's file, or of what it is made from, as it is now."""
+    """Return the sha256 of the image's file, or of what it is made from, as it is now."""
     return hashlib.sha256(getattr(images, "made_from", images.read)(index)).hexdigest()
 
 
 def token_store(folder: str | os.PathLike) -> ShardStore[TokenShard]:
-    """The store of tokens in ``folder``."""
+    """Return the store of tokens in ``folder``."""
     return ShardStore(Path(folder), TokenShard)
 
 
@@ -91,7 +90,7 @@ def refuse_to_lose(store: ShardStore[TokenShard], images: Images, identity: Mapp
 
 
 def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> TokenSet:
-    """The tokens that `embed` wrote into ``folder``; they stay on disk until they are requested.
+    """Open the tokens that `embed` wrote into ``folder``; they stay on disk until they are requested.
 
     A shard is compared with its checksum when it is first used. With ``images`` the set is also compared with the
     image files as they are now, by `check_against`.
@@ -99,8 +98,7 @@ def open_tokens(folder: str | os.PathLike, images: Images | None = None) -> Toke
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, open_tokens
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import PatchBackbone, embed, make_images, open_tokens
     >>> images = make_images(n_images=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(images, PatchBackbone(32, 8), folder)
@@ -127,7 +125,7 @@ def _set(manifest: dict[str, Any], shards: Shards[TokenShard]) -> TokenSet:
 
 
 def _origin(given: Any) -> dict[str, str]:
-    """The texts of a manifest's ``origin``; anything else in it is damage, and is left out."""
+    """Return the texts of a manifest's ``origin``; anything else in it is damage, and is left out."""
     known = given.items() if isinstance(given, dict) else ()
     return {key: value for key, value in known if isinstance(value, str)}
 
@@ -138,8 +136,7 @@ def check_against(tokens: TokenSet, images: Images) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, open_tokens
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import PatchBackbone, embed, make_images, open_tokens
     >>> from udtw.images.tokens import check_against
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(make_images(n_images=1), PatchBackbone(32, 8), folder)

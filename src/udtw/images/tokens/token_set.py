@@ -1,4 +1,4 @@
-"""Tokens of many images of one data set, read from their files on demand."""
+"""Tokens of many images of one data set: in shards that are read on demand, or in memory."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,18 +8,96 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._io.choosing import checked_indices, class_numbers, some
-from udtw._io.shard_store import MANIFEST, Shards, checksum
-from udtw._io.skipping import Skipped
+from udtw._io.items import Skipped, checked_indices, class_numbers, some
+from udtw._io.shard_store import MANIFEST, ArraySpec, Shard, Shards, checksum
 from udtw.data.labelled import numbered_labels
-from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.tokens.arrays import ArrayShards
-from udtw.images.tokens.shards import Layout, TokenShard
+from udtw.errors import DataError, FileFormatError, NonFiniteError, OptionError, ShapeError
+
+TYPES = {"float16": "F16", "float32": "F32"}
+MOST = 2**20  # upper limit of every size in a layout; larger numbers are damage
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Arrays stored per image: tokens (h·w, ``dim``), the same of ``views`` views, and optionally the attention."""
+
+    grid: tuple[int, int]
+    dim: int
+    views: int
+    attention: bool
+    dtype: str
+
+    @classmethod
+    def from_json(cls, values: Any) -> "Layout":
+        """Return the layout that was written as JSON; raise `ValueError` if its numbers are impossible."""
+        height, width = (int(side) for side in values["grid"])
+        layout = cls(
+            (height, width), int(values["dim"]), int(values["views"]), bool(values["attention"]), values["dtype"]
+        )
+        counts = (height, width, layout.dim, layout.views)
+        if layout.dtype not in TYPES or min(counts) < 0 or max(counts) > MOST:
+            raise ValueError(f"not a layout of tokens: {values}")
+        return layout
+
+
+class TokenShard(Shard):
+    """The tokens of a few hundred images.
+
+    Arrays: ``tokens`` (n, T, D) in float16 or float32 for T = h·w patches, row by row; with views, ``views``
+    (n, K, T, D) of the same type; with attention, ``attention`` (n, T) float32.
+    """
+
+    format, items, content = "udtw.TokenSet", "images", "tokens"
+    remedy = "Embed the images again into the same folder"
+
+    def array_specs(self) -> dict[str, ArraySpec]:
+        self.layout = Layout.from_json(self.contents.layout)
+        n, count, dim = len(self), self.layout.grid[0] * self.layout.grid[1], self.layout.dim
+        dtype = TYPES[self.layout.dtype]
+        specs: dict[str, ArraySpec] = {"tokens": (dtype, (n, count, dim))}
+        if self.layout.views:
+            specs["views"] = dtype, (n, self.layout.views, count, dim)
+        if self.layout.attention:
+            specs["attention"] = "F32", (n, count)
+        return specs
+
+    def tokens(self, index: int, view: int | None) -> np.ndarray:
+        """Read the tokens (T, D) of image ``index`` of this shard, or of its view ``view``."""
+        return self.arrays["tokens"][index] if view is None else self.arrays["views"][index, view]
+
+    def attention(self, index: int) -> np.ndarray:
+        """Read the attention (T,) of image ``index`` of this shard."""
+        return self.arrays["attention"][index]
+
+
+class ArrayShards:
+    """One shard in memory: ``tokens`` (n, T, D) in float32, row by row of a ``grid``."""
+
+    def __init__(self, tokens: Any, grid: tuple[int, int] | None) -> None:
+        array = np.asarray(tokens.detach().cpu() if hasattr(tokens, "detach") else tokens, dtype=np.float32)
+        if array.ndim != 3 or 0 in array.shape:
+            raise ShapeError(f"tokens must have the shape (n, T, D), none of them zero; got {array.shape}.")
+        if not np.isfinite(array).all():
+            raise NonFiniteError("tokens hold NaN or infinity.")
+        side = round(array.shape[1] ** 0.5)
+        grid = grid or ((side, side) if side * side == array.shape[1] else (1, array.shape[1]))
+        if grid[0] * grid[1] != array.shape[1]:
+            raise ShapeError(f"A grid of {grid[0]} × {grid[1]} does not hold the {array.shape[1]} tokens per image.")
+        self.array = array
+        self.layout = Layout((int(grid[0]), int(grid[1])), array.shape[2], 0, False, "float32")
+
+    def find(self, index: int) -> "tuple[ArrayShards, int]":
+        """Return the shard that holds image ``index``, and its place in it."""
+        return self, index
+
+    def tokens(self, index: int, view: int | None) -> np.ndarray:
+        """Return the tokens (T, D) of image ``index``."""
+        return self.array[index]
 
 
 @dataclass(frozen=True)
 class TokenSetInfo:
-    """What is common to a `TokenSet` and its subsets; the fields are those of `TokenSet`."""
+    """Fields that a `TokenSet` and its subsets share; see `TokenSet`."""
 
     name: str
     classes: Sequence[str]
@@ -58,8 +136,7 @@ class TokenSet:
     Examples
     --------
     >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, open_tokens
-    >>> from udtw.images.datasets import make_images
+    >>> from udtw.images import PatchBackbone, embed, make_images, open_tokens
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = embed(make_images(2), PatchBackbone(48, patch=16), folder)
     ...     tokens = open_tokens(folder)
@@ -79,7 +156,7 @@ class TokenSet:
         shards: Shards[TokenShard] | ArrayShards,
         rows: np.ndarray | None = None,
     ) -> None:
-        """Image i is item ``rows[i]`` of ``shards``, by default item i."""
+        """Take item ``rows[i]`` of ``shards``, by default item i, as image i."""
         n, name = len(names), info.name
         self.info = info
         self.name, self.classes, self.names, self.digests = name, tuple(info.classes), tuple(names), tuple(digests)
@@ -103,8 +180,9 @@ class TokenSet:
         cls, tokens: Any, labels: Sequence[Any] | np.ndarray, *, grid: tuple[int, int] | None = None,
         names: Sequence[str] | None = None, name: str = "arrays",
     ) -> "TokenSet":  # fmt: skip
-        """Tokens (n, T, D) of your own network, an array or a tensor, with the label of each image: any integers or
-        strings. ``grid`` (h, w) is for pictures; by default a square, or one row.
+        """Build a set from tokens (n, T, D) of your own network, an array or a tensor, and a label per image.
+
+        Labels are integers or strings. ``grid`` (h, w) is for pictures; by default a square, or one row.
 
         >>> import torch
         >>> from udtw.images import TokenSet
@@ -146,7 +224,7 @@ class TokenSet:
         return len(self.names)
 
     def tokens(self, indices: Sequence[int] | np.ndarray, view: int | None = None) -> Tensor:
-        """(B, h·w, D) float32 of the images at ``indices``: of the images themselves, or of their view ``view``."""
+        """Read the tokens (B, h·w, D) of the images at ``indices``, or of their view ``view``, as float32."""
         if view is not None and not 0 <= view < self.n_views:
             raise OptionError(f"{self.name} has {self.n_views} views of each image, counted from 0; got view {view}.")
         chosen = self._checked(indices)
@@ -161,7 +239,7 @@ class TokenSet:
         return result
 
     def attention(self, indices: Sequence[int] | np.ndarray) -> Tensor:
-        """(B, h·w) float32: the share of the class token's attention that each patch of the images gets."""
+        """Read the share of the class token's attention that each patch gets, (B, h·w) float32."""
         if not self.has_attention:
             raise OptionError(f"{self.name} was embedded without attention. Embed it again with attention=True.")
         chosen = self._checked(indices)
@@ -174,7 +252,7 @@ class TokenSet:
         return result
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "TokenSet":
-        """The images at ``indices``, in that order; no file is read."""
+        """Return the images at ``indices``, in that order; no file is read."""
         chosen = self._checked(indices)
         names, digests = [self.names[i] for i in chosen], [self.digests[i] for i in chosen]
         found = TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
@@ -182,7 +260,7 @@ class TokenSet:
         return found
 
     def with_view(self, other: "TokenSet") -> "TokenSet":
-        """The same images with one view more: the images of the same names in ``other``, such as those with clutter."""
+        """Add one view: the images of the same names in ``other``, such as those with clutter."""
         place = {name: i for i, name in enumerate(other.names)}
         absent = [name for name in self.names if name not in place]
         if absent or other.identity["backbone"] != self.identity["backbone"] or other.grid != self.grid:
@@ -195,13 +273,13 @@ class TokenSet:
         return found
 
     def of_split(self, split: str) -> "TokenSet":
-        """The images of the classes of one split, such as "train"."""
+        """Return the images of the classes of one split, such as "train"."""
         if split not in self.splits:
             raise OptionError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits) or 'none'}.")
         return self.of_classes(self.splits[split])
 
     def of_classes(self, classes: Iterable[int | str]) -> "TokenSet":
-        """The images of some classes, given by name or number, in their present order."""
+        """Return the images of some classes, given by name or number, in their present order."""
         return self.subset(np.flatnonzero(np.isin(self.labels, class_numbers(classes, self.classes, self.name))))
 
     def __repr__(self) -> str:

@@ -6,13 +6,3 @@ from udtw.skeleton.datasets.protocols import protocol
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet
 from udtw.skeleton.datasets.store import open_prepared, prepare
 from udtw.skeleton.datasets.synthetic import make_actions
-
-__all__ = [
-    "Faults",
-    "SkeletonSet",
-    "load_skeletons",
-    "make_actions",
-    "open_prepared",
-    "prepare",
-    "protocol",
-]

@@ -21,7 +21,7 @@ class ClassSplit:
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import make_actions
     >>> from udtw.skeleton.datasets.protocols import class_split
     >>> class_split(make_actions(n_classes=5, n_clips=1))
     ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=(), test_cameras=())
@@ -35,7 +35,7 @@ class ClassSplit:
 
 
 def ntu_classes(n_classes: int) -> ClassSplit:
-    """One-shot protocol: A1, A7, A13, … are novel (20 of 120, 10 of 60); the others train, by ascending number.
+    """Split by the one-shot protocol: A1, A7, A13, … are novel (20 of 120, 10 of 60); the others train, in order.
 
     The exemplars are S001C003P008R001Aaaa up to A55 and S018C003P008R001Aaaa from A61 on.
     """
@@ -45,14 +45,14 @@ def ntu_classes(n_classes: int) -> ClassSplit:
 
 
 def kinetics_classes(n_classes: int) -> ClassSplit:
-    """The first 200 classes, by their number in the published lists, train; the others are novel."""
+    """Split by the number in the published lists: the first 200 classes train; the others are novel."""
     if n_classes <= KINETICS_TRAIN:
         raise DataError(f"Kinetics trains on {KINETICS_TRAIN} classes; with {n_classes} classes none is novel.")
     return ClassSplit(tuple(range(KINETICS_TRAIN)), (), tuple(range(KINETICS_TRAIN, n_classes)))
 
 
 def utd_mhad_classes(n_classes: int) -> ClassSplit:
-    """By the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validation (4), others train (15).
+    """Split by the last digit of the action: 3, 6 and 9 are novel (8 of 27), 8 and 0 validate (4), others train (15).
 
     Also of MSR Action3D: 6 of 20 are novel, 4 for validation, 10 train.
     """
@@ -61,12 +61,12 @@ def utd_mhad_classes(n_classes: int) -> ClassSplit:
 
 
 def natops_classes(n_classes: int) -> ClassSplit:
-    """Of the signals 1 to 6, the multiples of 3 are novel (2), 5 is for validation, and 1, 2 and 4 train."""
+    """Split the signals 1 to 6: the multiples of 3 are novel (2), 5 is for validation, and 1, 2 and 4 train."""
     return ClassSplit((0, 1, 3), (4,), (2, 5))
 
 
 def nw_ucla_classes(n_classes: int) -> ClassSplit:
-    """Of the ten actions in their order, the odd ones (1st, 3rd, …, 9th) are novel, the others train; views 1, 2 → 3.
+    """Split the ten actions: the odd ones (1st, 3rd, …, 9th) are novel, the others train; views 1, 2 → 3.
 
     Five novel classes are what 5-way episodes need, which leaves none for validation: settings are chosen elsewhere.
     """
@@ -74,12 +74,12 @@ def nw_ucla_classes(n_classes: int) -> ClassSplit:
 
 
 def synthetic_classes(n_classes: int) -> ClassSplit:
-    """By the label modulo 5: 1 and 3 are novel, 4 is for validation, 0 and 2 train. Of twelve classes: 5, 2 and 5."""
+    """Split by the label modulo 5: 1 and 3 are novel, 4 validates, 0 and 2 train (of 12 classes: 5, 2 and 5)."""
     return _by_rule(n_classes, lambda label: ("train", "novel", "train", "novel", "validation")[label % 5])
 
 
 def by_thirds(n_classes: int) -> ClassSplit:
-    """Of a folder of one's own: by the label modulo 6, 1 and 4 are novel, 3 is for validation, 0, 2 and 5 train."""
+    """Split a folder of your own by the label modulo 6: 1 and 4 are novel, 3 is for validation, 0, 2 and 5 train."""
     return _by_rule(n_classes, lambda label: ("train", "novel", "train", "validation", "novel", "train")[label % 6])
 
 

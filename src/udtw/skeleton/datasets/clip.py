@@ -71,7 +71,7 @@ class Clip:
 
     @classmethod
     def of(cls, recording: Recording, label: int, name: str, subject: int = -1, camera: int = -1) -> "Clip":
-        """The clip of what a `Reader` gives."""
+        """Build a clip from reader output."""
         if isinstance(recording, tuple):
             return cls(recording[0], label, name, subject, camera, recording[1])
         return cls(recording, label, name, subject, camera)
@@ -90,7 +90,10 @@ def check_frames(frames: np.ndarray, what: str) -> None:
 
 
 def checked_confidence(confidence: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """(T, P, J) float32 in [0, 1] for frames of ``shape`` (T, P, J, C); ``what`` begins messages."""
+    """Return confidence as (T, P, J) float32 in [0, 1] for frames of ``shape`` (T, P, J, C).
+
+    ``what`` begins messages.
+    """
     found = np.asarray(confidence)
     if found.shape != shape[:3] or found.dtype.kind not in "fiub":
         raise ShapeError(

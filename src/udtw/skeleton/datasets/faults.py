@@ -17,7 +17,7 @@ DROPOUT, JITTER, SWAP = 0.0, 0.3, 0.5
 
 @dataclass(frozen=True)
 class Faults:
-    """How many faults a clip has on average, each of one limb of one person for a while.
+    """Mean numbers of faults per clip; each fault affects one limb of one person for a while.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Faults:
             raise OptionError(f"Faults need numbers that are not negative, and 0 < low ≤ high ≤ 1; got {self}.")
 
     def of(self, skeletons: SkeletonSet, random_state: int = 0, *, stated: bool = True) -> SkeletonSet:
-        """The same clips with faults. The confidence says where they are only if ``stated``.
+        """Put faults into the clips. The confidence says where they are only if ``stated``.
 
         A clip gets the same faults whatever else is in the set.
         """
@@ -67,7 +67,7 @@ class Faults:
         )  # fmt: skip
 
     def apply(self, clip: Clip, layout: Graph, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Frames and confidence of the clip with faults."""
+        """Return frames and confidence of the clip with faults."""
         frames, confidence = clip.frames.copy(), clip.confidence.copy()
         limbs = list(_limbs(layout))
         known = frames[np.isfinite(frames).all(-1)]
@@ -102,23 +102,23 @@ def _faulty(faults: Faults, skeletons: SkeletonSet, random_state: int, stated: b
 
 
 def _limbs(layout: Graph) -> Iterator[list[int]]:
-    """Chains of joints from every end of the skeleton up to, without, the joint where it branches."""
-    neighbours: dict[int, list[int]] = {j: [] for j in range(len(layout.joints))}
+    """Yield chains of joints from every end of the skeleton to the last joint before it branches."""
+    neighbors: dict[int, list[int]] = {j: [] for j in range(len(layout.joints))}
     for a, b in layout.edges:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    for end in (j for j, others in neighbours.items() if len(others) == 1):
+        neighbors[a].append(b)
+        neighbors[b].append(a)
+    for end in (j for j, others in neighbors.items() if len(others) == 1):
         chain = [end]
         while True:
-            onward = [j for j in neighbours[chain[-1]] if j not in chain]
-            if len(onward) != 1 or len(neighbours[onward[0]]) > 2:
+            onward = [j for j in neighbors[chain[-1]] if j not in chain]
+            if len(onward) != 1 or len(neighbors[onward[0]]) > 2:
                 break
             chain += onward
         yield chain
 
 
 def _other_side(layout: Graph, limb: list[int]) -> list[int] | None:
-    """The joints of the other side, if all have names that end in "_l" or "_r"."""
+    """Return the joints of the other side, if all have names that end in "_l" or "_r"."""
     sides = {"_l": "_r", "_r": "_l"}
     names = [layout.joints[j] for j in limb]
     wanted = [name[:-2] + sides.get(name[-2:], "") for name in names]

@@ -27,7 +27,7 @@ class ClipFile:
 
 
 def numbered_files(path: Path, pattern: re.Pattern, max_bytes: int) -> dict[str, ClipFile]:
-    """Name to file, of the zip file ``path``, or of a folder with the files at any depth or with their zip file.
+    """Find files by name in the zip file ``path``, or in a folder with the files at any depth or with their zip file.
 
     Only names that match ``pattern`` count. A file of more than ``max_bytes`` is refused when it is read.
     """
@@ -50,7 +50,7 @@ def _in_folder(folder: Path, pattern: re.Pattern, max_bytes: int) -> dict[str, C
 
 
 def read_file(file: Path, max_bytes: int) -> bytes:
-    """The content of a file, which may not be larger than a clip of its set can be."""
+    """Read a file, which may not be larger than a clip of its set can be."""
     try:
         size = file.stat().st_size
         if size > max_bytes:

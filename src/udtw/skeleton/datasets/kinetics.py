@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from udtw._io import strict_json
+from udtw._io.items import Skipped
 from udtw._io.npy import read_header, read_values
-from udtw._io.skipping import Skipped
 from udtw._io.zip_members import open_zip, read_member
 from udtw.errors import DataError
 from udtw.skeleton.datasets.clip import Recording
@@ -32,7 +32,7 @@ LIFTED_ARRAY, LIFTED_CONFIDENCE = "frames.npy", "confidence.npy"
 
 
 def kinetics_source(path: Path, lifted: bool = False) -> Source:
-    """The clips in the folder ``path`` with kinetics_train_label.json, kinetics_val_label.json, or both, as published.
+    """Find the clips in the folder ``path`` with kinetics_train_label.json, kinetics_val_label.json, or both.
 
     The clips of each are in kinetics_train/NAME.json and kinetics_val/NAME.json. With ``lifted`` they are 3D, in
     NAME.npz in the same folders. Clips without a skeleton according to a list, and clips that are not there, are in
@@ -76,7 +76,7 @@ def _read(path: Path, label: int, lifted: bool) -> Recording:
 
 
 def read_clip(content: bytes, where: str, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Frames (T, P, 18, 2) and confidence (T, P, 18), float32, of the text of a clip.
+    """Parse frames (T, P, 18, 2) and confidence (T, P, 18), float32, from the text of a clip.
 
     x to the right and y down, NaN where the score is 0. The confidence is OpenPose's score, cut off at 1: it may exceed
     1 slightly.
@@ -113,7 +113,7 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> tuple[np.
 
 
 def read_lifted(content: bytes, where: str) -> Recording:
-    """Frames (T, P, 18, 3) float32 of the bytes of an `.npz` file, and confidence (T, P, 18) if it is there."""
+    """Parse frames (T, P, 18, 3), float32, and any confidence (T, P, 18) from the bytes of an `.npz` file."""
     try:
         archive = open_zip(content)
     except ValueError as error:
@@ -126,7 +126,7 @@ def read_lifted(content: bytes, where: str) -> Recording:
 
 
 def _member(archive: zipfile.ZipFile, name: str, where: str, check: Callable[..., None]) -> np.ndarray:
-    """The array ``name`` as float32, after ``check(where, shape, dtype)`` of its header."""
+    """Read the array ``name`` as float32, after ``check(where, shape, dtype)`` of its header."""
     try:
         file = io.BytesIO(read_member(archive, name, MAX_BYTES))
         shape, fortran, dtype = read_header(file)
@@ -160,7 +160,7 @@ def _check_lifted(where: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def _person(where: str, person: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mean score, pose (18, 2), and confidence (18,)."""
+    """Return mean score, pose (18, 2), and confidence (18,)."""
     if not isinstance(person, dict):
         raise DataError(f"{where}: expected pose and score; got {type(person).__name__}. Get the file again.")
     pose = _numbers(where, "pose", person.get("pose"), 2 * JOINTS).reshape(JOINTS, 2)
@@ -177,7 +177,7 @@ def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:
     bad = next((value for value in values if LARGEST < abs(value) != math.inf), None)
     if bad is not None:
         raise DataError(
-            f"{where}: {what} holds {str(bad)[:40]}, which is no position in a picture. Get the file again."
+            f"{where}: {what} holds {str(bad)[:40]}, which is not a position in a picture. Get the file again."
         )
     return np.array(values, dtype=np.float64)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from udtw._io.skipping import check_on_error
+from udtw._io.items import check_on_error
 from udtw.data.folder import data_root
 from udtw.errors import DataError, OptionError, SizeError
 from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, own_folder, synthetic, utd_mhad
@@ -98,7 +98,7 @@ def load_skeletons(
     ignore: str | os.PathLike | None = None,
     progress: bool = False,
 ) -> SkeletonSet:
-    """The data set ``name``, one of `DATASETS`: "utd-mhad", for instance. "synthetic" is generated and needs no files.
+    """Load the data set ``name``, one of `DATASETS`, such as "utd-mhad"; "synthetic" is generated and needs no files.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def load_skeletons(
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import load_skeletons
+    >>> from udtw.skeleton import load_skeletons
     >>> load_skeletons("synthetic")
     SkeletonSet('synthetic', 120 clips, 12 of 12 classes, kinect20)
     """
@@ -145,7 +145,7 @@ def load_skeletons(
 def find_source(
     name: str, data_dir: str | os.PathLike | None = None, *, ignore: str | os.PathLike | None = None
 ) -> Source:
-    """The original files of the data set ``name``, found but not read; arguments as for `load_skeletons`.
+    """Find the original files of the data set ``name`` without reading them; arguments as for `load_skeletons`.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def _dataset(name: str) -> Dataset:
 
 
 def _folders(name: str, data_dir: str | os.PathLike | None) -> list[Path]:
-    """Folders that may hold the set, the most likely first."""
+    """Return folders that may hold the set, the most likely first."""
     root = data_root(data_dir)
     inner = [above / one for one in (name, *DATASETS[name].folders) for above in (root / "skeleton", root)]
     return [folder for folder in inner if folder.is_dir()] or [root]

@@ -19,7 +19,7 @@ FILES = tuple(
     re.compile(rf"a(\d{{2}})_s(\d{{2}})_e(\d{{2}})_{end}\.txt", re.IGNORECASE) for end in ("skeleton3D", "skeleton")
 )
 JOINTS, MAX_FRAMES, MAX_BYTES = 20, 10_000, 16 * 2**20
-LARGEST = 1e5  # pixels or metres
+LARGEST = 1e5  # pixels or meters
 CLASSES = (
     "high arm wave", "horizontal arm wave", "hammer", "hand catch", "forward punch", "high throw", "draw x",
     "draw tick", "draw circle", "hand clap", "two hand wave", "side boxing", "bend", "forward kick", "side kick",
@@ -28,7 +28,7 @@ CLASSES = (
 
 
 def msr_action3d_source(path: Path) -> Source:
-    """The clips of the zip file ``path``, or of a folder with it or with the `.txt` files (at any depth).
+    """Find the clips in the zip file ``path``, or in a folder with it or with the `.txt` files (at any depth).
 
     Files with other names are ignored.
     """
@@ -51,7 +51,7 @@ def _read(files: list[ClipFile], index: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_text(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Frames (T, 1, 20, 3) and confidence (T, 1, 20), float32; a joint with all coordinates 0 is missing."""
+    """Parse frames (T, 1, 20, 3) and confidence (T, 1, 20), float32; a joint with all coordinates 0 is missing."""
     lines = [line.split() for line in content.splitlines() if line.strip()]
     if not lines or len(lines) % JOINTS or len(lines) > JOINTS * MAX_FRAMES:
         raise DataError(

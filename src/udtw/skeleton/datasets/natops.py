@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw.data.ucr import load_ucr
+from udtw.data import load_ucr
 from udtw.errors import DataError
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
@@ -19,7 +19,7 @@ CLASSES = ("I have command", "all clear", "not clear", "spread wings", "fold win
 
 
 def natops_source(path: Path) -> Source:
-    """The clips train-001, …, test-180 of the folder ``path`` with NATOPS_TRAIN and NATOPS_TEST (.ts)."""
+    """Read the clips train-001, …, test-180 of the folder ``path`` with NATOPS_TRAIN and NATOPS_TEST (.ts)."""
     data = load_ucr("NATOPS", path)
     entries, clips = [], []
     for part, labelled in (("train", data.train), ("test", data.test)):

@@ -6,7 +6,7 @@ The text of such a file:
     for each frame:         number of bodies
         for each body:      10 values: its id, clipped edges, the state of the hands, its lean
                             number of joints, 25
-            for each joint: 12 values, of which the first three are x, y, z in metres, and the last is the state of
+            for each joint: 12 values, of which the first three are x, y, z in meters, and the last is the state of
                             tracking: 0 not tracked, 1 inferred, 2 tracked
 
 Counts in the file never decide how much memory is used; the number of lines does, and it is bounded.
@@ -20,8 +20,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from udtw._io.skipping import Skipped
-from udtw.data.text_lines import read_lines
+from udtw._io.items import Skipped
+from udtw.data.folder import read_lines
 from udtw.errors import DataError
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
@@ -33,8 +33,8 @@ JOINTS, BODY_VALUES, JOINT_VALUES = 25, 10, 12
 # A Kinect tracks six people; the longest recording of the set has 300 frames and 3 MB.
 MAX_BODIES, MAX_FRAMES, MAX_BYTES = 6, 10_000, 16 * 2**20
 CONFIDENCE = {b"0": 0.0, b"1": 0.5, b"2": 1.0}
-"""Of a state of tracking; an inferred position comes from the neighbouring joints."""
-FARTHEST = 1000.0  # metres; a larger coordinate is a damaged number
+"""Of a state of tracking; an inferred position comes from the neighboring joints."""
+FARTHEST = 1000.0  # meters; a larger coordinate is a damaged number
 
 # The 120 actions, A1 first, with the names that the authors list; the first 60 are those of NTU RGB+D 60.
 CLASSES = (
@@ -78,7 +78,7 @@ class Body:
 
 
 def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source:
-    """The `.skeleton` files in the folder ``path``, or in folders below it. ``n_classes``: 60 or 120.
+    """Find the `.skeleton` files in the folder ``path`` and below; ``n_classes`` is 60 or 120.
 
     ``ignore``: a text file with names of samples to leave out, such as the published lists of samples with missing
     skeletons; other lines are ignored. NTU-60 takes actions 1 to 60 only, so that one folder of all files serves
@@ -117,7 +117,7 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
 
 
 def read_skeleton(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Frames (T, P, 25, 3) and confidence (T, P, 25), float32, of one file; see `choose_people`."""
+    """Read frames (T, P, 25, 3) and confidence (T, P, 25), float32, of one file; see `choose_people`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -133,8 +133,9 @@ def read_skeleton(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def choose_people(bodies: list[Body], n_frames: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frames (T, P, 25, 3) and confidence (T, P, 25) of the one or two bodies that are people, the one with the largest
-    motion first.
+    """Choose the one or two bodies that are people, the one with the largest motion first.
+
+    Return their frames (T, P, 25, 3) and confidence (T, P, 25).
 
     The usual rule against false detections (chairs, reflections, fragments), applied while other bodies remain:
 
@@ -176,7 +177,7 @@ def _ignored(path: Path) -> frozenset[str]:
 
 
 def parse(content: bytes, where: str) -> tuple[int, list[Body]]:
-    """The number of frames, and the bodies in order of appearance. ``where`` names the file in errors."""
+    """Parse the number of frames, and the bodies in order of appearance; ``where`` names the file in errors."""
     if len(content) > MAX_BYTES:
         raise DataError(f"{where} has {len(content)} bytes, more than a recording of this set. Get it again.")
     return _Lines(content, where).read()
@@ -215,7 +216,7 @@ class _Lines:
         return int(line)
 
     def body_header(self, frame: int) -> bytes:
-        """The body's id; its joint lines, which are checked to be there, come next."""
+        """Read the body's id; check that its joint lines follow."""
         values = self.line(f"a body of frame {frame + 1}").split()
         if len(values) != BODY_VALUES:
             self.refuse(self.at - 1, f"{len(values)} values where the {BODY_VALUES} of a body belong")
@@ -226,7 +227,7 @@ class _Lines:
         return values[0]
 
     def joints(self, starts: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (k, 25, 3) and confidence (k, 25) from the lines that begin at ``starts``."""
+        """Parse positions (k, 25, 3) and confidence (k, 25) from the lines that begin at ``starts``."""
         values: list[float] = []
         states: list[float] = []
         for start in starts:
@@ -243,7 +244,7 @@ class _Lines:
         far = np.argwhere((np.abs(joints) > FARTHEST) & np.isfinite(joints))
         if len(far):
             body, joint, _ = far[0]
-            self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in metres")
+            self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in meters")
         confidence = np.array(states).reshape(-1, JOINTS)
         for body, joint in np.argwhere(np.isnan(confidence))[:1]:
             number = starts[body] + joint

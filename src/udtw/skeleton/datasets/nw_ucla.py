@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from udtw._io import strict_json
-from udtw._io.skipping import Skipped
+from udtw._io.items import Skipped
 from udtw.errors import DataError
 from udtw.skeleton.datasets.files import numbered_files
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
@@ -14,7 +14,7 @@ from udtw.skeleton.datasets.skeleton_set import Entry, Source
 NAME, GRAPH = "nw-ucla", "kinect-sdk20"
 FILE = re.compile(r"a(\d{2})_s(\d{2})_e(\d{2})_v(\d{2})\.json", re.IGNORECASE)
 JOINTS, MAX_FRAMES, MAX_BYTES = 20, 10_000, 16 * 2**20
-FARTHEST = 1000.0  # metres; a larger coordinate is a damaged number
+FARTHEST = 1000.0  # meters; a larger coordinate is a damaged number
 ACTIONS = {
     1: "pick up with one hand", 2: "pick up with two hands", 3: "drop trash", 4: "walk around", 5: "sit down",
     6: "stand up", 8: "donning", 9: "doffing", 11: "throw", 12: "carry",
@@ -25,7 +25,7 @@ SINGLE_FRAMES = ("a02_s09_e04_v02", "a02_s09_e04_v03")
 
 
 def nw_ucla_source(path: Path) -> Source:
-    """The clips of the zip file ``path``, or of a folder with it or with the `.json` files (at any depth).
+    """Find the clips in the zip file ``path``, or in a folder with it or with the `.json` files (at any depth).
 
     Files with other names are ignored. The camera of a clip is its view, 1 to 3.
     """
@@ -54,7 +54,7 @@ def nw_ucla_source(path: Path) -> Source:
 
 
 def read_json(content: bytes, where: str) -> np.ndarray:
-    """Frames (T, 1, 20, 3) float32 in metres, of ``{"skeletons": [...]}``; NaN where all of x, y and z are 0."""
+    """Parse frames (T, 1, 20, 3), float32 in meters, of ``{"skeletons": [...]}``; NaN where x, y and z are all 0."""
     try:
         recording = strict_json.loads(content)
     except ValueError as error:
@@ -70,7 +70,7 @@ def read_json(content: bytes, where: str) -> np.ndarray:
     far = np.argwhere((np.abs(values) > FARTHEST) & np.isfinite(values))
     if len(far):
         value = values[tuple(far[0])]
-        raise DataError(f"{where}, frame {far[0][0] + 1}: found {value:.4g} as a coordinate in metres.")
+        raise DataError(f"{where}, frame {far[0][0] + 1}: found {value:.4g} as a coordinate in meters.")
     # The camera is at the origin: a joint exactly there was not detected.
     values[~np.isfinite(values).all(-1) | (values == 0).all(-1)] = np.nan
     return values[:, None].astype(np.float32)

@@ -27,7 +27,7 @@ MAX_BYTES = 256 * 2**20
 
 
 def folder_source(path: Path) -> Source:
-    """The clips in the subfolders of ``path``, which are the classes; other and hidden files are ignored."""
+    """Find the clips in the subfolders of ``path``, which are the classes; other and hidden files are ignored."""
     files = [
         file
         for file in sorted(path.glob("*/*"))
@@ -64,7 +64,7 @@ def folder_source(path: Path) -> Source:
 
 
 def _layout(folder: Path, files: list[Path]) -> str:
-    """The name of the joints' layout, by `graph.json` or by the number of joints of the first clip that can be read."""
+    """Return the name of the layout, by `graph.json` or by the number of joints of the first clip that can be read."""
     where = folder / GRAPH_FILE
     described: Any = None
     if where.exists():
@@ -122,7 +122,7 @@ def _first_joints(files: list[Path]) -> int:
 
 
 def _read(file: Path) -> Recording:
-    """Frames (T, P, J, C), and their confidence if there is one."""
+    """Read frames (T, P, J, C), and their confidence if there is one."""
     confidence: Any = None
     try:
         if file.suffix == ".npy":
@@ -148,7 +148,7 @@ def _read(file: Path) -> Recording:
 
 
 def _array(lists: Any) -> np.ndarray:
-    """Numbers of nested lists; null is NaN."""
+    """Convert nested lists to numbers; null becomes NaN."""
     try:
         return np.array(lists, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ class Protocol:
     """Indices into a set: (k,) int64 arrays. No class is in two of ``train``, ``validation`` and ``novel``.
 
     ``exemplars`` holds one index for each novel class, in the order of the classes, if the protocol names the one
-    example that is known of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
+    known example of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
     and support clips are drawn in episodes. ``queries`` (len(novel),) is True for novel clips that may only be queries,
     and False for those that may only be supports, if the protocol says so (other cameras); otherwise None.
 
@@ -39,11 +39,11 @@ class Protocol:
 
 
 def class_split(skeletons: SkeletonSet) -> ClassSplit:
-    """The split of classes that is used for this data set.
+    """Return the split of classes that is used for this data set.
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import make_actions
     >>> from udtw.skeleton.datasets.protocols import class_split
     >>> class_split(make_actions(n_classes=12, n_clips=1)).novel
     (1, 3, 6, 8, 11)
@@ -54,14 +54,14 @@ def class_split(skeletons: SkeletonSet) -> ClassSplit:
 
 
 def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: int | None = None) -> Protocol:
-    """The protocol of a data set: which clips are for training, for validation, and of novel classes.
+    """Return the protocol of a data set: which clips are for training, for validation, and of novel classes.
 
     ``n_train`` takes only the first training classes (NTU-120: 20, 40, 60, 80, 100; NTU-60: 10 to 50).
     ``n_validation`` takes the last training classes for validation, where the protocol has none.
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import make_actions, protocol
+    >>> from udtw.skeleton import make_actions, protocol
     >>> actions = make_actions(n_classes=12, n_clips=2)
     >>> parts = protocol(actions)
     >>> len(parts.train), len(parts.validation), len(parts.novel)
@@ -92,12 +92,12 @@ def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: i
 
 
 def cross_view(skeletons: SkeletonSet) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of training and test clips of the cross-view protocol: all classes, but other cameras in the test.
+    """Return indices of training and test clips of the cross-view protocol: all classes, but other cameras in the test.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import SkeletonSet
+    >>> from udtw.skeleton import SkeletonSet
     >>> from udtw.skeleton.datasets.clip import Clip
     >>> from udtw.skeleton.datasets.protocols import cross_view
     >>> frames = np.zeros((30, 1, 20, 3), np.float32)

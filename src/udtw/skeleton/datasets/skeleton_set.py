@@ -7,9 +7,8 @@ from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 
-from udtw._io.choosing import checked_indices, class_numbers
+from udtw._io.items import Skipped, check_on_error, checked_indices, class_numbers
 from udtw._io.progress import progress_bar
-from udtw._io.skipping import Skipped, check_on_error
 from udtw.data.labelled import numbered_labels
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets.clip import Clip, Reader, Recording
@@ -18,7 +17,7 @@ from udtw.skeleton.graphs import Graph, from_edges, graph, graph_name
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a clip before its frames are read.
+    """Description of a clip, known before its frames are read.
 
     ``label``, ``subject`` and ``camera`` as in `Clip`. For a clip in original files, ``stamp`` is a string that changes
     when its file does, and ``size`` the size of the file in bytes.
@@ -65,7 +64,7 @@ class SkeletonSet(Sequence[Clip]):
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.skeleton.datasets import SkeletonSet
+    >>> from udtw.skeleton import SkeletonSet
     >>> from udtw.skeleton.datasets.clip import Clip
     >>> frames = np.zeros((30, 1, 20, 3), np.float32)
     >>> clips = [Clip(frames, label, f"clip {i}") for i, label in enumerate([0, 1, 0])]
@@ -102,7 +101,7 @@ class SkeletonSet(Sequence[Clip]):
         cls, name: str, graph: str | Graph, classes: Sequence[str], clips: Iterable[Clip], *,
         skipped: Sequence[Skipped] = (),
     ) -> Self:  # fmt: skip
-        """A set of clips that are in memory."""
+        """Build a set of clips that are in memory."""
         kept = list(clips)
         entries = [Entry(clip.name, clip.label, clip.subject, clip.camera) for clip in kept]
         recordings: list[Recording] = [(clip.frames, clip.confidence) for clip in kept]
@@ -113,7 +112,7 @@ class SkeletonSet(Sequence[Clip]):
         cls, X: Sequence | np.ndarray, y: Sequence | np.ndarray, *, edges: str | Graph | Sequence[tuple[int, int]],
         confidence: Sequence | np.ndarray | None = None, centre: int = 0, name: str = "arrays", on_error: str = "raise",
     ) -> Self:  # fmt: skip
-        """A set of arrays: one clip for each item of ``X``.
+        """Build a set from arrays: one clip for each item of ``X``.
 
         Parameters
         ----------
@@ -135,7 +134,7 @@ class SkeletonSet(Sequence[Clip]):
         Examples
         --------
         >>> import numpy as np
-        >>> from udtw.skeleton.datasets import SkeletonSet
+        >>> from udtw.skeleton import SkeletonSet
         >>> X = np.random.default_rng(0).standard_normal((4, 30, 3, 2))  # 4 clips, 30 frames, 3 joints, x and y
         >>> seen = np.ones((4, 30, 3))
         >>> seen[0, 10:20, 2] = 0  # the last joint is lost for ten frames
@@ -186,7 +185,7 @@ class SkeletonSet(Sequence[Clip]):
         return Clip.of(self._read(at), label, self.names[at], subject, camera)
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "SkeletonSet":
-        """The clips at ``indices``, in that order; no frames are read."""
+        """Return the clips at ``indices``, in that order; no frames are read."""
         chosen = checked_indices(indices, len(self), f"{self.name} has {len(self)} clips")
         entries = [self.entries[i] for i in chosen]
         return SkeletonSet(
@@ -194,18 +193,18 @@ class SkeletonSet(Sequence[Clip]):
         )  # fmt: skip
 
     def of_classes(self, classes: Iterable[int | str]) -> "SkeletonSet":
-        """The clips of some classes, given by name or number, in the order of this set."""
+        """Return the clips of some classes, given by name or number, in the order of this set."""
         wanted = class_numbers(classes, self.classes, self.name)
         return self.subset(np.flatnonzero(np.isin(self.labels, wanted)))
 
     def at_least(self, n_frames: int) -> "SkeletonSet":
-        """The clips of ``n_frames`` or more; the shorter ones are listed in ``skipped``. All clips are read for it.
+        """Return the clips of ``n_frames`` or more; the shorter ones are listed in ``skipped``. All clips are read.
 
         A model pads a clip that is shorter than one of its blocks with the last frame; use this to leave them out.
 
         Examples
         --------
-        >>> from udtw.skeleton.datasets import make_actions
+        >>> from udtw.skeleton import make_actions
         >>> actions = make_actions(n_classes=4, n_clips=5)
         >>> longer = actions.at_least(60)
         >>> len(longer) + len(longer.skipped), min(len(clip) for clip in longer) >= 60
@@ -264,7 +263,7 @@ class _Arrays:
 
 
 def with_people(what: str, values: Any, ndim: int) -> np.ndarray:
-    """float32 with an axis of people after time, which is added if it is left out."""
+    """Convert to float32 with an axis of people after time, which is added if it is left out."""
     found = np.asarray(values)
     if found.ndim not in (ndim - 1, ndim) or found.dtype.kind not in "fiub":
         axes = "(T, P, J, C)" if ndim == 4 else "(T, P, J)"
@@ -308,7 +307,7 @@ class Source:
         return len(self.entries)
 
     def clip(self, index: int) -> Clip:
-        """Clip ``index``, read from its file."""
+        """Read clip ``index`` from its file."""
         entry = self.entries[index]
         return Clip.of(self.read(index), entry.label, entry.name, entry.subject, entry.camera)
 
@@ -316,7 +315,7 @@ class Source:
 def read_clips(
     source: Source, indices: Sequence[int], on_error: str, advance: Callable[[], None] = lambda: None
 ) -> tuple[list[Clip], list[Skipped]]:
-    """The clips of some entries, and those that could not be read, unless ``on_error`` is "raise"."""
+    """Read the clips of some entries; also return those that could not be read, unless ``on_error`` is "raise"."""
     clips, skipped = [], []
     for index in indices:
         try:
@@ -330,7 +329,7 @@ def read_clips(
 
 
 def read_all(source: Source, on_error: str = "raise", *, progress: bool = False) -> SkeletonSet:
-    """All clips of ``source`` in memory."""
+    """Read all clips of ``source`` into memory."""
     check_on_error(on_error)
     with progress_bar(f"reading {source.name}", len(source), progress) as advance:
         return SkeletonSet._of_source(source, on_error, advance)

@@ -1,6 +1,6 @@
 """Actions of a stick figure: joint angles over time, and the positions of the 20 joints of a Kinect that follow.
 
-Metres; y points up, z away from the camera, and the person faces the camera (towards −z) with the left side at −x,
+Meters; y points up, z away from the camera, and the person faces the camera (toward −z) with the left side at −x,
 as in UTD-MHAD. With all angles at zero the person stands upright with hanging arms. An action is a sum of simple
 movements of single angles.
 """
@@ -19,13 +19,13 @@ JOINTS = (
     "right hip", "right knee", "right ankle", "right foot",
 )  # fmt: skip
 
-# The parameters of a pose: angles in radians, except "travel" (towards the camera) and "hop", in metres.
+# The parameters of a pose: angles in radians, except "travel" (toward the camera) and "hop", in meters.
 _SIDED = ("arm forward", "arm out", "arm turn", "elbow", "leg forward", "leg out", "knee")
 ANGLES = ("bend", "tilt", "twist", "travel", "hop", *(f"{side} {one}" for side in ("left", "right") for one in _SIDED))
 
 LIMBS = {"left arm": range(4, 8), "right arm": range(8, 12), "left leg": range(12, 16), "right leg": range(16, 20)}
 
-# Lengths in metres of a person of about 1.7 m.
+# Lengths in meters of a person of about 1.7 m.
 LENGTHS = {
     "lower spine": 0.12, "upper spine": 0.36, "head": 0.2, "shoulder": 0.18, "upper arm": 0.28, "forearm": 0.25,
     "hand": 0.08, "hip": 0.09, "thigh": 0.42, "shin": 0.4, "foot": 0.12,
@@ -33,13 +33,13 @@ LENGTHS = {
 
 
 def positions(pose: dict[str, np.ndarray], n_frames: int, lengths: dict[str, float] = LENGTHS) -> np.ndarray:
-    """Joints (T, 20, 3) of a ``pose`` that gives (T,) values for some of `ANGLES`; the others are zero.
+    """Compute the joints (T, 20, 3) of a ``pose``: (T,) values for some of `ANGLES`; the others are zero.
 
     The lower foot touches the floor, y = 0, unless "hop" lifts it.
     """
     angle = {name: np.zeros(n_frames) + pose.get(name, 0.0) for name in ANGLES}
     joints = np.zeros((n_frames, len(JOINTS), 3))
-    # Bending forward moves the upper body towards −z, the direction in which the person looks.
+    # Bending forward moves the upper body toward −z, the direction in which the person looks.
     trunk = _about("y", angle["twist"]) @ _about("z", angle["tilt"]) @ _about("x", -angle["bend"])
     hips = _about("y", 0.3 * angle["twist"])
     up = np.array([0.0, 1.0, 0.0])
@@ -78,7 +78,10 @@ def _leg(joints, angle, lengths, hips, side, out, first) -> None:
 
 
 def _about(axis: str, angle: np.ndarray) -> np.ndarray:
-    """Rotations (T, 3, 3). A positive angle moves a hanging limb forward, to −z, if about x, and to +x if about z."""
+    """Return rotations (T, 3, 3).
+
+    A positive angle moves a hanging limb forward, to −z, if about x, and to +x if about z.
+    """
     c, s = np.cos(angle), np.sin(angle)
     turn = np.zeros((len(angle), 3, 3))
     i, j = {"x": (1, 2), "y": (0, 2), "z": (0, 1)}[axis]
@@ -97,7 +100,7 @@ DRIFT = "drift"  # moves there and stays
 
 @dataclass(frozen=True)
 class Move:
-    """The movement of one of `ANGLES` over the action: ``size`` in radians (metres for travel and hop).
+    """The movement of one of `ANGLES` over the action: ``size`` in radians (meters for travel and hop).
 
     ``cycles`` is the number of repetitions of SWING and PULSE; ``phase`` shifts them by a fraction of a cycle.
     """
@@ -109,7 +112,7 @@ class Move:
     phase: float = 0.0
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """The angle (T,) at the times ``u`` in [0, 1] of the action."""
+        """Return the angle (T,) at the times ``u`` in [0, 1] of the action."""
         # All but DRIFT start and end in the resting pose, as recorded actions do.
         window = _smooth(u / 0.25) * _smooth((1 - u) / 0.25)
         turn = 2 * np.pi * (self.cycles * u + self.phase)
@@ -187,7 +190,7 @@ _RANGES = {
 
 
 def actions(n_classes: int, seed: int = 0) -> dict[str, Action]:
-    """``n_classes`` actions by name: first those of `ACTIONS`, then random ones, which depend on ``seed`` only."""
+    """Return ``n_classes`` actions by name: first `ACTIONS`, then random ones, which depend on ``seed`` only."""
     if n_classes < 1:
         raise OptionError(f"n_classes must be at least 1; got {n_classes}.")
     chosen = dict(list(ACTIONS.items())[:n_classes])
@@ -197,7 +200,7 @@ def actions(n_classes: int, seed: int = 0) -> dict[str, Action]:
 
 
 def _invent(rng: np.random.Generator) -> Action:
-    """An action of three or four angles, each with its own movement, at least one of them large."""
+    """Invent an action of three or four angles, each with its own movement, at least one of them large."""
     angles = rng.choice(list(_RANGES), size=int(rng.integers(3, 5)), replace=False)
     sizes = rng.uniform(0.4, 1.0, len(angles))
     sizes[0] = 1.0
@@ -214,6 +217,6 @@ def _invent(rng: np.random.Generator) -> Action:
 
 
 def _smooth(u: np.ndarray) -> np.ndarray:
-    """A ramp from 0 to 1 whose speed has no jumps."""
+    """Return a ramp from 0 to 1 whose speed has no jumps."""
     u = np.clip(u, 0, 1)
     return u * u * (3 - 2 * u)

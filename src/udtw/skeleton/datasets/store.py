@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from udtw._io.items import Skipped, check_on_error
 from udtw._io.progress import progress_bar
 from udtw._io.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore, checksum
-from udtw._io.skipping import Skipped, check_on_error
 from udtw.errors import OptionError, ShapeError
 from udtw.skeleton.datasets.clip import Clip, Recording, check_frames
 from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source, read_clips, refuse_empty
@@ -58,7 +58,7 @@ class ClipShard(Shard):
             raise ValueError("confidence that does not fit the rows")
 
     def recording(self, index: int) -> Recording:
-        """Copies of the frames (T, P, J, C) of clip ``index`` of this shard, and of their confidence if it has one."""
+        """Copy the frames (T, P, J, C) of clip ``index`` of this shard, and their confidence if it has one."""
         start, stop = (int(self._offsets[index + step]) for step in (0, 1))
         rows = self.arrays["rows"][start:stop]
         frames = rows.reshape(-1, int(self._people[index]), *rows.shape[1:])
@@ -153,7 +153,7 @@ def is_prepared(folder: Path) -> bool:
 
 
 def open_prepared(folder: str | os.PathLike) -> SkeletonSet:
-    """The set that `prepare` wrote into ``folder``; frames stay on disk until they are requested.
+    """Open the set that `prepare` wrote into ``folder``; frames stay on disk until they are requested.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from udtw.skeleton.datasets.stick_figure import LENGTHS, LIMBS, Action, actions,
 
 NAME, GRAPH = "synthetic", "kinect20"
 SHORTEST, LONGEST, N_SUBJECTS = 30, 90, 8
-DISTANCE = 3.0  # metres from the camera to the person
+DISTANCE = 3.0  # meters from the camera to the person
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Sensor:
     Parameters
     ----------
     noise : float
-        Standard deviation of every coordinate, in metres.
+        Standard deviation of every coordinate, in meters.
     bursts : float
         Expected number of bursts per clip. In a burst the sensor loses a limb for 6 to 20 frames.
     burst_noise : float
-        Standard deviation of the joints of that limb, in metres.
+        Standard deviation of the joints of that limb, in meters.
     missing : float
         Probability that they are missing (NaN) instead.
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import make_actions
     >>> from udtw.skeleton.datasets.synthetic import Sensor
     >>> exact = make_actions(n_classes=2, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
     >>> len(exact)
@@ -69,7 +69,7 @@ def make_actions(
     style: float = 1.0,
     return_unreliable: bool = False,
 ) -> SkeletonSet | tuple[SkeletonSet, list[np.ndarray]]:
-    """A set of generated actions: clips of 30 to 90 frames (T, 1, 20, 3) with the joints of "kinect20".
+    """Generate a set of actions: clips of 30 to 90 frames (T, 1, 20, 3) with the joints of "kinect20".
 
     Clips of a class differ in speed, time warp, the size of every movement, the body (eight subjects) and the direction
     the person faces, all in proportion to ``style``; the `Sensor` adds its errors. The same ``random_state`` gives the
@@ -90,7 +90,7 @@ def make_actions(
 
     Examples
     --------
-    >>> from udtw.skeleton.datasets import make_actions
+    >>> from udtw.skeleton import make_actions
     >>> actions = make_actions(n_classes=3, n_clips=2, random_state=0)
     >>> actions
     SkeletonSet('synthetic', 6 clips, 3 of 3 classes, kinect20)
@@ -119,7 +119,7 @@ def make_actions(
 def perform(
     action: Action, lengths: dict[str, float], rng: np.random.Generator, *, sensor: Sensor, style: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Frames (T, 1, 20, 3) float32 of one clip as recorded by the sensor, and the mask (T, 20) of joints in a burst."""
+    """Generate frames (T, 1, 20, 3), float32, as recorded by the sensor, and the mask (T, 20) of joints in a burst."""
     n_frames = int(rng.integers(SHORTEST, LONGEST, endpoint=True))
     u = _warped(n_frames, rng, style)
     pose: dict[str, np.ndarray] = {}
@@ -155,7 +155,7 @@ def _observe(joints: np.ndarray, rng: np.random.Generator, sensor: Sensor) -> np
 
 
 def _warped(n_frames: int, rng: np.random.Generator, style: float) -> np.ndarray:
-    """Time (T,) within the action, rising from 0 to 1 at a speed that varies smoothly by a factor of up to about 2."""
+    """Draw times (T,) that rise from 0 to 1 at a speed that varies smoothly by a factor of up to about 2."""
     t = np.linspace(0, 1, n_frames)
     waves = sum(rng.standard_normal() / k * np.sin(np.pi * k * t + rng.uniform(0, 2 * np.pi)) for k in (1, 2, 3))
     speed = np.exp(0.4 * style * waves)

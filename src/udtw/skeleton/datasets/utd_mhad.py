@@ -24,7 +24,8 @@ CLASSES = (
 
 
 def utd_mhad_source(path: Path) -> Source:
-    """The clips of the published zip file ``path``, or of a folder with it or with the `.mat` files (at any depth).
+    """Find the clips in the published zip file ``path``, or in a folder with it or with the `.mat` files (at any
+    depth).
 
     Files with other names are ignored. Clips are ordered by action, subject and trial.
     """
@@ -46,7 +47,7 @@ def utd_mhad_source(path: Path) -> Source:
 
 
 def read_mat(content: bytes, where: str) -> np.ndarray:
-    """Frames (T, 1, 20, 3) float32 of a `.mat` file with an array ``d_skel`` (20, 3, T)."""
+    """Parse frames (T, 1, 20, 3), float32, of a `.mat` file with an array ``d_skel`` (20, 3, T)."""
     try:
         joints = read_array(content, "d_skel", MAX_BYTES)
     except ValueError as error:

@@ -1,0 +1,1 @@
+"""Pairs of series whose true alignment is known: piano performances, sediment cores and generated warps."""

@@ -1,0 +1,478 @@
+"""The noise between two series: variances, gain, offset, drift and correlation, estimated from the pair itself.
+
+The model is ``x_m = a·y_{w(m)} + b + c·t_m + ε_m`` for each feature, where t runs from −½ to ½ along x, the warp w is
+unknown and ε has a variance that changes along the series and a correlation time. A few rounds of the exact posterior
+over warps (a generalized EM) estimate all of it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from udtw._engine.align import align
+
+Array = NDArray[np.float64]
+ROUNDS = 6
+"""Rounds of the estimate from each start."""
+GAUSSIAN_GAMMA = 4.0
+"""The temperature at which exp(−D/(γΣ)) is the Gaussian likelihood of a difference; see docs/mathematics.md."""
+WINDOW = 6
+"""Steps on either side from which a local variance is estimated."""
+TINY = 1e-300
+LEAST_VARIANCE = 1e-4
+"""Share of the variance of a series below which no variance of its noise lies."""
+
+CHI_SQUARE_MEDIAN = 0.455
+"""The median of the square of a standard normal number."""
+SCALE_RANGE = 3.0
+"""Largest factor between the noise of a feature and the usual one, as shares of the features' spreads."""
+SURE = 3.0
+"""Standard errors by which a drift must differ from none."""
+START_STEPS, LAST_ROUNDS = 200, 3
+"""Steps on which starts are compared, and rounds on all steps after that."""
+PARAMETER_PRICE, OPEN_PRICE = 2.0, 10.0
+"""Nats that a gain with an offset, or a drift, and open ends must gain to be kept."""
+LEAST_MATCHED = 0.5
+"""Share of the shorter series that must have partners if the ends are open."""
+SLOW = 8.0
+"""Correlation time beyond which it is tried whether the quick part of the series tells more."""
+REACHES = (4, 12, 36)
+"""Steps on either side over which the slow part is taken."""
+LONG, GAIN_OF_QUICK = 30, 3.0
+"""Series must be this many reaches long, and their quick part tell so many times as much as the whole."""
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Parts of the noise model that may be estimated; what is off stays at gain 1, offset 0 and no drift."""
+
+    gain: bool = True
+    offset: bool = True
+    drift: bool = True
+
+
+EVERYTHING = Switches()
+NOTHING = Switches(gain=False, offset=False, drift=False)
+
+
+class Start(NamedTuple):
+    """Gain, offset and drift (B, d) from which an estimate begins, and which of them may change."""
+
+    gain: Array
+    offset: Array
+    drift: Array
+    switches: Switches = EVERYTHING
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Estimates for a batch of B pairs of equal lengths: x (B, N, d), y (B, M, d).
+
+    ``x`` is without drift and ``y`` has gain and offset of x; both are divided by ``scale``, so that the noise of every
+    feature has the variances ``var_x`` (B, N) and ``var_y`` (B, M).
+    """
+
+    x: Array
+    y: Array
+    var_x: Array
+    var_y: Array
+    scale: Array  # (B, d)
+    gain: Array  # (B, d)
+    offset: Array  # (B, d)
+    drift: Array  # (B, d)
+    correlation_time: Array  # (B,)
+    effective_features: Array  # (B,)
+    open_ends: bool = False
+
+    @property
+    def level(self) -> Array:
+        """Median variance of each pair, (B,)."""
+        return np.median(np.concatenate([self.var_x, self.var_y], 1), 1)
+
+    @property
+    def temper(self) -> Array:
+        """Factor of γ for noise that repeats itself along the series and across features, (B,)."""
+        return self.correlation_time * self.x.shape[2] / self.effective_features
+
+
+def column(values: Array) -> Array:
+    """Return (B,) as (B, 1)."""
+    return values[:, None]
+
+
+def moving_mean(values: Array, reach: int) -> Array:
+    """(B, N): the mean over up to ``reach`` steps on either side."""
+    sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), 1)
+    steps = np.arange(values.shape[1])
+    low, high = np.maximum(steps - reach, 0), np.minimum(steps + reach + 1, values.shape[1])
+    return (sums[:, high] - sums[:, low]) / (high - low)
+
+
+def moving_median(values: Array, reach: int) -> Array:
+    """(B, N): the median over ``reach`` steps on either side, with the ends repeated."""
+    reach = min(reach, (values.shape[1] - 1) // 2)
+    padded = np.pad(values, ((0, 0), (reach, reach)), "edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=1), axis=2)
+
+
+def roughness(series: Array) -> Array:
+    """(B, N, d): the variance of white noise on a smooth series, from second differences over nine steps."""
+    if series.shape[1] < 3:
+        return np.zeros_like(series)
+    bends = np.diff(series, 2, axis=1) ** 2 / 6
+    bends = np.concatenate([bends[:, :1], bends, bends[:, -1:]], 1)
+    return np.stack([moving_mean(bends[:, :, f], 4) for f in range(series.shape[2])], 2)
+
+
+def correlation_time(residuals: Array) -> Array:
+    """(B,): ``1 + 2 Σ ρ_k`` of residuals (B, N, d) up to the first small ρ; outliers are clipped, features averaged."""
+    steps = residuals.shape[1]
+    power = np.abs(np.fft.rfft(np.clip(residuals, -2.5, 2.5), 2 * steps, axis=1)) ** 2
+    products = np.fft.irfft(power, axis=1)[:, :steps].sum(2)
+    rho = products / (products[:, :1] + TINY)
+    lags = rho[:, 1 : max(2, steps // 3)]
+    large = np.cumprod(lags >= max(0.1, 1.5 / np.sqrt(steps)), 1)
+    return 1 + 2 * (lags * large).sum(1)
+
+
+def effective_features(residuals: Array) -> Array:
+    """(B,): the number of independent features of residuals (B, N, d), ``(tr S)²/tr(S²)`` of their covariance."""
+    covariance = np.swapaxes(residuals, 1, 2) @ residuals
+    trace = np.trace(covariance, axis1=1, axis2=2)
+    return np.maximum(1.0, (trace**2 + TINY) / ((covariance**2).sum((1, 2)) + TINY))
+
+
+def block_edges(count: int, stride: int) -> NDArray[np.int64]:
+    """First steps of blocks of ``stride`` steps; the last block also takes the steps that do not fill one."""
+    return np.arange(max(1, count // stride)) * stride
+
+
+def averaged(values: Array, stride: int) -> Array:
+    """(B, N // stride, …): means over the blocks of `block_edges`."""
+    if stride == 1:
+        return values
+    edges = block_edges(values.shape[1], stride)
+    sizes = np.diff(np.r_[edges, values.shape[1]])
+    return np.add.reduceat(values, edges, axis=1) / sizes.reshape(1, -1, *[1] * (values.ndim - 2))
+
+
+def centers_and_scales(series: Array) -> tuple[Array, Array]:
+    """(B, d) medians and scales of series (B, N, d): the scale is that of the quartiles, or the standard deviation."""
+    low, center, high = np.quantile(series, [0.25, 0.5, 0.75], axis=1)
+    scale, deviation = (high - low) / 1.349, series.std(1)
+    return center, np.where(scale > 0.05 * deviation, scale, deviation) + TINY
+
+
+def slopes(series: Array) -> Array:
+    """(B, d): the least-squares change of series (B, N, d) from begin to end."""
+    time = np.linspace(-0.5, 0.5, series.shape[1])
+    return np.einsum("n,bnd->bd", time, series) / (time @ time)
+
+
+def posterior(fit: Fit, gamma: Array | float, warp_penalty: float = 0.0) -> tuple[Array, Array, Array]:
+    """Coupling (B, N, M) of the fitted series and the probabilities (B, N), (B, M) that a step has a partner.
+
+    ``warp_penalty`` is in units of γ. With open ends, both series have a step at either end that matches anything at
+    the price of its being unrelated.
+    """
+    gamma = np.broadcast_to(np.asarray(gamma, np.float64), (len(fit.x),))
+    x, y, var_x, var_y = fit.x, fit.y, fit.var_x, fit.var_y
+    if fit.open_ends:
+        x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y)
+    coupling = np.asarray(
+        align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), warp_penalty=warp_penalty * gamma).coupling
+    ).reshape(len(x), x.shape[1], y.shape[1])
+    if not fit.open_ends:
+        ones = np.ones(coupling.shape[:2]), np.ones((len(x), coupling.shape[2]))
+        return coupling, *ones
+    in_x = 1 - (coupling[:, 1:-1, 0] + coupling[:, 1:-1, -1])
+    in_y = 1 - (coupling[:, 0, 1:-1] + coupling[:, -1, 1:-1])
+    return coupling[:, 1:-1, 1:-1], in_x.clip(0, 1), in_y.clip(0, 1)
+
+
+def with_open_ends(x: Array, var_x: Array, y: Array, var_y: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the series with a step added at either end whose value is the other's mean and whose variance is twice
+    the other's: a match with it costs what an unrelated step costs."""
+    sides = []
+    for own, var, other in ((x, var_x, y), (y, var_y, x)):
+        mean = other.mean(1, keepdims=True)
+        wild = np.full((len(own), 1), 2.0) * column(other.var(1).mean(1))
+        sides += [np.concatenate([mean, own, mean], 1), np.concatenate([wild, var, wild], 1)]
+    return sides[0], sides[1], sides[2], sides[3]
+
+
+def free_energy(fit: Fit, var_x: Array, var_y: Array, gamma: Array) -> Array:
+    """(B,): F/γ of the fitted series with variances that may be those of another fit, for comparing fits."""
+    x, y = fit.x, fit.y
+    x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y)
+    if not fit.open_ends:  # the same two extra matches, but none of the steps between may use them
+        closed = np.zeros((x.shape[1], y.shape[1]), bool)
+        closed[1:-1, 1:-1] = closed[0, 0] = closed[-1, -1] = True
+    loss = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), band=None if fit.open_ends else closed).loss
+    return np.asarray(loss).reshape(-1) / gamma
+
+
+def estimate(
+    x: Array,
+    y: Array,
+    start: Start,
+    *,
+    extra: tuple[Array | float, Array | float] = (0.0, 0.0),
+    open_ends: bool = False,
+    rounds: int = ROUNDS,
+) -> Fit:
+    """Estimate the noise between x (B, N, d) and y (B, M, d) from a start.
+
+    ``extra``: variances (B, N, d) and (B, M, d) that are known to be there, such as those of interpolated steps.
+    """
+    time = np.linspace(-0.5, 0.5, x.shape[1])[None, :, None]
+    rough_x = roughness(x) + LEAST_VARIANCE * x.var(1, keepdims=True) + extra[0] + TINY
+    rough_y = roughness(y) + LEAST_VARIANCE * y.var(1, keepdims=True) + extra[1] + TINY
+    gain, offset, drift, switches = start
+    scale = _similar_scales(np.sqrt(0.5 * (_typical(rough_x) + gain**2 * _typical(rough_y))), x.std(1) + TINY)
+    fit = Fit(
+        x, y, np.ones(x.shape[:2]), np.ones(y.shape[:2]), scale, gain, offset, drift,
+        np.ones(len(x)), np.full(len(x), float(x.shape[2])), open_ends,
+    )  # fmt: skip
+    fit = _rescaled(fit, x, y, time)
+    fit = replace(
+        fit,
+        var_x=(rough_x / fit.scale[:, None] ** 2).mean(2),
+        var_y=(rough_y * (fit.gain / fit.scale)[:, None] ** 2).mean(2),
+    )
+    for _ in range(rounds):
+        floor_x = (rough_x / fit.scale[:, None] ** 2).mean(2)
+        floor_y = (rough_y * (fit.gain / fit.scale)[:, None] ** 2).mean(2)
+        fit = _updated(fit, x, y, time, floor_x, floor_y, switches)
+    return fit
+
+
+def _similar_scales(scale: Array, spread: Array) -> Array:
+    """(B, d) scales whose shares of the spreads differ by `SCALE_RANGE` at most: a feature that is silent most of the
+    time is not thereby exact."""
+    share = scale / spread
+    middle = np.median(share, 1, keepdims=True)
+    return spread * share.clip(middle / SCALE_RANGE, middle * SCALE_RANGE)
+
+
+def _typical(rough: Array) -> Array:
+    """(B, d): the median roughness, which spikes do not raise, unless most of the series is flat."""
+    return np.maximum(np.median(rough, 1), 0.1 * rough.mean(1))
+
+
+def _rescaled(fit: Fit, x: Array, y: Array, time: Array) -> Fit:
+    scale = fit.scale[:, None]
+    return replace(
+        fit,
+        x=(x - fit.drift[:, None] * time) / scale,
+        y=(fit.gain[:, None] * y + fit.offset[:, None]) / scale,
+    )
+
+
+def _updated(fit: Fit, x: Array, y: Array, time: Array, floor_x: Array, floor_y: Array, switches: Switches) -> Fit:
+    """Return the fit after one round: the posterior, then everything else given the posterior."""
+    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    to_y = coupling / (coupling.sum(2, keepdims=True) + TINY)
+    to_x = np.swapaxes(coupling / (coupling.sum(1, keepdims=True) + TINY), 1, 2)
+    partner, residual_x, residual_y = to_y @ fit.y, fit.x - to_y @ fit.y, fit.y - to_x @ fit.x
+    total_x = fit.var_x + _times(to_y, fit.var_y)
+    total_y = fit.var_y + _times(to_x, fit.var_x)
+    standard_x = residual_x / np.sqrt(total_x)[..., None] * in_x[..., None]
+    standard_y = residual_y / np.sqrt(total_y)[..., None] * in_y[..., None]
+    tau = np.maximum(correlation_time(standard_x), correlation_time(standard_y))
+    dims = effective_features(np.concatenate([standard_x, standard_y], 1).clip(-2.5, 2.5))
+    var_x = np.maximum(floor_x, _local_variance((residual_x**2).mean(2), in_x, tau))
+    var_y = np.maximum(floor_y, _local_variance((residual_y**2).mean(2), in_y, tau))
+    weight = (in_x + 1e-6) / total_x
+    weight /= weight.sum(1, keepdims=True) + TINY
+    scale = fit.scale
+    if x.shape[2] > 1:  # the share of each feature; the level of all is in the variances
+        share = np.einsum("bn,bnd->bd", weight, residual_x**2 / total_x[..., None])
+        scale = _similar_scales(scale * np.sqrt(share + TINY), x.std(1) + TINY)
+    gain, offset, drift = _regression(fit, x, partner * fit.scale[:, None], weight, switches, time)
+    fit = replace(
+        fit, var_x=var_x, var_y=var_y, scale=scale, gain=gain, offset=offset, drift=drift,
+        correlation_time=tau, effective_features=dims,
+    )  # fmt: skip
+    return _rescaled(fit, x, y, time)
+
+
+def _times(shares: Array, values: Array) -> Array:
+    return (shares @ values[..., None])[..., 0]
+
+
+def _local_variance(squares: Array, inside: Array, tau: Array) -> Array:
+    """(B, N): half the squared residuals, smoothed: the rest is the other series' noise.
+
+    The local level is a median, shrunk to that of the series by as much as correlated residuals tell less. A step that
+    stands out far beyond its level has a variance of its own.
+    """
+    squares = np.where(inside > 0.5, squares, np.median(squares, 1, keepdims=True))
+    of_series = column(np.median(squares, 1)) / CHI_SQUARE_MEDIAN
+    count = (2 * WINDOW + 1) / column(tau)
+    level = (4 * of_series + count * moving_median(squares, WINDOW) / CHI_SQUARE_MEDIAN) / (4 + count)
+    return 0.5 * (4 * level + squares) / 5
+
+
+def _regression(
+    fit: Fit, x: Array, partner: Array, weight: Array, switches: Switches, time: Array
+) -> tuple[Array, Array, Array]:
+    """Gain, offset and drift (B, d) from x and its expected partner (B, N, d), which has the old gain and offset.
+
+    Both series are noisy, so the gain is that of the major axis: a ratio of standard deviations without noise.
+    """
+
+    def mean(values: Array) -> Array:
+        return np.einsum("bn,bnd->bd", weight, values)
+
+    old_gain = np.where(np.abs(fit.gain) > TINY, fit.gain, 1.0)
+    partner = (partner - fit.offset[:, None]) / old_gain[:, None]
+    level = x - fit.drift[:, None] * time
+    mean_x, mean_y = mean(level), mean(partner)
+    x_centered, y_centered = level - mean_x[:, None], partner - mean_y[:, None]
+    spread_x, spread_y = mean(x_centered**2) + TINY, mean(y_centered**2) + TINY
+    gain, offset, drift = fit.gain, fit.offset, fit.drift
+    if switches.gain:
+        noise_x = np.einsum("bn,bn->b", weight, fit.var_x)[:, None] * fit.scale**2
+        noise_y = np.einsum("bm->b", fit.var_y)[:, None] / fit.var_y.shape[1] * fit.scale**2 / old_gain**2 / 2
+        axis = np.sqrt(np.maximum(spread_x - noise_x, 0.1 * spread_x) / np.maximum(spread_y - noise_y, 0.1 * spread_y))
+        related = mean(x_centered * y_centered) > 0.3 * np.sqrt(spread_x * spread_y)
+        gain = np.where(related, axis, gain)
+        gain = np.where(np.isfinite(gain) & (gain > 1e-3 * np.abs(old_gain)), gain, old_gain)
+    if switches.offset:
+        offset = mean_x - gain * mean_y
+    if switches.drift:
+        rest = x - gain[:, None] * partner - offset[:, None]
+        rest = rest - mean(rest)[:, None]
+        clock = np.broadcast_to(time, rest.shape)
+        clock = clock - mean(clock)[:, None]
+        spread = mean(clock**2) + TINY
+        slope = mean(clock * rest) / spread
+        rest = rest - slope[:, None] * clock
+        noise = mean(rest**2)
+        flat = rest * np.sqrt(weight * weight.shape[1])[..., None] / np.sqrt(noise + TINY)[:, None]
+        count = 1 / (weight**2).sum(1) / correlation_time(flat)
+        error = np.sqrt(noise / spread / column(count))
+        sure = SURE * (1 + np.log(slope.shape[1]))  # many features are tried
+        drift = np.where(np.abs(slope) > sure * error, slope, 0.0)
+    return gain, offset, drift
+
+
+def fit_between(
+    x: Array,
+    y: Array,
+    switches: Switches = EVERYTHING,
+    *,
+    extra: tuple[Array | float, Array | float] = (0.0, 0.0),
+    find_lag: bool = True,
+) -> Fit:
+    """Fit the noise between one pair, x (1, N, d) and y (1, M, d), from several starts; return the best fit.
+
+    Starts are the series as they are, scaled by median and quartiles, and scaled without their trends. A gain, an
+    offset, a drift or open ends must improve the free energy by more than their price.
+    """
+    stride = round(float(np.sqrt(x.shape[1] * y.shape[1])) / START_STEPS)
+    if stride > 1:  # choose the start on a coarse grid, where it shows as well
+        short = [one if isinstance(one, float) else averaged(one, stride) / stride for one in extra]
+        coarse = fit_between(
+            averaged(x, stride), averaged(y, stride), switches, extra=(short[0], short[1]), find_lag=find_lag
+        )
+        chosen = Switches(has_units(coarse) and switches.gain, has_units(coarse) and switches.offset, switches.drift)
+        start = Start(coarse.gain, coarse.offset, coarse.drift, chosen)
+        return estimate(x, y, start, extra=extra, open_ends=coarse.open_ends, rounds=LAST_ROUNDS)
+    starts = _starts(x, y, switches)
+    fits = [estimate(x, y, start, extra=extra) for start in starts]
+    if find_lag:
+        ends = starts[:1] if len(starts) == 1 else [starts[0], starts[-1]]
+        opened = [estimate(x, y, start, extra=extra, open_ends=True) for start in ends]
+        fits += [fit for fit in opened if _matched_share(fit) >= LEAST_MATCHED]
+    if len(fits) == 1:
+        return fits[0]
+    sharpest = min(fits, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
+    gamma = GAUSSIAN_GAMMA * sharpest.temper
+
+    def price(fit: Fit) -> float:
+        factor = fit.scale[:, None] / sharpest.scale[:, None]
+        energy = free_energy(replace(fit, x=fit.x * factor, y=fit.y * factor), sharpest.var_x, sharpest.var_y, gamma)
+        parameters = x.shape[2] * (has_units(fit) + bool((fit.drift != 0).any()))
+        return float(energy[0]) + PARAMETER_PRICE * parameters + OPEN_PRICE * fit.open_ends
+
+    return min(fits, key=price)
+
+
+def _matched_share(fit: Fit) -> float:
+    _, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    return float(
+        min(in_x.mean(), in_y.mean())
+        if in_x.shape[1] == in_y.shape[1]
+        else (in_x if in_x.shape[1] < in_y.shape[1] else in_y).mean()
+    )
+
+
+def information(fit: Fit) -> float:
+    """Mean squared slope of y over the noise that is left: how much a step tells about the warp."""
+    slopes_of_y = np.diff(fit.y[0], axis=0)
+    return float((slopes_of_y**2).mean() / (np.mean(fit.var_x[0]) * fit.correlation_time[0] + TINY))
+
+
+def without_slow_part(series: Array, reach: int) -> Array:
+    """(B, N, d) minus its moving mean over ``reach`` steps on either side."""
+    return series - np.stack([moving_mean(series[:, :, f], reach) for f in range(series.shape[2])], 2)
+
+
+def fit_quick_part(base: Fit, x: Array, y: Array, switches: Switches) -> tuple[Fit, int]:
+    """Return the fit of the series without their slow parts where these hide more than they tell, and the reach.
+
+    Where the noise is slower than what the series share, as loudness drifts below the onsets of notes, the slow part
+    has most of the noise. A reach is taken if the quick part tells more than `GAIN_OF_QUICK` times as much.
+    """
+    best, chosen = base, 0
+    time = float(base.correlation_time[0])
+    if time <= SLOW:
+        return base, 0
+    zero = np.zeros_like(base.offset)
+    switches = Switches(switches.gain and has_units(base), offset=False, drift=False)
+    for reach in REACHES:
+        if reach >= time or LONG * reach > min(x.shape[1], y.shape[1]):
+            break
+        quick_x, quick_y = without_slow_part(x, reach), without_slow_part(y, reach)
+        fit = estimate(quick_x, quick_y, Start(base.gain, zero, zero, switches), open_ends=base.open_ends)
+        if information(fit) > (GAIN_OF_QUICK if best is base else 1.0) * information(best):
+            best, chosen = fit, reach
+    return best, chosen
+
+
+def has_units(fit: Fit) -> bool:
+    """Whether gain or offset differ from none."""
+    return bool((fit.gain != 1).any() or (fit.offset != 0).any())
+
+
+def _starts(x: Array, y: Array, switches: Switches) -> list[Start]:
+    """Gain, offset and drift (1, d) to start from, and what may be changed."""
+    one, zero = np.ones((1, x.shape[2])), np.zeros((1, x.shape[2]))
+
+    def scaled(x: Array, y: Array) -> tuple[Array, Array, bool]:
+        (center_x, scale_x), (center_y, scale_y) = centers_and_scales(x), centers_and_scales(y)
+        gain = scale_x / scale_y if switches.gain else one
+        near = np.abs(center_x - center_y) < 2 * np.maximum(scale_x, scale_y)
+        alike = bool((near & (np.abs(np.log(scale_x / scale_y)) < 1)).all())
+        return gain, center_x - gain * center_y if switches.offset else zero, alike
+
+    gain, offset, alike = scaled(x, y)
+    starts = [Start(gain, offset, zero, switches)] if switches.gain or switches.offset else []
+    if switches.drift and x.shape[2] == 1:
+        trends, flat = [], []
+        for one_series in (x, y):
+            trends.append(slopes(one_series))
+            time = np.linspace(-0.5, 0.5, one_series.shape[1])[None, :, None]
+            flat.append(one_series - trends[-1][:, None] * time)
+        if all((one.std(1) > 0.05 * other.std(1)).all() for one, other in zip(flat, (x, y), strict=True)):
+            own, shift, _ = scaled(*flat)
+            starts.append(Start(own, shift, trends[0] - own * trends[1], switches))
+    if alike or not starts:
+        if starts:
+            starts.append(Start(one, zero, zero, switches))
+        starts.append(Start(one, zero, zero, NOTHING))
+    return starts

@@ -1,0 +1,511 @@
+"""`match`: which steps of two series belong together, with intervals that hold and a verdict on the whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
+from udtw._engine.between import (
+    GAUSSIAN_GAMMA,
+    TINY,
+    Fit,
+    Start,
+    Switches,
+    averaged,
+    block_edges,
+    estimate,
+    fit_between,
+    fit_quick_part,
+    with_open_ends,
+    without_slow_part,
+)
+from udtw._engine.inputs import read_array, read_labels
+from udtw._engine.matches import Matches, Stretch, tail_of
+from udtw._engine.prior import parse
+from udtw._engine.rehearsal import (
+    Tempered,
+    intervals,
+    refined,
+    rehearse,
+    tempered_posterior,
+    tempering,
+)
+from udtw._engine.trust import GOOD_P, Trust, judge
+from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+
+Array = NDArray[np.float64]
+FIT_CELLS = 4_000_000
+"""Cells of the grid on which the noise is estimated; longer pairs are averaged over blocks of steps for it."""
+LARGEST_RATIO = 100
+
+
+@dataclass(frozen=True)
+class NoiseBetween:
+    """The noise between two series: ``x_m = gain·y_w(m) + offset + drift·t_m + ε_m``, t from −½ to ½ along x.
+
+    Numbers are floats for one feature and arrays (d,) for several.
+
+    >>> import udtw
+    >>> udtw.match([0.0, 1.0, 4.0, 1.0, 0.0, 2.0], [0.0, 1.0, 4.0, 1.0, 0.0, 2.0]).noise.gain
+    1.0
+    """
+
+    var_x: Array
+    """Variance of the noise of each step of x, (N,) or (N, d), in the units of x."""
+    var_y: Array
+    """Variance of the noise of each step of y, (M,) or (M, d), in the units of y."""
+    correlation_time: float
+    """Steps of x over which the noise repeats itself; 1 for white noise."""
+    gain: Any
+    offset: Any
+    drift: Any
+    variance: Any
+    """Typical variance of the noise of each series, in the units of x."""
+    open_ends: bool
+    """Whether steps at the ends have no partner: one series begins or ends later than the other."""
+
+
+@dataclass(frozen=True, repr=False)
+class Match(Matches):
+    """What `match` found: the fields of `Matches`, the noise between the series, and how far to trust it."""
+
+    level: float
+    """Stated probability of the intervals [low, high]."""
+    noise: NoiseBetween
+    trust: Trust
+    alignment: Alignment
+    """The alignment of every step with the noise found, in common units. `index` and `expected` rest on it; `low` and
+    `high` also count what correlated noise hides, so that they are wider than its own intervals."""
+    _series: tuple[Array, Array]
+    _shares: Array
+    """(N', M'): probability that the partner of a block of steps of x lies in a block of y."""
+    _stride: int
+    _times: tuple[Array | None, Array | None] = (None, None)
+
+    def __repr__(self) -> str:
+        return f"Match({self.trust.sentence!r})"
+
+    def warp(self, values: Any) -> tuple[Any, Any]:
+        """Bring values on y's steps, (M,) or (M, k), to the steps of x: their mean and standard deviation.
+
+        Both are taken over the partners that each step of x may have (law of total variance). If ``values`` is a torch
+        tensor, so are the results, and gradients reach it. Steps without a partner have NaN.
+
+        >>> import udtw
+        >>> m = udtw.match([0.0, 1.0, 4.0, 1.0, 0.0, 2.0], [0.0, 1.0, 4.0, 1.0, 0.0, 2.0])
+        >>> mean, std = m.warp([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+        >>> mean.round(-1).tolist(), std.shape
+        ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0], (6,))
+        """
+        tensor = values if isinstance(values, Tensor) else torch.from_numpy(read_array("values", values))
+        columns, (at_x, at_y) = len(self._series[1]), self._times
+        steps = columns if at_y is None else len(at_y)
+        if tensor.ndim not in (1, 2) or tensor.shape[0] != steps:
+            raise ShapeError(
+                f"values must have one row for each of the {steps} steps of y; got shape {tuple(tensor.shape)}."
+            )
+        flat = tensor.reshape(steps, -1)
+        if at_y is not None:  # from uneven times to the even grid
+            flat = torch.as_tensor(_interpolation(np.arange(columns), at_y), dtype=flat.dtype) @ flat
+        weights = torch.as_tensor(self._row_weights(), dtype=flat.dtype, device=flat.device)
+        edges = block_edges(columns, self._stride)
+        sizes = np.diff(np.r_[edges, columns])
+        groups = torch.as_tensor(np.repeat(np.arange(len(edges)), sizes), device=flat.device)
+        counts = torch.as_tensor(sizes, dtype=flat.dtype, device=flat.device)[:, None]
+        center = flat.detach().mean(0)
+
+        def of_blocks(series: Tensor) -> Tensor:
+            zeros = torch.zeros(len(edges), series.shape[1], dtype=series.dtype, device=series.device)
+            return zeros.index_add(0, groups, series) / counts
+
+        mean = weights @ of_blocks(flat - center) + center
+        square = weights @ of_blocks((flat - center).square())
+        deviation = (square - (mean - center).square()).clamp_min(0).sqrt()
+        if at_x is not None:
+            back = torch.as_tensor(_interpolation(at_x, np.arange(len(mean))), dtype=flat.dtype)
+            mean, deviation = back @ mean, back @ deviation
+        alone = torch.as_tensor(np.asarray(self.index) < 0, device=flat.device)[:, None]
+        mean, deviation = mean.masked_fill(alone, torch.nan), deviation.masked_fill(alone, torch.nan)
+        shape = (len(mean), *tensor.shape[1:])
+        results = mean.reshape(shape), deviation.reshape(shape)
+        return results if isinstance(values, Tensor) else (results[0].numpy(), results[1].numpy())
+
+    def _row_weights(self) -> Array:
+        """(N, M'): the shares of every step of x, interpolated between blocks."""
+        return refined(self._shares.T, self._stride, len(self._series[0])).T
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per step of x, as `Matches.to_frame`."""
+        frame = Matches(**{one.name: getattr(self, one.name) for one in fields(Matches)})
+        object.__setattr__(frame, "_labels", getattr(self, "_labels", (None, None)))
+        return frame.to_frame()
+
+    def plot(self) -> Any:
+        """Draw both series and their matches; a `matplotlib` figure."""
+        plots = import_module("udtw.plots")  # a layer above, and an optional one
+        return plots.plot_matches(*self._series, self.alignment, matches=self)
+
+
+def match(  # noqa: PLR0913 (switches for the parts of the noise model)
+    x: Any,
+    y: Any,
+    *,
+    level: float = 0.9,
+    noise: NoiseBetween | None = None,
+    gain: bool = True,
+    offset: bool = True,
+    drift: bool = True,
+    lag: bool = True,
+    band: Any = None,
+) -> Any:
+    """Match two series: which steps belong together, how sure that is, and whether they match at all.
+
+    The noise between the series is estimated from the pair itself: variances, gain, offset, drift, correlation and a
+    lag. For an explicit, differentiable alignment with your own variances use `udtw.align`.
+
+    Parameters
+    ----------
+    x, y : (N,), (N, d), or (B, N, d) for a list of matches
+        Arrays, tensors, or pandas series and frames. An index of times is used for unevenly sampled series.
+    level : float
+        Probability with which the true partner lies in [low, high].
+    noise : NoiseBetween, optional
+        What was found before, on this pair or by `fit_noise_between` on others.
+    gain, offset, drift : bool
+        Whether y may differ from x by a factor, by a constant and by a slow change. Off: they do not.
+    lag : bool
+        Whether steps at the ends may stay without a partner if that fits much better.
+    band : optional
+        Restrict the paths of `Match.alignment`, as in `udtw.align`.
+
+    Returns
+    -------
+    Match
+        ``index``, ``expected``, ``probability``, ``low``, ``high`` and ``matched`` for every step of x, with ``noise``,
+        ``trust``, ``warp``, ``to_frame`` and ``plot``. A list of them for batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import udtw
+    >>> rng = np.random.default_rng(0)
+    >>> wave = np.sin(np.linspace(0, 9, 80) ** 1.2)
+    >>> x, y = 1.5 * wave + 2 + 0.1 * rng.standard_normal(80), wave + 0.1 * rng.standard_normal(80)
+    >>> m = udtw.match(x, y)
+    >>> m.trust.verdict, bool(1.3 < m.noise.gain < 1.7)
+    ('good', True)
+    """
+    tail_of(level)  # raises unless it is a probability
+    batch = [np.ndim(one) == 3 and not hasattr(one, "iloc") for one in (x, y)]
+    if all(batch):
+        if len(x) != len(y):
+            raise ShapeError(f"Batches must have the same number of pairs; got {len(x)} and {len(y)}.")
+        options = {"noise": noise, "gain": gain, "offset": offset, "drift": drift, "lag": lag, "band": band}
+        return [match(one, other, level=level, **options) for one, other in zip(x, y, strict=True)]
+    pair = _Pair.read(x, y)
+    parse(band, 1, len(pair.x), len(pair.y), torch.device("cpu"))  # raises unless it is a band
+    switches = Switches(gain, offset, drift)
+    with np.errstate(all="ignore"):  # quotients of series that are nearly flat are bounded afterwards
+        result = _matched(pair, _fit_pair(pair, switches, lag, level, noise), level, band)
+    if isinstance(x, Tensor):
+        tensors: dict[str, Any] = {one.name: torch.as_tensor(getattr(result, one.name)) for one in fields(Matches)}
+        result = replace(result, **tensors)
+    object.__setattr__(result, "_labels", (read_labels(x), read_labels(y)))
+    return result
+
+
+def _interpolation(places: NDArray, knots: NDArray) -> Array:
+    """(P, K): weights of linear interpolation from values at ``knots`` to ``places``."""
+    return np.stack([np.interp(places, knots, unit) for unit in np.eye(len(knots))], 1)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two series (N, d) on even grids, and how to return from these to the steps that the user has."""
+
+    x: Array
+    y: Array
+    extra: tuple[Any, Any]  # variances that interpolation adds
+    times: tuple[Array | None, Array | None]  # positions of the user's steps on the grids; None if they are the same
+    reduction: int
+
+    @classmethod
+    def read(cls, x: Any, y: Any) -> "_Pair":
+        sides = [_read_series(name, one) for name, one in (("x", x), ("y", y))]
+        (values_x, times_x), (values_y, times_y) = sides
+        if values_x.shape[1] != values_y.shape[1]:
+            raise ShapeError(
+                f"x and y must have the same number of features; got {values_x.shape[1]} and {values_y.shape[1]}."
+            )
+        long, short = max(len(values_x), len(values_y)), min(len(values_x), len(values_y))
+        if short < 3:
+            raise LengthError(f"match needs series of at least three steps; got {len(values_x)} and {len(values_y)}.")
+        if long > LARGEST_RATIO * short:
+            raise LengthError(
+                f"The lengths {len(values_x)} and {len(values_y)} differ by more than a factor of {LARGEST_RATIO}. To "
+                "find a short series in a long one use udtw.timeseries.SubsequenceSearch."
+            )
+        usable = (values_x.std(0) > 0) & (values_y.std(0) > 0)
+        if not usable.any():
+            raise OptionError("x or y is constant: there is nothing to match. Pass series that vary.")
+        resampled = [_resample(one[:, usable], at) for one, at in ((values_x, times_x), (values_y, times_y))]
+        cells = len(resampled[0][0]) * len(resampled[1][0])
+        reduction = max(1, int(np.ceil(np.sqrt(cells / FIT_CELLS))))
+        return cls(
+            resampled[0][0], resampled[1][0], (resampled[0][1], resampled[1][1]), (resampled[0][2], resampled[1][2]),
+            reduction,
+        )  # fmt: skip
+
+
+def _read_series(name: str, series: Any) -> tuple[Array, Array | None]:
+    """Return values (N, d) and the times of the steps if the index says so."""
+    labels = read_labels(series)
+    values = np.asarray(read_array(name, series), np.float64)
+    if values.ndim not in (1, 2):
+        raise ShapeError(f"{name} must have shape (N,), (N, d) or (B, N, d), time first; got {values.shape}.")
+    values = values.reshape(len(values), -1)
+    bad = ~np.isfinite(values)
+    if bad.all(0).any():
+        raise NonFiniteError(f"Feature {int(np.argmax(bad.all(0)))} of {name} has no value at all. Leave it out.")
+    if bad.any():
+        at = np.argwhere(bad)[0]
+        raise NonFiniteError(
+            f"{name}[{at[0]}, {at[1]}] is {values[tuple(at)]}; {int(bad.sum())} value(s) are missing or infinite. "
+            "Interpolate them, or leave these steps out and keep their times as the index of a pandas series."
+        )
+    times = None
+    if labels is not None and getattr(labels, "dtype", None) is not None and labels.dtype.kind in "Mmf":
+        times = labels.to_numpy()
+        times = times.astype("datetime64[ns]").astype(np.float64) if times.dtype.kind == "M" else times.astype(float)
+        if not (np.isfinite(times).all() and (np.diff(times) > 0).all()):
+            raise OptionError(
+                f"The index of {name} must hold increasing times without gaps in it (NaT); sort it first."
+            )
+    return values, times
+
+
+def _resample(values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
+    """Return the series on an even grid, the variance of interpolated steps, and the user's steps on the grid."""
+    if times is None or len(times) < 3:
+        return values, 0.0, None
+    gaps = np.diff(times)
+    step = float(np.median(gaps))
+    if np.allclose(gaps, step, rtol=0.01):
+        return values, 0.0, None
+    grid = np.arange(round((times[-1] - times[0]) / step) + 1) * step + times[0]
+    even = np.stack([np.interp(grid, times, one) for one in values.T], 1)
+    before = np.clip(np.searchsorted(times, grid, "right") - 1, 0, len(times) - 2)
+    gap, part = gaps[before], (grid - times[before]).clip(0)
+    # A random walk between two samples: its variance grows with the distance to both.
+    diffusion = (np.diff(values, axis=0) ** 2 / gaps[:, None]).mean(0)
+    bridge = (part * (gap - part) / gap).clip(0)[:, None] * diffusion
+    return even, np.where(gap[:, None] > 1.5 * step, bridge, 0.0)[None], (times - times[0]) / step
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """The fit of the series (``base``), and the one of the parts on which the match rests."""
+
+    base: Fit
+    fit: Fit
+    tempered: Tempered
+    reach: int
+    """Blocks of steps on either side over which slow parts are taken away; 0 if they are kept."""
+
+
+def _fit_pair(pair: _Pair, switches: Switches, lag: bool, level: float, noise: NoiseBetween | None) -> _Fitted:
+    """Fit the noise on the reduced grid, and find how the posterior must be tempered."""
+    x, y = (averaged(one[None], pair.reduction) for one in (pair.x, pair.y))
+    extra = tuple(one if isinstance(one, float) else averaged(one, pair.reduction) for one in pair.extra)
+    if noise is None:
+        base = fit_between(x, y, switches, extra=extra, find_lag=lag)  # type: ignore[arg-type]
+        fit, reach = fit_quick_part(base, x, y, switches)
+        return _Fitted(base, fit, rehearse(fit, level), reach)
+    gain, offset, typical = (
+        np.broadcast_to(np.atleast_1d(one), (x.shape[2],))[None].astype(float)
+        for one in (noise.gain, noise.offset, noise.variance)
+    )
+    fixed = Switches(gain=False, offset=False, drift=switches.drift)
+    fit = estimate(x, y, Start(gain, offset, 0 * gain, fixed), extra=extra, open_ends=noise.open_ends)  # type: ignore[arg-type]
+    factor = (typical / fit.scale**2).mean(1) / fit.level
+    fit = replace(fit, var_x=fit.var_x * factor[:, None], var_y=fit.var_y * factor[:, None])
+    tempered = tempering(1.0, max(1.0, noise.correlation_time / pair.reduction), x.shape[1], level)
+    return _Fitted(fit, fit, tempered, 0)
+
+
+def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
+    """Put together what was found: positions from the alignment, intervals from the tempered posterior."""
+    fit, tempered, reduction = fitted.fit, fitted.tempered, pair.reduction
+    rows, last = len(pair.x), len(pair.y) - 1
+    shares, in_x = tempered_posterior(fit, tempered)
+    shape = fit.x.shape[1], fit.y.shape[1]
+    low, high = (one[0, 0] for one in intervals(shares, tempered.stride, shape, (tempered.stated,)))
+    inside = refined(in_x, tempered.stride, shape[0])[0]
+    low, high, inside = (_spread(one, reduction, rows) for one in (low, high, inside))
+    low, high = low * reduction, high * reduction + reduction - 1
+    alignment, expected, index = _align_steps(pair, fitted, band)
+    low, high = np.floor(low + 1e-6).clip(0, last), np.ceil(high - 1e-6).clip(0, last)
+    values = {
+        "index": index, "probability": _probability(index, shares[0], pair, fitted), "expected": expected,
+        "low": np.minimum(low, index), "high": np.maximum(high, index), "matched": inside,
+    }  # fmt: skip
+    trust = judge(
+        fitted.base, tempered.coverage, level, float(np.median(values["high"] - values["low"])) / max(last, 1)
+    )
+    if any(one is not None for one in pair.times):
+        values = _at_samples(values, pair)
+    alone = values["matched"] < 0.5
+    counts = {name: np.where(alone, -1, values[name]).astype(np.int64) for name in ("index", "low", "high")}
+    reals = {name: np.where(alone, np.nan, values[name]) for name in ("probability", "expected")}
+    result = Match(
+        **counts, **reals, matched=values["matched"], level=level, noise=_describe(pair, fitted), trust=trust,
+        alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0], _stride=tempered.stride * reduction,
+        _times=pair.times,
+    )  # fmt: skip
+    return replace(result, trust=replace(trust, sentence=_sentence(result)))
+
+
+def _probability(index: Array, shares: Array, pair: _Pair, fitted: _Fitted) -> Array:
+    """(N,): probability of the most probable partner: the share of its block of steps, divided among these."""
+    stride, columns = fitted.tempered.stride, fitted.fit.y.shape[1]
+    edges = block_edges(columns, stride)
+    sizes = np.diff(np.r_[edges, columns]) * pair.reduction
+    block = np.searchsorted(edges, np.minimum(index.astype(int) // pair.reduction, columns - 1), "right") - 1
+    row = np.minimum(np.arange(len(index)) // pair.reduction, fitted.fit.x.shape[1] - 1)
+    return refined(shares.T, stride, fitted.fit.x.shape[1]).T[row, block] / sizes[block]
+
+
+def _spread(values: Array, reduction: int, count: int) -> Array:
+    """(count,): values of blocks, repeated for their steps."""
+    return values[np.minimum(np.arange(count) // reduction, len(values) - 1)]
+
+
+def _align_steps(pair: _Pair, fitted: _Fitted, band: Any) -> tuple[Alignment, Array, Array]:
+    """Align every step with the noise of the fit; also return expected and most probable partners."""
+    fit, x, y = fitted.fit, pair.x, pair.y
+    if fitted.reach:
+        x, y = (without_slow_part(one[None], fitted.reach * pair.reduction)[0] for one in (x, y))
+    time = np.linspace(-0.5, 0.5, len(pair.x))[:, None]
+    x = (x - fit.drift * time) / fit.scale
+    y = (fit.gain * y + fit.offset) / fit.scale
+    var_x, var_y = _spread(fit.var_x[0], pair.reduction, len(x)), _spread(fit.var_y[0], pair.reduction, len(y))
+    if fit.open_ends:
+        x, var_x, y, var_y = (one[0] for one in with_open_ends(x[None], var_x[None], y[None], var_y[None]))
+    gamma = GAUSSIAN_GAMMA * float(fit.temper[0]) * pair.reduction
+    alignment = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[1]), band=band)
+    matches = alignment.matches()
+    expected, index = (np.asarray(one, np.float64) for one in (matches.expected, matches.index))
+    if fit.open_ends:
+        last = len(pair.y) - 1.0
+        expected, index = (expected[1:-1] - 1).clip(0, last), (index[1:-1] - 1).clip(0, last)
+    return alignment, expected, index
+
+
+def _at_samples(values: dict[str, Array], pair: _Pair) -> dict[str, Array]:
+    """Return what was found on even grids for the steps that the user has."""
+    at_x, at_y = pair.times
+    if at_x is not None:
+        values = {name: np.interp(at_x, np.arange(len(one)), one) for name, one in values.items()}
+    if at_y is not None:
+        steps = np.arange(len(at_y))
+        for name, rounding in (("index", np.rint), ("low", np.floor), ("high", np.ceil), ("expected", None)):
+            place = np.interp(values[name], at_y, steps)
+            values[name] = place if rounding is None else rounding(place)
+    return values | {name: np.rint(values[name]) for name in ("index", "low", "high")}
+
+
+def _describe(pair: _Pair, fitted: _Fitted) -> NoiseBetween:
+    """Return the noise in the units of the series, on the grid of its steps."""
+    base, fit, tempered = fitted.base, fitted.fit, fitted.tempered
+
+    def plain(values: Array) -> Any:
+        return float(values[0, 0]) if values.shape[1] == 1 else values[0]
+
+    square = fit.scale**2 * tempered.raw_inflation
+    var_x = _spread(fit.var_x[0], pair.reduction, len(pair.x))[:, None] * square
+    var_y = _spread(fit.var_y[0], pair.reduction, len(pair.y))[:, None] * square / (fit.gain**2 + TINY)
+    if fit.x.shape[2] == 1:
+        var_x, var_y = var_x[:, 0], var_y[:, 0]
+    time = tempered.correlation_time * pair.reduction if tempered.correlation_time > 1.2 else tempered.correlation_time
+    return NoiseBetween(
+        var_x, var_y, float(time), plain(base.gain), plain(base.offset), plain(base.drift),
+        plain(square * fit.level[:, None]), fit.open_ends,
+    )  # fmt: skip
+
+
+def _sentence(match: Match) -> str:
+    """Say in words what was found."""
+    trust, noise = match.trust, match.noise
+    if trust.verdict == "none":
+        reason = (
+            "x looks like y turned upside down (its gain would be negative); pass -y if that is meant"
+            if trust.mirrored
+            else f"{trust.p_value:.0%} of unrelated partners fit x as well as y does"
+        )
+        return f"No match: {reason}. Do not read the intervals."
+    parts = []
+    if np.ndim(noise.gain) == 0 and (noise.gain != 1 or noise.offset != 0):
+        sign = "+" if noise.offset >= 0 else "−"
+        parts.append(f"x is {noise.gain:.3g} · y {sign} {abs(noise.offset):.3g}")
+        parts[-1] += f" (gain {noise.gain:.3g}, offset {noise.offset:.3g})"
+    elif np.ndim(noise.gain) and ((noise.gain != 1).any() or (noise.offset != 0).any()):
+        parts.append("gain and offset differ by feature")
+    if np.any(noise.drift):
+        parts.append("x drifts" + (f" by {noise.drift:.3g}" if np.ndim(noise.drift) == 0 else ""))
+    size = float(np.sqrt(np.mean(noise.variance)))
+    time = noise.correlation_time
+    parts.append(f"noise {size:.2g}" + (f", correlated over {time:.0f} steps" if time >= 1.5 else ""))
+    if noise.open_ends:
+        alone = int((np.asarray(match.index) < 0).sum())
+        parts.append(f"{alone} steps of x have no partner in y" if alone else "y begins or ends outside of x")
+    if trust.coverage < match.level - 0.05:
+        parts.append(f"in rehearsals the intervals hold {trust.coverage:.0%}, not {match.level:.0%}")
+    if trust.periodic:
+        parts.append("y repeats itself, so that shifts by a period match about as well")
+    doubtful = match.doubtful()[:3]
+    if doubtful:
+        parts.append(f"doubtful: {_list_stretches(doubtful)}")
+    start = "Good match" if trust.verdict == "good" else "Weak match"
+    if trust.verdict == "weak" and trust.p_value > GOOD_P:
+        parts.insert(0, f"{trust.p_value:.0%} of unrelated partners fit as well")
+    return f"{start}: {'; '.join(parts)}."
+
+
+def _list_stretches(stretches: list[Stretch]) -> str:
+    alone = len(stretches) == 1 and stretches[0].first == stretches[0].last
+    return ("step " if alone else "steps ") + ", ".join(
+        f"{one.first}" if one.first == one.last else f"{one.first} to {one.last}" for one in stretches
+    )
+
+
+def fit_noise_between(pairs: Sequence[Any], **options: Any) -> NoiseBetween:
+    """Fit the noise between the two series of every pair, and return its typical form for `match` of other pairs.
+
+    Numbers are medians over the pairs; ``options`` are the switches of `match`.
+
+    >>> import numpy as np
+    >>> import udtw
+    >>> rng = np.random.default_rng(0)
+    >>> waves = [np.sin(np.linspace(k, k + 9, 60)) for k in range(3)]
+    >>> pairs = [(w + 0.1 * rng.standard_normal(60), w + 0.1 * rng.standard_normal(60)) for w in waves]
+    >>> 0.003 < udtw.fit_noise_between(pairs).variance < 0.03
+    True
+    """
+    if not len(pairs):
+        raise LengthError("fit_noise_between needs at least one pair (x, y).")
+    noises = [match(*one, **options).noise for one in pairs]
+    middle = {
+        name: np.median([getattr(one, name) for one in noises], 0)
+        for name in ("correlation_time", "gain", "offset", "drift", "variance")
+    }
+    numbers = {name: float(one) if np.ndim(one) == 0 else one for name, one in middle.items()}
+    empty = np.zeros(0)
+    half = sum(one.open_ends for one in noises) > len(noises) / 2
+    return NoiseBetween(empty, empty, open_ends=half, **numbers)

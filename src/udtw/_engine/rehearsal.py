@@ -1,0 +1,207 @@
+"""Rehearsal of a match: the fitted model draws pairs with known warps, and the same estimate is tried on them.
+
+An alignment absorbs a part of the noise, so that variances and correlation time come out low, the more the smoother the
+noise. Pairs drawn from the fitted model show by how much, and how many of their true matches the intervals hold.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from udtw._engine.between import (
+    GAUSSIAN_GAMMA,
+    TINY,
+    Fit,
+    Start,
+    Switches,
+    averaged,
+    block_edges,
+    estimate,
+    has_units,
+    moving_mean,
+    posterior,
+)
+
+Array = NDArray[np.float64]
+REPLICATES, TRIALS, TRIAL_ROUNDS = 6, 3, 4
+WINDOW = 160
+"""Longest stretch of x that is drawn."""
+SPEED_STD = 0.6
+"""Standard deviation of the log speed of drawn warps, beside the speed that was estimated."""
+DAMPING = 0.7
+SAFETY = 0.4
+"""Variances are inflated by the correlation time to this power: what the drawn pairs do not show."""
+TAILS = (1.0, 0.5, 0.2, 0.1)
+"""Shares of the tails outside of an interval that are tried, until the drawn pairs are covered as often as asked."""
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """How a posterior must be tempered to hold what it states.
+
+    Series are averaged over ``stride`` steps, variances multiplied by ``inflation`` (of which ``raw_inflation`` is what
+    the drawn pairs showed), and an interval that shall hold
+    ``level`` is taken at ``stated``; on drawn pairs it then holds ``coverage``.
+    """
+
+    stride: int
+    inflation: float
+    raw_inflation: float
+    correlation_time: float
+    warp_penalty: float
+    gamma: float
+    level: float
+    stated: float
+    coverage: float
+
+
+def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
+    """Return how the posterior of one fitted pair must be tempered so that intervals of ``level`` hold."""
+    seen_level, seen_time = float(fit.level[0]), float(fit.correlation_time[0])
+    true_level, true_time = seen_level, seen_time
+    changed = has_units(fit)
+    switches = Switches(changed, changed, bool((fit.drift != 0).any()))
+    ones = np.ones((REPLICATES, fit.x.shape[2]))
+    for trial in range(TRIALS):
+        x, y, warps = draw_pairs(fit, true_level, true_time, np.random.default_rng(seed))
+        refit = estimate(x, y, Start(ones, 0 * ones, 0 * ones, switches), rounds=TRIAL_ROUNDS)
+        if trial == TRIALS - 1:
+            break
+        seen_again = float(np.median(refit.level * (refit.scale**2).mean(1)))
+        time_again = float(np.exp(np.log(refit.correlation_time).mean()))
+        true_level *= float(np.clip((seen_level / seen_again) ** DAMPING, 0.5, 3))
+        if seen_time > 1.05:
+            ratio = (seen_time - 0.9) / (time_again - 0.9)
+            true_time = 1 + (true_time - 1) * float(np.clip(ratio**DAMPING, 0.5, 3))
+            true_time = min(true_time, 0.25 * fit.x.shape[1])
+    tempered = tempering(max(1.0, true_level / seen_level), true_time, fit.x.shape[1], level)
+    shares, _ = tempered_posterior(refit, tempered)
+    levels = tuple(1 - (1 - level) * tail for tail in TAILS)
+    low, high = intervals(shares, tempered.stride, (x.shape[1], y.shape[1]), levels)
+    held = ((warps >= low - 0.5) & (warps <= high + 0.5)).mean((1, 2))
+    wanted = [k for k, share in enumerate(held) if share >= level]
+    chosen = wanted[0] if wanted else len(levels) - 1
+    return replace(tempered, stated=levels[chosen], coverage=float(held[chosen]))
+
+
+def tempering(inflation: float, time: float, steps: int, level: float) -> Tempered:
+    """Return the tempering for noise of a correlation time that was estimated too low by a factor ``inflation``.
+
+    The path prior takes independent steps. Where noise is correlated, a grid of steps of about a quarter of the
+    correlation time makes both the residuals nearly independent and the prior as wide as real warps are.
+    """
+    stride = 1 if time < 2 else int(np.clip(round(time / 4), 2, max(2, steps // 20)))
+    safe = inflation * min(time**SAFETY, 4.0)
+    gamma, penalty = (1.5 * GAUSSIAN_GAMMA, 0.0) if stride == 1 else (2 * GAUSSIAN_GAMMA, 0.5)
+    return Tempered(stride, safe, inflation, time, penalty, gamma, level, level, np.nan)
+
+
+def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Draw x (R, N, d), y (R, M, d) and the true position in y of every step of x (R, N) from the fitted model."""
+    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    rows, columns = _matched_part(in_x[0]), _matched_part(in_y[0])
+    coupling = coupling[0, rows, columns] + TINY
+    x, y, var_x, var_y = fit.x[0, rows], fit.y[0, columns], fit.var_x[0, rows], fit.var_y[0, columns]
+    signal = 0.5 * (y + (coupling / coupling.sum(0)).T @ x)
+    signal = denoised(signal, 0.5 * level, time)
+    path = (coupling / coupling.sum(1, keepdims=True)) @ np.arange(len(y))
+    count = min(len(x), WINDOW)
+    span = max(3, min(len(y), round(count * len(y) / len(x))))
+    drawn_x: list[Array] = []
+    drawn_y: list[Array] = []
+    warps: list[Array] = []
+    for _ in range(REPLICATES):
+        first = int(rng.integers(0, len(x) - count + 1))
+        begin = int(np.clip(round(path[first]), 0, len(y) - span))
+        speed = moving_mean(np.gradient(path[first : first + count])[None], 2)[0].clip(0.1)
+        speed = speed * np.exp(SPEED_STD * smooth_noise(rng, count, max(3.0, count / 20)))
+        warp = np.cumsum(speed)
+        warp = (warp - warp[0]) * ((span - 1) / (warp[-1] - warp[0]))
+        window = signal[begin : begin + span]
+        clean = np.stack([np.interp(warp, np.arange(span), one) for one in window.T], 1)
+        for series, var, out in (
+            (clean, var_x[first : first + count], drawn_x),
+            (window, var_y[begin : begin + span], drawn_y),
+        ):
+            deviation = np.sqrt(level * var / np.median(np.r_[var_x, var_y]))
+            out.append(series + deviation[:, None] * correlated_noise(rng, series.shape, time))
+        warps.append(warp)
+    return np.stack(drawn_x), np.stack(drawn_y), np.stack(warps)
+
+
+def _matched_part(probability: Array) -> slice:
+    """Return the steps from the first to the last that has a partner; all, if there are hardly any."""
+    inside = np.flatnonzero(probability > 0.5)
+    return slice(0, len(probability)) if len(inside) < 4 else slice(int(inside[0]), int(inside[-1]) + 1)
+
+
+def smooth_noise(rng: np.random.Generator, count: int, width: float) -> Array:
+    """Draw Gaussian noise (count,) of unit variance, smooth over ``width`` steps."""
+    reach = int(3 * width)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
+    return np.convolve(rng.standard_normal(count + 2 * reach), kernel / np.linalg.norm(kernel), "valid")
+
+
+def spectrum(time: float, frequencies: NDArray) -> Array:
+    """Spectral density of autoregressive noise of unit variance and that correlation time."""
+    rho = (time - 1) / (time + 1)
+    return (1 - rho**2) / (1 + rho**2 - 2 * rho * np.cos(2 * np.pi * frequencies))
+
+
+def correlated_noise(rng: np.random.Generator, shape: tuple[int, int], time: float) -> Array:
+    """Draw autoregressive noise (N, d) of unit variance."""
+    steps = shape[0]
+    waves = np.fft.rfft(rng.standard_normal((2 * steps, shape[1])), axis=0)
+    waves = waves * np.sqrt(spectrum(time, np.fft.rfftfreq(2 * steps)))[:, None]
+    return np.fft.irfft(waves, 2 * steps, axis=0)[:steps]
+
+
+def denoised(signal: Array, level: float, time: float) -> Array:
+    """(M, d): the Wiener estimate of a signal from itself plus noise of that variance and correlation time."""
+    mean, pad = signal.mean(0), min(len(signal) - 1, 50)
+    padded = np.pad(signal - mean, ((pad, pad), (0, 0)), "reflect")
+    waves = np.fft.rfft(padded, axis=0)
+    power = moving_mean((np.abs(waves) ** 2 / len(padded)).T, 2).T + TINY
+    noise = level * spectrum(time, np.fft.rfftfreq(len(padded)))[:, None]
+    gain = np.maximum(power - noise, 0.02 * power) / power
+    return np.fft.irfft(waves * gain, len(padded), axis=0)[pad : pad + len(signal)] + mean
+
+
+def coarse(fit: Fit, tempered: Tempered) -> Fit:
+    """Return the fitted pairs on the grid of the tempered posterior, with the variances of block means."""
+    stride, time = tempered.stride, tempered.correlation_time
+    rho = (time - 1) / (time + 1)
+    lags = np.abs(np.subtract.outer(np.arange(stride), np.arange(stride)))
+    factor = tempered.inflation * float((rho**lags).mean())
+    return replace(
+        fit, x=averaged(fit.x, stride), y=averaged(fit.y, stride),
+        var_x=averaged(fit.var_x, stride) * factor, var_y=averaged(fit.var_y, stride) * factor,
+    )  # fmt: skip
+
+
+def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array]:
+    """Shares (B, N', M') of each block of y among the partners of a block of x, and P(matched) (B, N')."""
+    small = coarse(fit, tempered)
+    gamma = tempered.gamma * small.x.shape[2] / small.effective_features
+    coupling, in_x, _ = posterior(small, gamma, tempered.warp_penalty)
+    return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x
+
+
+def intervals(shares: Array, stride: int, shape: tuple[int, int], levels: tuple[float, ...]) -> tuple[Array, Array]:
+    """Bounds (levels, B, N) of the intervals of each level, in steps of y, for shares (B, N', M') of its blocks."""
+    rows, columns = shape
+    reached = np.cumsum(shares, 2)
+    first = block_edges(columns, stride)
+    last = np.r_[first[1:], columns] - 1
+    low = [first[np.minimum((reached < 0.5 * (1 - level) + 1e-9).sum(2), len(first) - 1)] for level in levels]
+    high = [last[np.minimum((reached < 0.5 * (1 + level) - 1e-9).sum(2), len(last) - 1)] for level in levels]
+    return refined(np.stack(low), stride, rows), refined(np.stack(high), stride, rows)
+
+
+def refined(values: Array, stride: int, rows: int) -> Array:
+    """(…, N): values of the blocks of x, (…, N'), interpolated at every step."""
+    edges = block_edges(rows, stride)
+    centers = 0.5 * (edges + np.r_[edges[1:], rows] - 1)
+    flat = values.reshape(-1, values.shape[-1])
+    return np.stack([np.interp(np.arange(rows), centers, row) for row in flat]).reshape(*values.shape[:-1], rows)

@@ -1,0 +1,226 @@
+"""``udtw skeleton``: prepare a data set, train a recognizer of actions, and evaluate it."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from udtw.cli import options, training
+from udtw.cli.options import OnError
+from udtw.cli.output import list_skipped, note, show
+from udtw.cli.training import Mode, Objective
+from udtw.fewshot.model import comparator_names
+from udtw.skeleton.datasets.loading import DATASETS
+
+if TYPE_CHECKING:
+    from udtw.skeleton.datasets import SkeletonSet
+
+OnErrorOption = Annotated[
+    OnError, typer.Option(help="Stop at a file that cannot be read, or leave it out and list it.")
+]
+
+
+def load(name: str, data_dir: Path | None, on_error: OnError, block_size: int, shown: bool = True) -> "SkeletonSet":
+    """Load a data set; print what was left out and, for a folder of your own, its classes, splits and joints."""
+    from udtw.skeleton.datasets import load_skeletons
+    from udtw.skeleton.datasets.protocols import class_split
+
+    skeletons = load_skeletons(name, data_dir, on_error=str(on_error), progress=shown)
+    if name == "folder":  # published sets have published clips
+        skeletons = skeletons.at_least(block_size)
+    if shown:
+        list_skipped(skeletons.skipped)
+        if name == "folder":
+            split = class_split(skeletons)
+            parts = {"train": split.train, "validation": split.validation, "novel": split.novel}
+            named = "; ".join(
+                f"{part}: {', '.join(skeletons.classes[label] for label in labels)}" for part, labels in parts.items()
+            )
+            note(f"{len(skeletons)} clips of {len(skeletons.classes)} classes, joints {skeletons.graph}. {named}")
+    return skeletons
+
+
+FILES = {name: dataset.files for name, dataset in DATASETS.items() if dataset.find is not None}
+
+
+def prepare(
+    name: Annotated[str, typer.Argument(metavar="|".join(FILES), help="Which data set.")],
+    out: Annotated[Path, typer.Option(help="Folder for the prepared form, created if needed.")],
+    data_dir: options.SkeletonDir = None,
+    on_error: OnErrorOption = OnError.stop,
+    ignore: Annotated[
+        Path | None,
+        typer.Option(
+            help="NTU: text file with samples to leave out, such as the published lists of missing skeletons."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Parse the original files of a data set once; training then starts at once and needs little memory.
+
+    Stop it at any time: the same command continues where it stopped. Run it again after files were added or replaced,
+    and only shards with changed files are written again. Files that each data set needs:
+
+    FILES
+
+    Examples:
+
+    - `udtw skeleton prepare utd-mhad --data-dir ~/utd-mhad --out prepared/utd-mhad`
+
+    - `udtw skeleton prepare folder --data-dir ~/my-clips --on-error skip --out prepared/my-clips`
+
+    - `udtw skeleton prepare ntu120 --data-dir ~/ntu --ignore missing.txt --on-error skip --out prepared/ntu120`
+    """
+    from udtw.skeleton.datasets import prepare
+    from udtw.skeleton.datasets.loading import find_source
+
+    begin = time.perf_counter()
+    source = find_source(name, data_dir, ignore=ignore)
+    done = prepare(source, out, on_error=str(on_error), progress=True)
+    list_skipped(done.skipped, f", all listed in {out / 'manifest.json'}")
+    result = {
+        "dataset": source.name,
+        "folder": str(out),
+        "clips": done.clips,
+        "left_out": len(done.skipped),
+        "classes": len(source.classes),
+        "joints": source.graph,
+        "shards_written": done.written,
+        "shards_kept": done.kept,
+        "seconds": time.perf_counter() - begin,
+    }
+    if json:
+        result["skipped"] = [{"name": one.name, "reason": one.reason} for one in done.skipped]
+    show(f"Prepared {source.name}", result, json)
+
+
+prepare.__doc__ = (prepare.__doc__ or "").replace(
+    "FILES", "\n\n    ".join(f"- `{name}`: {files}" for name, files in FILES.items())
+)
+
+
+def train(
+    name: Annotated[
+        str,
+        typer.Argument(help="A data set as for `udtw skeleton prepare`, or `synthetic`."),
+    ],
+    out: training.Out,
+    data_dir: options.SkeletonDir = None,
+    metric: Annotated[str, options.name_option("How two clips are compared", "comparator", comparator_names)] = "udtw",
+    mode: Annotated[Mode, typer.Option(help="Train on labeled episodes, or without labels by a dictionary.")] = (
+        Mode.supervised
+    ),
+    objective: training.ObjectiveOption = Objective.cross_entropy,
+    gamma: options.Gamma = None,
+    beta: options.Beta = None,
+    steps: training.Steps = 300,
+    classes: Annotated[
+        int | None, typer.Option(help="Train on this many of the training classes; by default on all.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="Any other setting of udtw.skeleton.Recipe, as in `--setting width=64 --setting depth=0`."),
+    ] = None,
+    episodes_per_step: training.EpisodesPerStep = 1,
+    devices: training.Devices = 1,
+    accelerator: training.Accelerator = "cpu",
+    strategy: training.Strategy = "auto",
+    on_error: OnErrorOption = OnError.stop,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Train on the training classes of the data set's protocol; novel classes are not used.
+
+    Stop it at any time: the same command resumes from the last checkpoint and ends with the same weights.
+
+    Examples:
+
+    - `udtw skeleton train synthetic --out model.safetensors --steps 100`
+
+    - `udtw skeleton train utd-mhad --data-dir ~/skeletons --metric udtw --out udtw.safetensors`
+
+    - `udtw skeleton train folder --data-dir ~/my-clips --setting n_way=3 --out mine.safetensors`
+
+    - `udtw skeleton train ntu120 --data-dir prepared --classes 100 --steps 30000 --devices 2 --strategy ddp
+    --episodes-per-step 2 --out ntu120.safetensors`
+    """
+    from udtw.skeleton import ActionRecognizer, Recipe
+    from udtw.skeleton.datasets import protocol
+
+    recipe = Recipe.from_dict(
+        {"metric": metric, "mode": str(mode), "objective": str(objective)}
+        | options.given(gamma=gamma, beta=beta)
+        | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
+        | dict(training.parse_setting(text) for text in setting or [])
+    )
+    fabric = training.launch(accelerator, devices, strategy)
+    main = fabric is None or fabric.is_global_zero
+    skeletons = load(name, data_dir, on_error, recipe.block_size, main)
+    chosen = skeletons.subset(protocol(skeletons, classes).train)
+    recognizer = ActionRecognizer(recipe, skeletons.graph, skeletons[0].frames.shape[3])
+    training.with_progress(
+        recipe.n_steps, main, lambda tick: recognizer.fit(chosen, checkpoint_path=out, fabric=fabric, tick=tick)
+    )
+    if main:
+        training.show_trained(recognizer, name, out, {"clips": len(chosen)}, json)
+
+
+class Inference(StrEnum):
+    auto = "auto"
+    alignment = "alignment"
+    codes = "codes"
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="The model that `udtw skeleton train` wrote.")],
+    name: Annotated[str, typer.Argument(help="The data set.")],
+    data_dir: options.SkeletonDir = None,
+    episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
+    n_way: Annotated[int, typer.Option(help="Classes per episode.")] = 5,
+    n_shot: Annotated[int, typer.Option(help="Labeled clips per class.")] = 1,
+    n_query: Annotated[
+        int | None, typer.Option(help="Queries per class; by default 10, or fewer if the classes are smaller.")
+    ] = None,
+    inference: Annotated[
+        Inference, typer.Option(help="By alignment with the supports, or by dictionary codes (unsupervised models).")
+    ] = Inference.auto,
+    on_error: OnErrorOption = OnError.stop,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Estimate the accuracy on the novel classes of the data set's protocol, with its 95 % confidence interval.
+
+    If the protocol names one exemplar per class (NTU), all other clips of the novel classes are compared with these;
+    otherwise episodes are drawn.
+
+    Examples:
+
+    - `udtw skeleton eval model.safetensors synthetic`
+
+    - `udtw skeleton eval udtw.safetensors utd-mhad --data-dir ~/skeletons --episodes 2000 --json`
+    """
+    from udtw.fewshot import EpisodeSampler
+    from udtw.fewshot.episodes import queries_for
+    from udtw.fewshot.evaluation import accuracy_of, evaluate_scores
+    from udtw.fewshot.model import predict
+    from udtw.skeleton import ActionRecognizer
+    from udtw.skeleton.datasets import protocol
+
+    recognizer = ActionRecognizer.load(model)
+    skeletons = load(name, data_dir, on_error, recognizer.recipe.block_size)
+    parts = protocol(skeletons)
+    novel = skeletons.subset(parts.novel)
+    if parts.exemplars is None:
+        n_query = queries_for(novel.labels, n_shot) if n_query is None else n_query
+        sampler = EpisodeSampler(novel.labels, n_way, n_shot, n_query, seed)
+        accuracy = evaluate_scores(recognizer.scores(novel, inference=str(inference)), sampler, episodes)
+        what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes}
+    else:
+        known = skeletons.subset(parts.exemplars)
+        found = predict(recognizer.scores(novel, known, inference=str(inference)), known.labels)
+        accuracy = accuracy_of((found == novel.labels).astype(float))
+        what = {"n_way": len(known), "n_shot": 1, "test_clips": len(novel)}
+    result = {"accuracy": accuracy.mean, "half_width_95": accuracy.half_width, **what, "model": str(model)}
+    show(f"{name}, novel classes: {accuracy}", result, json)

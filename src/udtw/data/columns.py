@@ -1,0 +1,280 @@
+"""The columns of a table: which are features, time axis, labels or names of series, and their cells as numbers.
+
+Everything that the user did not say and that is decided here goes into the notes of the table.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from udtw.data.table import ReadOptions, Table
+from udtw.data.table_cells import (
+    SURELY_TIME,
+    TIME_NAME,
+    Numbers,
+    cell_text,
+    compact_dates,
+    is_missing,
+    is_row_number,
+    is_time_axis,
+    numbers,
+    times,
+)
+from udtw.errors import DataError, OptionError
+
+MANY = 100
+"""Number of columns above which all are parsed together, which is faster."""
+NUMBER_LIKE = re.compile(r"\W*\d")
+"""Beginning of cells such as `$5`, `5 kg` or `1,5`."""
+LISTED = 12
+"""Number of names that a message lists."""
+LABEL_NAMES = ("label", "labels", "class", "target", "y")
+
+
+class Columns:
+    """The columns of a table, parsed when they are first needed, and the notes about them."""
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self.table = table
+        self.options = replace(options, columns=None) if table.chosen else options
+        self.width = len(table.cells.columns)
+        self._numbers = _all_numbers(table, options.decimal) if self.width > MANY else {}
+        self.left_out: list[str] = []
+
+    def title(self, number: int) -> str:
+        """Return the name of a column, or its number counted from 1."""
+        return self.name(number) or str(number + 1)
+
+    def name(self, number: int) -> str | None:
+        """Return the name of a column; None if the table has no names."""
+        return self.table.names[number] if self.table.names else None
+
+    def place(self, number: int, row: int) -> str:
+        """Return what a message calls a cell, with its text."""
+        return f"{self.table.place(row)}: {self.table.column(number)} is {self.text(number, row)!r:.60}"
+
+    def text(self, number: int, row: int) -> str:
+        """Return a cell as it is written."""
+        return cell_text(self.table.cells[number].iloc[row])
+
+    def find(self, wanted: str, flag: str) -> int:
+        """Return the column that the user named, by name or by number counted from 1."""
+        names = self.table.names or []
+        hits = [number for number, name in enumerate(names) if name == wanted.strip()]
+        hits = hits or [number for number, name in enumerate(names) if name.lower() == wanted.strip().lower()]
+        if len(hits) > 1:
+            raise OptionError(
+                f"{flag} {wanted}: {self.table.where} has {len(hits)} columns of that name; give a number."
+            )
+        if hits:
+            return hits[0]
+        if wanted.strip().isdigit() and 1 <= int(wanted) <= self.width:
+            return int(wanted) - 1
+        known = listed([name or str(number + 1) for number, name in enumerate(names)]) if names else ""
+        has = f"its columns are {known}" if known else f"it has no names, and {self.width} column(s), numbered from 1"
+        raise OptionError(f"{flag} {wanted}: {self.table.where} has no such column; {has}.")
+
+    def numbers(self, number: int) -> Numbers:
+        """Return the cells of a column as `Numbers`; raise `DataError` where a comma can be read in two ways."""
+        if number not in self._numbers:
+            parsed = numbers(self.table.cells[number], self.options.decimal)
+            if parsed.doubtful.any():
+                self._settle(number, parsed)
+            self._numbers[number] = parsed
+        return self._numbers[number]
+
+    def _settle(self, number: int, parsed: Numbers) -> None:
+        """Note how a comma is read if that is clear, or raise if it is not."""
+        row = int(np.argmax(parsed.doubtful))
+        if self.table.separator != ",":
+            raise DataError(
+                f"{self.place(number, row)}, which may have a decimal comma or a thousands separator. Say which: "
+                "--decimal ',' or --decimal '.'."
+            )
+        note = f"{self.text(number, row)} is read as {parsed.values[row]:g} (--decimal ',' reads decimal commas)"
+        if note not in self.table.notes:
+            self.table.notes.append(note)
+
+    def values(self, chosen: Sequence[int]) -> np.ndarray:
+        """Return columns as an array (rows, columns); raise `DataError` at the first cell that is not a number."""
+        return np.column_stack([self._clean(number) for number in chosen])
+
+    def _clean(self, number: int) -> np.ndarray:
+        parsed = self.numbers(number)
+        if parsed.clean:
+            return parsed.values
+        row = int(np.argmax(parsed.bad))
+        place = self.place(number, row)
+        if self.text(number, row).lower().lstrip("+-") in ("inf", "infinity"):
+            raise DataError(f"{place}, not a finite number. Empty the cell, and use --missing omit or interpolate.")
+        if self.options.decimal is None and numbers(self.table.cells[number].iloc[[row]], ",").clean:
+            raise DataError(f"{place}, not a number with a decimal point. For decimal commas use --decimal ','.")
+        raise DataError(
+            f"{place}, not a number. Empty the cell and use --missing omit or interpolate, or choose other columns "
+            "with --columns. A header has at most one line, with a name for each column."
+        )
+
+    def seconds(self, number: int) -> np.ndarray:
+        """Return the time axis as numbers."""
+        parsed = self.numbers(number)
+        if parsed.clean:
+            days = compact_dates(parsed.values)
+            return parsed.values if days is None else (days - days.min()).dt.total_seconds().to_numpy()
+        stamps = times(self.table.cells[number])
+        if stamps is None:
+            raise DataError(f"{self.place(number, int(np.argmax(parsed.bad)))}, neither a time nor a number.")
+        return stamps
+
+    def time_column(self) -> int | None:
+        """Return the time axis of a table of steps: the one given, or the one that can be nothing else."""
+        if self.options.time_column is not None:
+            return self.find(self.options.time_column, "--time-column")
+        if self.width < 2 or len(self.table.cells) < 2:
+            return None
+        taken = self.given_features()
+        free = [number for number in range(self.width) if number not in taken]
+        for number in free:
+            # Numbers first: most columns are, and `12.05.24` is not one.
+            if not self.numbers(number).clean and times(self.table.cells[number]) is not None:
+                return number
+        return next((number for number in free if self._is_axis(number)), None)
+
+    def long_time_column(self, groups: list[np.ndarray], roles: Sequence[int | None]) -> int | None:
+        """Return the time axis of a long table, whose series have the rows ``groups``.
+
+        It is the one given, dates, or a column that is named so and rises in every series.
+        """
+        if self.options.time_column is not None:
+            return self.find(self.options.time_column, "--time-column")
+        taken = {*roles, *self.given_features()}
+        for number in (one for one in range(self.width) if one not in taken):
+            parsed, name = self.numbers(number), self.name(number)
+            if not parsed.clean:
+                if times(self.table.cells[number]) is not None:
+                    return number
+                continue
+            rises = all((np.diff(parsed.values[own]) > 0).all() for own in groups)
+            counts = all(len(own) < 3 or is_row_number(parsed.values[own]) for own in groups) and len(groups) > 1
+            if (rises and (counts or (name and TIME_NAME.fullmatch(name)))) or (name and SURELY_TIME.fullmatch(name)):
+                return number  # `time` that goes back is refused later
+        return None
+
+    def _is_axis(self, number: int) -> bool:
+        """Return whether a column of numbers is an index or a time axis."""
+        parsed = self.numbers(number)
+        return parsed.clean and is_time_axis(parsed.values, self.name(number), number == 0)
+
+    def is_row_index(self, number: int) -> bool:
+        """Return whether a column of a wide table numbers its rows; it is then left out, with a note."""
+        name = self.name(number)
+        if number > 0 or (name and not TIME_NAME.fullmatch(name) and name.lower() != "id"):
+            return False
+        index = is_row_number(self._clean(number))
+        if index:
+            self.left_out.append(f"{self.title(number)} (numbers the rows)")
+        return index
+
+    def label_column(self, guess: bool, optional: bool) -> int | None:
+        """Return the column of labels: the one given, or with ``guess`` one that is named so."""
+        names, wanted = [name.lower() for name in self.table.names or ()], self.options.label_column
+        if wanted is not None:
+            if optional and wanted.lower() not in names and (names or not wanted.isdigit()):
+                return None
+            return self.find(wanted, "--label-column")
+        hits = [number for number, name in enumerate(names) if name in LABEL_NAMES]
+        return hits[0] if guess and len(hits) == 1 else None
+
+    def labels(self, number: int) -> list[str]:
+        """Return the labels of all rows; raise `DataError` if one is missing."""
+        cells = self.table.cells[number].tolist()
+        for row, cell in enumerate(cells):
+            if is_missing(cell):
+                raise DataError(f"{self.table.place(row)}: the label ({self.title(number)!r}) is missing.")
+        return [label_text(cell) for cell in cells]
+
+    def ids(self, number: int) -> list[str]:
+        """Return the names of series of all rows; raise `DataError` if one is empty."""
+        names = [cell_text(cell) for cell in self.table.cells[number]]
+        if "" in names:
+            raise DataError(f"{self.table.place(names.index(''))}: the id ({self.title(number)!r}) is empty.")
+        return names
+
+    def given_features(self) -> list[int]:
+        """Return the columns that the user named, in that order; none if the user named none."""
+        wanted = self.options.columns
+        if wanted is None:
+            return []
+        if self.table.names is None and self.width == len(wanted) and not any(one.isdigit() for one in wanted):
+            return list(range(self.width))  # a file of these columns alone, without names
+        chosen = [self.find(one, "--columns") for one in wanted]
+        if not chosen:
+            raise OptionError("--columns names no column.")
+        if len(set(chosen)) < len(chosen):
+            raise OptionError(f"--columns names a column twice: {', '.join(wanted)}.")
+        return chosen
+
+    def features(self, exclude: Sequence[int] = ()) -> list[int]:
+        """Return the columns that are features: those given, or all of numbers that have no other role."""
+        if self.options.columns is not None:
+            chosen = self.given_features()
+            for number in set(chosen) & set(exclude):
+                raise OptionError(f"--columns names {self.title(number)!r}, which has another role already.")
+            return chosen
+        chosen = []
+        for number in (one for one in range(self.width) if one not in exclude):
+            parsed = self.numbers(number)
+            if parsed.missing.all():
+                self.left_out.append(f"{self.title(number)} (empty)")
+            elif parsed.textual and self.name(number) and self._is_text(number):
+                self.left_out.append(f"{self.title(number)} (no numbers)")
+            elif exclude and self._is_axis(number):
+                self.left_out.append(f"{self.title(number)} (an index)")
+            else:
+                chosen.append(number)
+        return chosen
+
+    def _is_text(self, number: int) -> bool:
+        """Return whether the cells of a column are words or dates, rather than numbers in an unknown form."""
+        cells = self.table.cells[number]
+        return times(cells) is not None or not any(NUMBER_LIKE.match(cell_text(cell)) for cell in cells)
+
+    def describe(self, chosen: list[int], time: int | None) -> str:
+        """Return which columns are used as features and as time, and which are left out."""
+        text = f"using column{'s' * (len(chosen) > 1)} {listed([self.title(number) for number in chosen])}"
+        if time is not None:
+            text += f"; time column {self.title(time)}{' (unnamed)' if self.name(time) == '' else ''}"
+        return text + self.describe_left_out()
+
+    def describe_left_out(self) -> str:
+        """Return which columns are left out, after a semicolon; empty if none is."""
+        return f"; left out {', '.join(self.left_out)}" if self.left_out else ""
+
+
+def _all_numbers(table: Table, decimal: str | None) -> dict[int, Numbers]:
+    """Parse all columns together; return none of them if a comma in one can be read in two ways."""
+    import pandas
+
+    width, rows = len(table.cells.columns), len(table.cells)
+    parsed = numbers(pandas.Series(table.cells.to_numpy(object).T.ravel(), dtype=object), decimal)
+    if parsed.doubtful.any():
+        return {}
+    parts = (parsed.values, parsed.missing, parsed.bad, parsed.doubtful)
+    return {at: Numbers(*(one.reshape(width, rows)[at] for one in parts)) for at in range(width)}
+
+
+def listed(names: list[str]) -> str:
+    """Return names in one line; if they are many, the middle ones are left out."""
+    return ", ".join(names) if len(names) <= LISTED else f"{', '.join(names[:3])}, …, {names[-1]} ({len(names)})"
+
+
+def label_text(cell: Any) -> str:
+    """Return a label as text; 2, "2" and "2.0" are one label."""
+    text = cell_text(cell)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() else text
