@@ -10,7 +10,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-PATIENCE = 60  # seconds; only reached if something is broken
+PATIENCE = 180  # seconds; only reached if something is broken (the first page may wait for kernels to compile)
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
 DESKTOP, PHONE = (1280, 900), (390, 844)
 SCREENSHOTS = Path(os.environ.get("UDTW_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))

@@ -39,11 +39,18 @@ def test_every_tab_draws_its_figures(page, browser, tab):
     if tab == "series":
         panels = browser.find_elements(By.CSS_SELECTOR, "#series-comparison img")
         assert [int(one.get_attribute("naturalWidth")) for one in panels] == [64] * 4
-    assert "udtw.align(" in page.find(f"#{tab}-code").get_attribute("textContent")
+    call = "udtw.match(" if tab == "series" else "udtw.align("
+    assert call in page.find(f"#{tab}-code").get_attribute("textContent")
     assert "cloud" not in page.find(f"#{tab}-page").get_attribute("innerHTML").lower()
 
 
+def set_gamma_by_hand(page):
+    """Leave the default, which finds γ and β from the pair."""
+    page.changed("series-entropy", lambda: page.choose("series-variance", "estimate"))
+
+
 def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):
+    set_gamma_by_hand(page)
     first = page.text("series-entropy")
     by_key = page.changed("series-entropy", lambda: page.press("series-gamma", Keys.ARROW_RIGHT))
     assert page.text("series-gamma-shown") == "4.5"
@@ -56,6 +63,7 @@ def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):
 
 
 def test_after_a_quick_drag_the_last_value_is_shown(page):
+    set_gamma_by_hand(page)
     first = page.text("series-entropy")
     page.changed("series-entropy", lambda: page.press("series-gamma", *[Keys.ARROW_RIGHT] * 12))
     page.press("series-gamma", *[Keys.ARROW_LEFT] * 12)
@@ -66,6 +74,7 @@ def test_after_a_quick_drag_the_last_value_is_shown(page):
 
 
 def test_beta_band_and_noise_change_the_right_numbers(page):
+    set_gamma_by_hand(page)
     distance = page.text("series-distance")
     page.changed("series-loss", lambda: page.press("series-beta", Keys.HOME))
     assert page.text("series-distance") != distance  # a path that pays nothing for uncertainty is another one

@@ -46,9 +46,15 @@ def test_a_killed_worker_is_named(tmp_path):
         embed(IMAGES, Dying(), tmp_path, images_per_shard=3, n_jobs=2)
 
 
+class Slow(Backbone):
+    def __call__(self, pixels, *, attention=False):
+        time.sleep(0.1)  # so that shards are left when the run is given up, on a busy machine too
+        return super().__call__(pixels, attention=attention)
+
+
 def test_a_run_that_is_given_up_ends_its_workers(tmp_path):
     """As by Ctrl-C: it neither waits for the shards that are left nor hangs."""
-    job = Job(Images(100), Backbone(), tmp_path, 0, None, 0, False, "float16", 1, "raise")
+    job = Job(Images(100), Slow(), tmp_path, 0, None, 0, False, "float16", 1, "raise")
     parts = [Part(i, f"plan {i}", (i,), ()) for i in range(100)]
     made = make_shards(job, parts, 2, lambda steps=1: None)
     next(made)
