@@ -254,9 +254,53 @@ def test_blocks_take_every_step():
     values = np.arange(11.0)[None]
     assert between.averaged(values, 4).tolist() == [[1.5, 7.0]]
     assert between.averaged(values, 1) is values
-    low, high = rehearsal.intervals(np.eye(2)[None], 4, (11, 11), (0.9,))
-    assert low[0, 0, 0] == 0
-    assert high[0, 0, -1] == 10
+
+
+def test_intervals_are_quantiles_within_blocks_rounded_to_whole_steps():
+    low, high = rehearsal.intervals(np.eye(2)[None], 4, (11, 11), 0.5)
+    assert (low[0, 0], high[0, 0]) == (0.5, 2.5)  # the middle half of the steps −½ to 3½
+    assert (low[0, -1], high[0, -1]) == (5.25, 8.75)  # … 3½ to 10½
+    assert (low[0, 0] <= low[0]).all()
+    first, last = rehearsal.whole_steps(np.array([0.5, 4.9, 2.2]), np.array([2.5, 5.1, 6.3]))
+    assert first.tolist() == [1.0, 5.0, 3.0]
+    assert last.tolist() == [2.0, 5.0, 6.0]
+
+
+def test_drawn_warps_move_as_freely_as_the_one_that_was_found():
+    rng = np.random.default_rng(0)
+    spreads = []
+    for size in (0.05, 0.8):
+        y = smooth(rng, 4, 400)
+        warp = np.cumsum(np.exp(size * smooth(rng, 20, 400)))
+        warp = (warp - warp[0]) / (warp[-1] - warp[0]) * 399
+        x = np.interp(warp, np.arange(400), y) + 0.05 * rng.standard_normal(400)
+        fit = between.fit_between(x[None, :, None], (y + 0.05 * rng.standard_normal(400))[None, :, None])
+        _, _, warps = rehearsal.draw_pairs(fit, float(fit.level[0]), 1.0, rng)
+        spreads.append(np.log(np.diff(warps[:, ::20], axis=1)).std())
+    assert spreads[0] < 0.25
+    assert spreads[1] > 0.4
+
+
+def test_warp_penalty_comes_from_the_evidence():
+    """Counts of paths agree with the engine; a warp that hardly moves has a larger penalty than one that does."""
+    for rows, columns, penalty in ((5, 7, 0.3), (30, 12, 2.0), (1, 4, 0.5)):
+        free_energy = udtw.align(None, None, cost=np.zeros((rows, columns)), warp_penalty=penalty).free_energy
+        assert between.log_path_count(rows, columns, penalty) == pytest.approx(-float(free_energy))
+    rng = np.random.default_rng(1)
+    y = smooth(rng, 4, 400)
+    penalties = []
+    for warp in (np.arange(400.0), 399 * np.linspace(0, 1, 400) ** 2):
+        x = np.interp(warp, np.arange(400), y) + 0.1 * rng.standard_normal(400)
+        fit = between.fit_between(x[None, :, None], (y + 0.1 * rng.standard_normal(400))[None, :, None])
+        penalties.append(between.with_warp_penalty(fit).warp_penalty)
+    assert penalties[0] > 0 == penalties[1]
+
+
+def test_units_are_kept_unless_others_fit_far_better():
+    """A gain that the evidence hardly supports would bend the warp; one that it demands is found."""
+    x, y, _ = warped_pair(12)
+    assert udtw.match(1.02 * x + 0.02, y).noise.gain == 1
+    assert udtw.match(3 * x + 1, y).noise.gain == pytest.approx(3, rel=0.1)
 
 
 def test_p_values_of_unrelated_series_are_not_small():

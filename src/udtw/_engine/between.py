@@ -6,9 +6,11 @@ over warps (a generalized EM) estimate all of it.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from udtw._engine.align import align
@@ -18,6 +20,8 @@ ROUNDS = 6
 """Rounds of the estimate from each start."""
 GAUSSIAN_GAMMA = 4.0
 """The temperature at which exp(−D/(γΣ)) is the Gaussian likelihood of a difference; see docs/mathematics.md."""
+DAMPING = 0.8
+"""Power of the temper in the rounds: a flat posterior leaves long residuals, which would make it flatter still."""
 WINDOW = 6
 """Steps on either side from which a local variance is estimated."""
 TINY = 1e-300
@@ -32,7 +36,7 @@ SURE = 3.0
 """Standard errors by which a drift must differ from none."""
 START_STEPS, LAST_ROUNDS = 200, 3
 """Steps on which starts are compared, and rounds on all steps after that."""
-PARAMETER_PRICE, OPEN_PRICE = 2.0, 10.0
+PARAMETER_PRICE, OPEN_PRICE = 10.0, 10.0
 """Nats that a gain with an offset, or a drift, and open ends must gain to be kept."""
 LEAST_MATCHED = 0.5
 """Share of the shorter series that must have partners if the ends are open."""
@@ -42,6 +46,11 @@ REACHES = (4, 12, 36)
 """Steps on either side over which the slow part is taken."""
 LONG, GAIN_OF_QUICK = 30, 3.0
 """Series must be this many reaches long, and their quick part tell so many times as much as the whole."""
+WARP_PENALTIES = (0.0, 1.0, 2.0, 3.5)
+"""Warp penalties that are compared, in units of γ."""
+PERSISTENCE, WARP_PRICE = 1.5, 4.0
+"""The speed of a warp persists, which independent steps take for evidence of a larger penalty: this much is taken off
+again. Beyond it, every unit must gain so many nats."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,8 @@ class Fit:
     correlation_time: Array  # (B,)
     effective_features: Array  # (B,)
     open_ends: bool = False
+    warp_penalty: float = 0.0
+    """ω of the paths, in units of γ."""
 
     @property
     def level(self) -> Array:
@@ -95,6 +106,11 @@ class Fit:
     def temper(self) -> Array:
         """Factor of γ for noise that repeats itself along the series and across features, (B,)."""
         return self.correlation_time * self.x.shape[2] / self.effective_features
+
+    @cached_property
+    def posterior(self) -> tuple[Array, Array, Array]:
+        """`posterior` at the temperature of the fit, without a warp penalty."""
+        return posterior(self, GAUSSIAN_GAMMA * self.temper)
 
 
 def column(values: Array) -> Array:
@@ -273,7 +289,7 @@ def _rescaled(fit: Fit, x: Array, y: Array, time: Array) -> Fit:
 
 def _updated(fit: Fit, x: Array, y: Array, time: Array, floor_x: Array, floor_y: Array, switches: Switches) -> Fit:
     """Return the fit after one round: the posterior, then everything else given the posterior."""
-    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper**DAMPING)
     to_y = coupling / (coupling.sum(2, keepdims=True) + TINY)
     to_x = np.swapaxes(coupling / (coupling.sum(1, keepdims=True) + TINY), 1, 2)
     partner, residual_x, residual_y = to_y @ fit.y, fit.x - to_y @ fit.y, fit.y - to_x @ fit.x
@@ -391,7 +407,10 @@ def fit_between(
     if len(fits) == 1:
         return fits[0]
     sharpest = min(fits, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
-    gamma = GAUSSIAN_GAMMA * sharpest.temper
+    plain = [fit for fit in fits if not (has_units(fit) or fit.open_ends)]
+    # What looks like noise of long memory to a plain fit may be a gain, or the other way round: judge halfway.
+    temper = np.sqrt(sharpest.temper * np.max([one.temper for one in (sharpest, *plain)], 0))
+    gamma = GAUSSIAN_GAMMA * temper
 
     def price(fit: Fit) -> float:
         factor = fit.scale[:, None] / sharpest.scale[:, None]
@@ -402,8 +421,34 @@ def fit_between(
     return min(fits, key=price)
 
 
+def with_warp_penalty(fit: Fit) -> Fit:
+    """Return the fit of one pair with the warp penalty of most evidence: ``Z(ω)`` of the pair over that of no data."""
+    penalties = np.array(WARP_PENALTIES) + PERSISTENCE
+    x, y, var_x, var_y = fit.x, fit.y, fit.var_x, fit.var_y
+    if fit.open_ends:
+        x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y)
+    gamma = GAUSSIAN_GAMMA * float(fit.temper[0])
+    copies = (np.repeat(one, len(penalties), 0) for one in (x, y, var_x, var_y))
+    with_data = align(*copies, gamma=gamma, beta=float(x.shape[2]), warp_penalty=penalties * gamma).free_energy
+    without = np.array([log_path_count(x.shape[1], y.shape[1], one) for one in penalties])
+    evidence = -np.asarray(with_data) / gamma - without - WARP_PRICE * np.array(WARP_PENALTIES)
+    return replace(fit, warp_penalty=WARP_PENALTIES[int(evidence.argmax())])
+
+
+def log_path_count(rows: int, columns: int, penalty: float) -> float:
+    """Return log Z of the paths through rows × columns cells without data, each with weight exp(−ω · warps).
+
+    ``(N + M − 2 − k)! / (k! (N − 1 − k)! (M − 1 − k)!)`` paths have k diagonal steps and ``N + M − 2 − 2k`` others.
+    """
+    down, right = rows - 1, columns - 1
+    k = torch.arange(min(down, right) + 1, dtype=torch.float64)
+    parts = torch.lgamma(k + 1) + torch.lgamma(down - k + 1) + torch.lgamma(right - k + 1)
+    weights = torch.lgamma(down + right - k + 1) - parts - penalty * (down + right - 2 * k)
+    return float(weights.logsumexp(0))
+
+
 def _matched_share(fit: Fit) -> float:
-    _, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    _, in_x, in_y = fit.posterior
     return float(
         min(in_x.mean(), in_y.mean())
         if in_x.shape[1] == in_y.shape[1]
@@ -471,8 +516,6 @@ def _starts(x: Array, y: Array, switches: Switches) -> list[Start]:
         if all((one.std(1) > 0.05 * other.std(1)).all() for one, other in zip(flat, (x, y), strict=True)):
             own, shift, _ = scaled(*flat)
             starts.append(Start(own, shift, trends[0] - own * trends[1], switches))
-    if alike or not starts:
-        if starts:
-            starts.append(Start(one, zero, zero, switches))
-        starts.append(Start(one, zero, zero, NOTHING))
-    return starts
+    if alike and starts:
+        starts.append(Start(one, zero, zero, switches))
+    return [*starts, Start(one, zero, zero, NOTHING)]

@@ -24,6 +24,7 @@ from udtw._engine.between import (
     fit_between,
     fit_quick_part,
     with_open_ends,
+    with_warp_penalty,
     without_slow_part,
 )
 from udtw._engine.inputs import read_array, read_labels
@@ -36,6 +37,7 @@ from udtw._engine.rehearsal import (
     rehearse,
     tempered_posterior,
     tempering,
+    whole_steps,
 )
 from udtw._engine.trust import GOOD_P, Trust, judge
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
@@ -44,6 +46,9 @@ Array = NDArray[np.float64]
 FIT_CELLS = 4_000_000
 """Cells of the grid on which the noise is estimated; longer pairs are averaged over blocks of steps for it."""
 LARGEST_RATIO = 100
+ONE_SIGMA = 0.6827
+SMOOTHING = 2.0
+"""Standard deviations of its steps over which the expected warp is smoothed."""
 
 
 @dataclass(frozen=True)
@@ -327,6 +332,7 @@ def _fit_pair(pair: _Pair, switches: Switches, lag: bool, level: float, noise: N
     if noise is None:
         base = fit_between(x, y, switches, extra=extra, find_lag=lag)  # type: ignore[arg-type]
         fit, reach = fit_quick_part(base, x, y, switches)
+        fit = with_warp_penalty(fit)
         return _Fitted(base, fit, rehearse(fit, level), reach)
     gain, offset, typical = (
         np.broadcast_to(np.atleast_1d(one), (x.shape[2],))[None].astype(float)
@@ -336,7 +342,7 @@ def _fit_pair(pair: _Pair, switches: Switches, lag: bool, level: float, noise: N
     fit = estimate(x, y, Start(gain, offset, 0 * gain, fixed), extra=extra, open_ends=noise.open_ends)  # type: ignore[arg-type]
     factor = (typical / fit.scale**2).mean(1) / fit.level
     fit = replace(fit, var_x=fit.var_x * factor[:, None], var_y=fit.var_y * factor[:, None])
-    tempered = tempering(1.0, max(1.0, noise.correlation_time / pair.reduction), x.shape[1], level)
+    tempered = tempering(1.0, max(1.0, noise.correlation_time / pair.reduction), fit, level)
     return _Fitted(fit, fit, tempered, 0)
 
 
@@ -346,15 +352,17 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     rows, last = len(pair.x), len(pair.y) - 1
     shares, in_x = tempered_posterior(fit, tempered)
     shape = fit.x.shape[1], fit.y.shape[1]
-    low, high = (one[0, 0] for one in intervals(shares, tempered.stride, shape, (tempered.stated,)))
+    low, high = (one[0] for one in intervals(shares, tempered.stride, shape, tempered.stated))
     inside = refined(in_x, tempered.stride, shape[0])[0]
     low, high, inside = (_spread(one, reduction, rows) for one in (low, high, inside))
-    low, high = low * reduction, high * reduction + reduction - 1
+    low, high = whole_steps(*((one + 0.5) * reduction - 0.5 for one in (low, high)))
+    low, high = low.clip(0, last), high.clip(0, last)
     alignment, expected, index = _align_steps(pair, fitted, band)
-    low, high = np.floor(low + 1e-6).clip(0, last), np.ceil(high - 1e-6).clip(0, last)
+    low, high = np.minimum(low, np.floor(expected + 1)), np.maximum(high, np.ceil(expected - 1))
+    index = index.clip(low, high)
     values = {
         "index": index, "probability": _probability(index, shares[0], pair, fitted), "expected": expected,
-        "low": np.minimum(low, index), "high": np.maximum(high, index), "matched": inside,
+        "low": low, "high": high, "matched": inside,
     }  # fmt: skip
     trust = judge(
         fitted.base, tempered.coverage, level, float(np.median(values["high"] - values["low"])) / max(last, 1)
@@ -399,13 +407,35 @@ def _align_steps(pair: _Pair, fitted: _Fitted, band: Any) -> tuple[Alignment, Ar
     if fit.open_ends:
         x, var_x, y, var_y = (one[0] for one in with_open_ends(x[None], var_x[None], y[None], var_y[None]))
     gamma = GAUSSIAN_GAMMA * float(fit.temper[0]) * pair.reduction
-    alignment = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[1]), band=band)
-    matches = alignment.matches()
-    expected, index = (np.asarray(one, np.float64) for one in (matches.expected, matches.index))
+    penalty = fit.warp_penalty * gamma
+    alignment = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[1]), warp_penalty=penalty, band=band)
+    matches = alignment.matches(level=ONE_SIGMA)
+    expected, index, low, high = (
+        np.asarray(one, np.float64) for one in (matches.expected, matches.index, matches.low, matches.high)
+    )
+    expected = _smoothed(expected, 0.5 * (high - low))
     if fit.open_ends:
         last = len(pair.y) - 1.0
         expected, index = (expected[1:-1] - 1).clip(0, last), (index[1:-1] - 1).clip(0, last)
     return alignment, expected, index
+
+
+def _smoothed(expected: Array, deviation: Array) -> Array:
+    """(N,): lines fitted to positions of known standard deviation over twice their median deviation, increasing.
+
+    A warp is smoother than paths of independent steps, whose expectation follows the noise.
+    """
+    steps = len(expected)
+    width = float(np.clip(SMOOTHING * np.median(deviation), 0.3, max(0.3, steps / 6)))
+    offsets = np.arange(-int(3 * width) - 1, int(3 * width) + 2)
+    places = np.arange(steps)[:, None] + offsets
+    inside = (places >= 0) & (places < steps)
+    places = places.clip(0, steps - 1)
+    weights = np.exp(-0.5 * (offsets / width) ** 2) * inside / (deviation[places] ** 2 + 0.05)
+    of_ones, of_steps, of_squares = weights.sum(1), weights @ offsets, weights @ offsets**2
+    values = weights * expected[places]
+    level = (of_squares * values.sum(1) - of_steps * (values @ offsets)) / (of_ones * of_squares - of_steps**2 + TINY)
+    return np.maximum.accumulate(level)
 
 
 def _at_samples(values: dict[str, Array], pair: _Pair) -> dict[str, Array]:

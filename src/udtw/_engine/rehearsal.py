@@ -27,13 +27,16 @@ Array = NDArray[np.float64]
 REPLICATES, TRIALS, TRIAL_ROUNDS = 6, 3, 4
 WINDOW = 160
 """Longest stretch of x that is drawn."""
-SPEED_STD = 0.6
-"""Standard deviation of the log speed of drawn warps, beside the speed that was estimated."""
+SPEED_STD, SPEED_STEPS = 0.6, 20.0
+"""Standard deviation of the log speed of a warp before anything is seen, and how many independent steps outweigh it."""
 DAMPING = 0.7
-SAFETY = 0.4
+SAFETY = 0.5
 """Variances are inflated by the correlation time to this power: what the drawn pairs do not show."""
-TAILS = (1.0, 0.5, 0.2, 0.1)
-"""Shares of the tails outside of an interval that are tried, until the drawn pairs are covered as often as asked."""
+TAILS = (3.0, 2.5, 2.0, 1.6, 1.3, 1.0, 0.75, 0.5, 0.35, 0.2, 0.1, 0.05)
+"""Multiples of the tails outside of an interval that are tried: one of them covers drawn pairs as often as asked."""
+MARGIN, MARGIN_OF_FEW = 0.2, 0.8
+"""Shares of the tails by which rehearsed intervals hold more than the level, since no model is the truth, and what is
+added if there are hardly any independent steps."""
 
 
 @dataclass(frozen=True)
@@ -75,31 +78,53 @@ def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
             ratio = (seen_time - 0.9) / (time_again - 0.9)
             true_time = 1 + (true_time - 1) * float(np.clip(ratio**DAMPING, 0.5, 3))
             true_time = min(true_time, 0.25 * fit.x.shape[1])
-    tempered = tempering(max(1.0, true_level / seen_level), true_time, fit.x.shape[1], level)
+    tempered = tempering(max(1.0, true_level / seen_level), true_time, fit, level)
     shares, _ = tempered_posterior(refit, tempered)
-    levels = tuple(1 - (1 - level) * tail for tail in TAILS)
-    low, high = intervals(shares, tempered.stride, (x.shape[1], y.shape[1]), levels)
-    held = ((warps >= low - 0.5) & (warps <= high + 0.5)).mean((1, 2))
-    wanted = [k for k, share in enumerate(held) if share >= level]
-    chosen = wanted[0] if wanted else len(levels) - 1
-    return replace(tempered, stated=levels[chosen], coverage=float(held[chosen]))
+    shape = x.shape[1], y.shape[1]
+    bounds = [whole_steps(*intervals(shares, tempered.stride, shape, stated_level(level, tail))) for tail in TAILS]
+    held = np.array([((warps >= low - 0.5) & (warps <= high + 0.5)).mean() for low, high in bounds])
+    margin = (1 - level) * (MARGIN + MARGIN_OF_FEW * SPEED_STEPS / (SPEED_STEPS + independent_steps(fit)))
+    tail, covered = _tail_that_holds(held, level + margin)
+    return replace(tempered, stated=stated_level(level, tail), coverage=covered - margin)
 
 
-def tempering(inflation: float, time: float, steps: int, level: float) -> Tempered:
-    """Return the tempering for noise of a correlation time that was estimated too low by a factor ``inflation``.
+def stated_level(level: float, tail: float) -> float:
+    """Return the level whose intervals leave out that many times as much as those of ``level``, up to 95 %."""
+    return 1 - min((1 - level) * tail, 0.95)
+
+
+def independent_steps(fit: Fit) -> float:
+    """Return the number of steps of x over the correlation time of the noise."""
+    return fit.x.shape[1] / float(fit.correlation_time[0])
+
+
+def _tail_that_holds(held: Array, wanted: float) -> tuple[float, float]:
+    """Return the share of the tails at which drawn pairs are covered as often as wanted, and how often they are."""
+    held = np.maximum.accumulate(held)
+    place = int(np.searchsorted(held, wanted))
+    if place in (0, len(held)):
+        place = min(place, len(held) - 1)
+        return TAILS[place], float(held[place])
+    share = (wanted - held[place - 1]) / (held[place] - held[place - 1])
+    return float(np.exp(np.interp(share, [0, 1], np.log(TAILS[place - 1 : place + 1])))), wanted
+
+
+def tempering(inflation: float, time: float, fit: Fit, level: float) -> Tempered:
+    """Return the tempering for noise of a correlation time whose variance was estimated too low by ``inflation``.
 
     The path prior takes independent steps. Where noise is correlated, a grid of steps of about a quarter of the
     correlation time makes both the residuals nearly independent and the prior as wide as real warps are.
     """
-    stride = 1 if time < 2 else int(np.clip(round(time / 4), 2, max(2, steps // 20)))
+    stride = 1 if time < 2 else int(np.clip(round(time / 4), 2, max(2, fit.x.shape[1] // 20)))
     safe = inflation * min(time**SAFETY, 4.0)
     gamma, penalty = (1.5 * GAUSSIAN_GAMMA, 0.0) if stride == 1 else (2 * GAUSSIAN_GAMMA, 0.5)
+    penalty += fit.warp_penalty * (1.0 if stride == 1 else 0.5)
     return Tempered(stride, safe, inflation, time, penalty, gamma, level, level, np.nan)
 
 
 def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Draw x (R, N, d), y (R, M, d) and the true position in y of every step of x (R, N) from the fitted model."""
-    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    coupling, in_x, in_y = fit.posterior
     rows, columns = _matched_part(in_x[0]), _matched_part(in_y[0])
     coupling = coupling[0, rows, columns] + TINY
     x, y, var_x, var_y = fit.x[0, rows], fit.y[0, columns], fit.var_x[0, rows], fit.var_y[0, columns]
@@ -108,16 +133,16 @@ def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) ->
     path = (coupling / coupling.sum(1, keepdims=True)) @ np.arange(len(y))
     count = min(len(x), WINDOW)
     span = max(3, min(len(y), round(count * len(y) / len(x))))
+    spread, seen = _speed_spread(path), independent_steps(fit)
+    spread = np.sqrt((seen * spread**2 + SPEED_STEPS * SPEED_STD**2) / (seen + SPEED_STEPS))
     drawn_x: list[Array] = []
     drawn_y: list[Array] = []
     warps: list[Array] = []
     for _ in range(REPLICATES):
         first = int(rng.integers(0, len(x) - count + 1))
         begin = int(np.clip(round(path[first]), 0, len(y) - span))
-        speed = moving_mean(np.gradient(path[first : first + count])[None], 2)[0].clip(0.1)
-        speed = speed * np.exp(SPEED_STD * smooth_noise(rng, count, max(3.0, count / 20)))
-        warp = np.cumsum(speed)
-        warp = (warp - warp[0]) * ((span - 1) / (warp[-1] - warp[0]))
+        warp = np.cumsum(np.exp(spread * smooth_noise(rng, count, max(3.0, len(x) / 20))))
+        warp = ((warp - warp[0]) * ((span - 1) / (warp[-1] - warp[0]))).clip(0, span - 1)
         window = signal[begin : begin + span]
         clean = np.stack([np.interp(warp, np.arange(span), one) for one in window.T], 1)
         for series, var, out in (
@@ -128,6 +153,15 @@ def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) ->
             out.append(series + deviation[:, None] * correlated_noise(rng, series.shape, time))
         warps.append(warp)
     return np.stack(drawn_x), np.stack(drawn_y), np.stack(warps)
+
+
+def _speed_spread(path: Array) -> float:
+    """Return the standard deviation of the log speed of a warp, from its deciles."""
+    reach = max(3, len(path) // 20)
+    if len(path) <= reach + 1:
+        return SPEED_STD
+    slow, fast = np.quantile(np.log(((path[reach:] - path[:-reach]) / reach).clip(0.05)), [0.1, 0.9])
+    return float(1.1 * (fast - slow) / 2.56)
 
 
 def _matched_part(probability: Array) -> slice:
@@ -188,15 +222,33 @@ def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array]:
     return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x
 
 
-def intervals(shares: Array, stride: int, shape: tuple[int, int], levels: tuple[float, ...]) -> tuple[Array, Array]:
-    """Bounds (levels, B, N) of the intervals of each level, in steps of y, for shares (B, N', M') of its blocks."""
+def intervals(shares: Array, stride: int, shape: tuple[int, int], level: float) -> tuple[Array, Array]:
+    """Bounds (B, N) of the intervals of a level, between the steps of y, for shares (B, N', M') of its blocks.
+
+    The position is taken as uniform within a block.
+    """
     rows, columns = shape
-    reached = np.cumsum(shares, 2)
-    first = block_edges(columns, stride)
-    last = np.r_[first[1:], columns] - 1
-    low = [first[np.minimum((reached < 0.5 * (1 - level) + 1e-9).sum(2), len(first) - 1)] for level in levels]
-    high = [last[np.minimum((reached < 0.5 * (1 + level) - 1e-9).sum(2), len(last) - 1)] for level in levels]
-    return refined(np.stack(low), stride, rows), refined(np.stack(high), stride, rows)
+    edges = np.r_[block_edges(columns, stride), columns] - 0.5
+    reached = np.pad(np.cumsum(shares, 2), ((0, 0), (0, 0), (1, 0)))
+    low, high = (refined(_quantile(reached, edges, tail), stride, rows) for tail in (0.5 - level / 2, 0.5 + level / 2))
+    return low, high
+
+
+def whole_steps(low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the first and last step of intervals whose bounds lie between steps.
+
+    Bounds are rounded to the nearest: always rounding outwards would cover more than the level.
+    """
+    middle = np.rint(0.5 * (low + high))
+    return np.minimum(np.rint(low + 0.5), middle), np.maximum(np.rint(high - 0.5), middle)
+
+
+def _quantile(reached: Array, edges: Array, share: float) -> Array:
+    """(B, N'): where cumulative probabilities (B, N', M' + 1) at ``edges`` reach a share."""
+    after = np.clip((reached < share).sum(2), 1, len(edges) - 1)
+    above, below = (np.take_along_axis(reached, at[..., None], 2)[..., 0] for at in (after, after - 1))
+    part = ((share - below) / (above - below + TINY)).clip(0, 1)
+    return edges[after - 1] + part * (edges[after] - edges[after - 1])
 
 
 def refined(values: Array, stride: int, rows: int) -> Array:

@@ -19,7 +19,6 @@ from udtw._engine.between import (
     centers_and_scales,
     effective_features,
     free_energy,
-    posterior,
     roughness,
     slopes,
 )
@@ -130,7 +129,7 @@ def judge(fit: Fit, coverage: float, level: float, width: float) -> Trust:
 
     ``width``: median width of the intervals as a share of y.
     """
-    coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper)
+    coupling, in_x, in_y = fit.posterior
     rows, columns = in_x[0] > 0.5, in_y[0] > 0.5
     if rows.sum() < 4 or columns.sum() < 4:
         rows, columns = np.ones(len(rows), bool), np.ones(len(columns), bool)
