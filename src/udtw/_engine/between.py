@@ -38,6 +38,8 @@ START_STEPS, LAST_ROUNDS = 200, 3
 """Steps on which starts are compared, and rounds on all steps after that."""
 PARAMETER_PRICE, OPEN_PRICE = 10.0, 10.0
 """Nats that a gain with an offset, or a drift, and open ends must gain to be kept."""
+WORSE = 10.0
+"""Nats by which a fit may be worse than none of these and still tell how small the noise is."""
 LEAST_MATCHED = 0.5
 """Share of the shorter series that must have partners if the ends are open."""
 SLOW = 8.0
@@ -187,16 +189,18 @@ def slopes(series: Array) -> Array:
     return np.einsum("n,bnd->bd", time, series) / (time @ time)
 
 
-def posterior(fit: Fit, gamma: Array | float, warp_penalty: float = 0.0) -> tuple[Array, Array, Array]:
+def posterior(
+    fit: Fit, gamma: Array | float, warp_penalty: float = 0.0, inflation: float = 1.0
+) -> tuple[Array, Array, Array]:
     """Coupling (B, N, M) of the fitted series and the probabilities (B, N), (B, M) that a step has a partner.
 
     ``warp_penalty`` is in units of γ. With open ends, both series have a step at either end that matches anything at
-    the price of its being unrelated.
+    the price of its being unrelated; ``inflation`` is that of the variances of the fit, which this price follows.
     """
     gamma = np.broadcast_to(np.asarray(gamma, np.float64), (len(fit.x),))
     x, y, var_x, var_y = fit.x, fit.y, fit.var_x, fit.var_y
     if fit.open_ends:
-        x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y)
+        x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y, inflation)
     coupling = np.asarray(
         align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), warp_penalty=warp_penalty * gamma).coupling
     ).reshape(len(x), x.shape[1], y.shape[1])
@@ -208,13 +212,15 @@ def posterior(fit: Fit, gamma: Array | float, warp_penalty: float = 0.0) -> tupl
     return coupling[:, 1:-1, 1:-1], in_x.clip(0, 1), in_y.clip(0, 1)
 
 
-def with_open_ends(x: Array, var_x: Array, y: Array, var_y: Array) -> tuple[Array, Array, Array, Array]:
+def with_open_ends(
+    x: Array, var_x: Array, y: Array, var_y: Array, inflation: float = 1.0
+) -> tuple[Array, Array, Array, Array]:
     """Return the series with a step added at either end whose value is the other's mean and whose variance is twice
-    the other's: a match with it costs what an unrelated step costs."""
+    the other's, times ``inflation``: a match with it costs what an unrelated step costs."""
     sides = []
     for own, var, other in ((x, var_x, y), (y, var_y, x)):
         mean = other.mean(1, keepdims=True)
-        wild = np.full((len(own), 1), 2.0) * column(other.var(1).mean(1))
+        wild = np.full((len(own), 1), 2.0 * inflation) * column(other.var(1).mean(1))
         sides += [np.concatenate([mean, own, mean], 1), np.concatenate([wild, var, wild], 1)]
     return sides[0], sides[1], sides[2], sides[3]
 
@@ -406,19 +412,28 @@ def fit_between(
         fits += [fit for fit in opened if _matched_share(fit) >= LEAST_MATCHED]
     if len(fits) == 1:
         return fits[0]
-    sharpest = min(fits, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
-    plain = [fit for fit in fits if not (has_units(fit) or fit.open_ends)]
-    # What looks like noise of long memory to a plain fit may be a gain, or the other way round: judge halfway.
-    temper = np.sqrt(sharpest.temper * np.max([one.temper for one in (sharpest, *plain)], 0))
-    gamma = GAUSSIAN_GAMMA * temper
+    plain = fits[len(starts) - 1]
+    of_plain = [_energy(fit, plain, plain.temper) for fit in fits]
+    # With the noise of a fit that explains less than no gain and offset, any difference would look like evidence.
+    possible = [
+        fit for fit, energy in zip(fits, of_plain, strict=True) if energy <= _energy(plain, plain, plain.temper) + WORSE
+    ]
+    sharpest = min(possible, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
+    # What looks like noise of long memory to the plain fit may be a gain, or the other way round: judge halfway.
+    temper = np.sqrt(sharpest.temper * np.maximum(sharpest.temper, plain.temper))
 
     def price(fit: Fit) -> float:
-        factor = fit.scale[:, None] / sharpest.scale[:, None]
-        energy = free_energy(replace(fit, x=fit.x * factor, y=fit.y * factor), sharpest.var_x, sharpest.var_y, gamma)
         parameters = x.shape[2] * (has_units(fit) + bool((fit.drift != 0).any()))
-        return float(energy[0]) + PARAMETER_PRICE * parameters + OPEN_PRICE * fit.open_ends
+        return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters + OPEN_PRICE * fit.open_ends
 
     return min(fits, key=price)
+
+
+def _energy(fit: Fit, noise: Fit, temper: Array) -> float:
+    """Return F/γ of a fit of one pair with the noise of another one, in nats."""
+    factor = fit.scale[:, None] / noise.scale[:, None]
+    scaled = replace(fit, x=fit.x * factor, y=fit.y * factor)
+    return float(free_energy(scaled, noise.var_x, noise.var_y, GAUSSIAN_GAMMA * temper)[0])
 
 
 def with_warp_penalty(fit: Fit) -> Fit:

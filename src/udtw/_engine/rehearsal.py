@@ -34,9 +34,9 @@ SAFETY = 0.5
 """Variances are inflated by the correlation time to this power: what the drawn pairs do not show."""
 TAILS = (3.0, 2.5, 2.0, 1.6, 1.3, 1.0, 0.75, 0.5, 0.35, 0.2, 0.1, 0.05)
 """Multiples of the tails outside of an interval that are tried: one of them covers drawn pairs as often as asked."""
-MARGIN, MARGIN_OF_FEW = 0.2, 0.8
+MARGIN, MARGIN_OF_FEW, MARGIN_OF_FEATURES = 0.2, 0.8, 0.3
 """Shares of the tails by which rehearsed intervals hold more than the level, since no model is the truth, and what is
-added if there are hardly any independent steps."""
+added if there are hardly any independent steps, and if there are many features."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
     shape = x.shape[1], y.shape[1]
     bounds = [whole_steps(*intervals(shares, tempered.stride, shape, stated_level(level, tail))) for tail in TAILS]
     held = np.array([((warps >= low - 0.5) & (warps <= high + 0.5)).mean() for low, high in bounds])
-    margin = (1 - level) * (MARGIN + MARGIN_OF_FEW * SPEED_STEPS / (SPEED_STEPS + independent_steps(fit)))
+    few = SPEED_STEPS / (SPEED_STEPS + independent_steps(fit))
+    margin = (1 - level) * (MARGIN + MARGIN_OF_FEW * few + MARGIN_OF_FEATURES * (1 - 1 / fit.x.shape[2]))
     tail, covered = _tail_that_holds(held, level + margin)
     return replace(tempered, stated=stated_level(level, tail), coverage=covered - margin)
 
@@ -218,7 +219,7 @@ def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array]:
     """Shares (B, N', M') of each block of y among the partners of a block of x, and P(matched) (B, N')."""
     small = coarse(fit, tempered)
     gamma = tempered.gamma * small.x.shape[2] / small.effective_features
-    coupling, in_x, _ = posterior(small, gamma, tempered.warp_penalty)
+    coupling, in_x, _ = posterior(small, gamma, tempered.warp_penalty, tempered.inflation)
     return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x
 
 
