@@ -308,3 +308,11 @@ def test_p_values_of_unrelated_series_are_not_small():
     p = [trust.compare_with_unrelated(smooth(rng, 4)[:, None], smooth(rng, 4)[:, None])[0] for _ in range(20)]
     assert np.mean(p) > 0.3
     assert np.mean(np.asarray(p) <= 0.05) <= 0.2
+
+
+def test_a_stretch_without_variation_has_open_ends_all_the_same():
+    """An unrelated step costs something, even where the other series is constant."""
+    x, var = np.random.default_rng(0).standard_normal((1, 30, 1)), np.ones((1, 30))
+    _, var_x, _, var_y = between.with_open_ends(x, var, np.zeros((1, 30, 1)), var)
+    assert (var_x > 0).all()
+    assert (var_y > 0).all()

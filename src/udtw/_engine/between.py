@@ -220,7 +220,7 @@ def with_open_ends(
     sides = []
     for own, var, other in ((x, var_x, y), (y, var_y, x)):
         mean = other.mean(1, keepdims=True)
-        wild = np.full((len(own), 1), 2.0 * inflation) * column(other.var(1).mean(1))
+        wild = 2 * inflation * column(np.maximum(other.var(1).mean(1), LEAST_VARIANCE * var.mean(1)))
         sides += [np.concatenate([mean, own, mean], 1), np.concatenate([wild, var, wild], 1)]
     return sides[0], sides[1], sides[2], sides[3]
 
