@@ -80,17 +80,22 @@ def likelihood_training(count: int, length: int, bound: float) -> Callable[[Sett
 
 
 def prior(setting: Setting) -> Found:
-    """Time what a warp penalty and relaxed ends add to a training step of the likelihood, 64 × 128 × 128."""
+    """Time what the options of the prior add to a training step of the likelihood, 64 × 128 × 128."""
     batch = Batch.make(64, 128, setting.seed)
-    options: dict[str, dict[str, Any]] = {
-        "without": {},
-        f"ω = {peers.WARP_PENALTY:g}": {"warp_penalty": peers.WARP_PENALTY},
-        f"relaxed ends {peers.RELAX}": {"relax": peers.RELAX},
+    options: dict[str, tuple[dict[str, Any], float]] = {
+        "without": ({}, 1.0),
+        f"ω = {peers.WARP_PENALTY:g}": ({"warp_penalty": peers.WARP_PENALTY}, 1.1),
+        f"ω = {peers.TWO_PENALTIES}": ({"warp_penalty": peers.TWO_PENALTIES}, 1.05),
+        f"relaxed ends {peers.RELAX}": ({"relax": peers.RELAX}, 1.1),
+        "gaps": ({"gap_penalty": 2.0, "gap_opening": 1.0}, 2.5),
     }
     without, *names = options
-    t = interleave({name: peers.train_ours(batch, "likelihood", **o) for name, o in options.items()}, setting.effort)
+    steps = {name: peers.train_ours(batch, "likelihood", **given) for name, (given, _) in options.items()}
+    t = interleave(steps, setting.effort)
     work = "likelihood forward + backward, 64 × 128 × 128, "
-    return Found([AtMostTimes(work + name, t[name], t[without], "udtw, without", 1.1) for name in names], raw(t))
+    return Found(
+        [AtMostTimes(work + name, t[name], t[without], "udtw, without", options[name][1]) for name in names], raw(t)
+    )
 
 
 def soft_pairs(setting: Setting) -> Found:
@@ -151,6 +156,19 @@ def tokens(setting: Setting) -> Found:
     return Found([AtMostTimes(work, t[peers.OURS], t[name], f"{name}, alone", 2)], raw(t))
 
 
+def token_sets(setting: Setting) -> Found:
+    """Time a training step on sets of tokens against the matrix product and its two gradients alone."""
+    batch = Batch.make(75 * 5, 196, setting.seed, dim=256)
+    product = "the matrix product and its two gradients"
+    contenders = {
+        peers.OURS: peers.train_ours(batch, "likelihood", order="set"),
+        product: peers.product_baseline(batch),
+    }
+    t = interleave(contenders, setting.effort)
+    work = "order='set' forward + backward, 375 × 196 × 196, d=256"
+    return Found([AtMostTimes(work, t[peers.OURS], t[product], f"{product}, alone", 1.5)], raw(t))
+
+
 def memory(setting: Setting) -> Found:
     """Measure the peak memory of one distance of length 4096 above a tiny pair, the worst of a few processes."""
     runs = [fresh.memory("ours", "forward", 4096) for _ in range(1 if setting.quick else 3)]
@@ -181,5 +199,6 @@ CASES: dict[str, Callable[[Setting], Found]] = {
     "pairs-adtw": adtw_pairs,
     "memory": memory,
     "tokens": tokens,
+    "token-sets": token_sets,
     "startup": startup,
 }

@@ -28,6 +28,7 @@ PLAIN_VARIANTS: dict[str, Callable[..., plain_torch.Sums]] = {
 }
 TABLES, SKEWED = PLAIN_VARIANTS
 WARP_PENALTY = 0.1
+TWO_PENALTIES = (0.1, 0.5)
 RELAX = (8, 8, 8, 8)
 
 
@@ -157,6 +158,17 @@ def adtw_pairs_aeon(series: np.ndarray) -> dict[str, Call]:
         return lambda: adtw_pairwise_distance(values, warp_penalty=WARP_PENALTY, n_jobs=CORES)
 
     return {f"aeon, {kind}": call(series[:, None, :].astype(kind)) for kind in ("float64", "float32")}
+
+
+def product_baseline(batch: Batch) -> Call:
+    """Return ``x yᵀ`` and, with the product as upstream gradient, the gradients in x and y."""
+    x, y = batch.x.detach(), batch.y.detach()
+
+    def step() -> None:
+        product = x @ y.mT
+        _ = product @ y, product.mT @ x
+
+    return step
 
 
 def tokens_baseline(batch: Batch) -> dict[str, Call]:

@@ -59,6 +59,7 @@ LAYERS = [
     "_engine.inputs",
     "_engine.series_set",
     "_engine.prior",
+    "_engine.ties",
     "_engine.problem",
     "_kernels",
     "_engine.path_sampling",

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 import udtw
+from udtw._kernels import unordered
 from udtw.errors import NonFiniteError, OptionError, ShapeError, VarianceError
 
 SHAPE = (2, 3)
@@ -68,6 +69,38 @@ def test_values_and_gradients_of_every_order_are_those_of_the_formula(grid, padd
     (by_gamma,) = torch.autograd.grad(a.loss.sum(), leaves["gamma"])
     assert by_gamma.item() == pytest.approx(-a.paths.entropy.sum().item(), rel=1e-9)
     assert torch.allclose(a.coupling.sum((1, 2)), lengths.sum(0).double() / 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("features", [3, 24])
+def test_the_compiled_kernel_finds_what_torch_finds(monkeypatch, dtype, grid, features):
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"x": (9, 30, features), "y": (9, 30, features), "var_x": (9, 30), "var_y": (9, 30)}
+    drawn = {name: torch.rand(shape, generator=generator, dtype=dtype) + 0.2 for name, shape in shapes.items()}
+    drawn |= {"gamma": torch.tensor(0.3, dtype=dtype), "beta": torch.tensor(0.8, dtype=dtype)}
+    options = {"order": "grid", "shape": (5, 6)} if grid else {"order": "set"}
+    drawn |= {"reach": torch.tensor(1.5, dtype=dtype)} if grid else {}
+    lengths = {"lengths_x": torch.arange(22, 31), "lengths_y": torch.arange(9) * 3 + 1}
+    found = []
+    for kernel in (unordered.choices_kernel, lambda: None):
+        monkeypatch.setattr(unordered, "choices_kernel", kernel)
+        leaves = {name: one.clone().requires_grad_() for name, one in drawn.items()}
+        loss = udtw.align(**leaves, **options, **lengths).loss
+        (loss * torch.linspace(1, 2, 9, dtype=dtype)).sum().backward(retain_graph=True)
+        first = [one.grad.clone() for one in leaves.values()]
+        loss.sum().backward()
+        found.append([loss.detach(), *first, *(one.grad for one in leaves.values())])
+    tolerance = 1e-11 if dtype == torch.float64 else 2e-5
+    for mine, known in zip(*found, strict=True):
+        assert torch.allclose(mine, known, rtol=tolerance, atol=tolerance * float(known.abs().max()))
+
+
+def test_what_is_not_finite_is_named():
+    x = torch.rand(2, 30, 24)
+    x[1, 3, 5] = torch.nan
+    with pytest.raises(NonFiniteError, match="x"):
+        udtw.align(x, torch.rand(2, 30, 24), order="set")
 
 
 def test_matches_are_the_choices_of_each_side():

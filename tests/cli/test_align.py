@@ -382,3 +382,30 @@ def test_the_likelihood_with_estimated_variances_and_a_warp_penalty(pair):
     assert hard["distance"] == pytest.approx(float(udtw.dtw(x, y, warp_penalty=0.5)))
     assert "--weighting belongs to" in fails(2, "align", a, b, "--metric", "dtw", "--weighting", "likelihood")
     assert "--weighting 'bayes'" in fails(2, "align", a, b, "--weighting", "bayes")
+
+
+@pytest.mark.parametrize("text", ["i,j,sd\n3,4,1.5\n7,7,\n", "sd;J;I\n1.5;4;3\n;7;7\n", "3,4,1.5\n7,7,0\n"])
+def test_tie_points_come_from_a_table(pair, text):
+    a, b, x, y = pair
+    ties = a.with_name("ties.csv")
+    ties.write_text(text)
+    said = run_json("align", a, b, "--sigma", "none", "--gamma", 0.5, "--anchors", ties)
+    assert said["loss"] == pytest.approx(float(udtw.align(x, y, gamma=0.5, anchors=[(3, 4, 1.5), (7, 7, 0)]).loss))
+    assert said["matches"][7]["j"] == 7
+    assert said["matches"][7]["probability"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "message"),
+    [
+        (1, "i,j,sd\n3,20,1\n", "B has no step 20"),
+        (1, "i,j,sd\n3,x,1\n", "line 2"),
+        (1, "i,k\n3,4\n", "columns i, j and sd"),
+        (2, "i,j,sd\n3,4,1\n4,3,1\n", "cross"),
+        (2, "i,j,sd\n3,4,-1\n", "not negative"),
+    ],
+)
+def test_unusable_tie_points_are_named(pair, code, text, message):
+    ties = pair[0].with_name("ties.csv")
+    ties.write_text(text)
+    assert message in fails(code, "align", *pair[:2], "--gamma", 1, "--anchors", ties)

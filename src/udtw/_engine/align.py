@@ -31,6 +31,7 @@ class Options(TypedDict, total=False):
     relax: Any
     gap_penalty: Any
     gap_opening: Any
+    anchors: Any
     order: str
     shape: tuple[int, int] | None
     reach: Any
@@ -42,7 +43,7 @@ class Options(TypedDict, total=False):
     backend: str
 
 
-PRIOR = ("band", "warp_penalty", "relax", "gap_penalty", "gap_opening", "order", "shape", "reach")
+PRIOR = ("band", "warp_penalty", "relax", "gap_penalty", "gap_opening", "anchors", "order", "shape", "reach")
 OF_DTW = (
     "var_x", "var_y", "beta", "weighting", "lengths_x", "lengths_y", "variance", "cost",
     *PRIOR, "nan_policy", "backend",
@@ -113,6 +114,11 @@ def align(  # noqa: PLR0913 (the first options are those that people use)
         if a tensor, gradients are propagated to it.
     gap_opening : float or tensor, default 0
         κ ≥ 0, added for every run of unmatched steps of one series. Needs ``gap_penalty``.
+    anchors : list of (i, j, sd), optional
+        Tie points: step i of x belongs to step j of y, give or take sd steps of y. Each match of step i with a step n
+        costs ``γ(n − j)²/(2·sd²)`` more: the prior probability of a path is multiplied by a Gaussian, whatever γ is
+        (`dtw`, which has no γ, takes 1). If sd is None or 0, j is the only partner of step i, which then stays neither
+        in a gap nor at a relaxed end. One list for all pairs, or one list for each.
     order : "path", "set" or "grid"
         "set" and "grid" are for tokens without an order, such as those of images: every step of x has a partner
         anywhere in y, and every step of y one in x. The free energy is the mean of both ways,
@@ -240,6 +246,12 @@ def _paths(  # noqa: PLR0913 (the arguments of align)
         x, y, var_x, var_y, variance, cost,
         lengths=(lengths_x, lengths_y), nan_policy=options.get("nan_policy", "raise"),
     )  # fmt: skip
+    if options.get("anchors") is not None and options.get("nan_policy") == "omit":
+        raise OptionError(
+            "anchors count the steps of x and y, which nan_policy='omit' would renumber. Fill or remove the missing "
+            "steps first.",
+            parameter="anchors",
+        )
     gamma = _resolve_gamma(gamma, var_x, var_y, variance)
     prior = {name: options[name] for name in PRIOR if name in options}
     problem = make_problem(tensors, gamma, lengths, beta=beta if weighting == "likelihood" else None, **prior)

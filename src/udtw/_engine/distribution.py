@@ -48,6 +48,8 @@ class PathDistribution:
     gap_penalty, gap_opening : float or tensor, optional
         δ and κ, not negative, one number or one per pair: steps may then stay unmatched inside, see `udtw.align`. A
         path lists its matches [i, j] and its unmatched steps, [i, -1] of x before [-1, j] of y.
+    anchors : list of (i, j, sd), optional
+        Tie points: step i of x belongs to step j of y, give or take sd steps; None or 0 is exact, see `udtw.align`.
 
     Examples
     --------
@@ -72,12 +74,13 @@ class PathDistribution:
         relax: Any = None,
         gap_penalty: Any = None,
         gap_opening: Any = 0.0,
+        anchors: Any = None,
     ):
         tensor, single = inputs.read_matrix("cost", cost)
         self._form = Form(numpy=not isinstance(cost, Tensor), single=single)
         self._problem = make_problem(
             {"cost": tensor}, gamma, _both_lengths(lengths, tensor.shape[0]), band=band, warp_penalty=warp_penalty,
-            relax=relax, gap_penalty=gap_penalty, gap_opening=gap_opening,
+            relax=relax, gap_penalty=gap_penalty, gap_opening=gap_opening, anchors=anchors,
         )  # fmt: skip
         self._backend = choose(backend, tensor, self._problem.prior)
 
@@ -280,7 +283,12 @@ class PathDistribution:
         prior, gaps = self._problem.prior, self._problem.prior.gaps
         cells = self._checked_matches(b, path) if gaps else self._checked_path(b, path)
         i, j = cells.unbind(1)
+        allowed = self._admissible[b, i, j].all()
         energy = self._energy[b, i, j].sum() + self._problem.constant_energy()[b]
+        if prior.ties is not None:
+            nats = prior.ties[b if len(prior.ties) > 1 else 0]
+            energy = energy + self._problem.gamma[b] * nats[i, j].clamp_min(0).sum()
+            allowed = allowed & (nats[i, j].isneginf().sum() == nats.isneginf().sum())
         if prior.warp_penalty is not None:
             moves = cells.diff(dim=0)
             stays = (moves.sum(1) == 1)[:, None] & (moves == 1)  # (1, 0) stays in y, (0, 1) in x
@@ -288,7 +296,7 @@ class PathDistribution:
         if gaps:
             energy = energy + unmatched_energy(prior, b, cells, self._problem.lengths[:, b])
         value = (self._free_energy[b] - energy) / self._problem.gamma[b]
-        return torch.where(self._admissible[b, i, j].all(), value, -torch.inf)
+        return torch.where(allowed, value, -torch.inf)
 
     @lazy
     def _admissible(self) -> Tensor:

@@ -50,6 +50,7 @@ class Prior:
     gap_opening: Tensor | None = None  # (B,): κ, the energy of a run of such steps of one series; comes with δ
     order: str = "path"  # of `ORDERS`; without the order of a path there is nothing but this and `displacement`
     displacement: Tensor | None = None  # (1 or B, N, M): what a match costs for the distance of its places on a grid
+    ties: Tensor | None = None  # (1 or B, N, M): nats that a match costs for tie points, see `ties.parse_ties`
 
     @property
     def prices(self) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]:

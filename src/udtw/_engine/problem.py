@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from udtw._engine import checks, inputs, likelihood, prior
+from udtw._engine import checks, inputs, likelihood, prior, ties
 from udtw._engine.prior import Prior
 from udtw.errors import OptionError
 
@@ -192,7 +192,7 @@ class Problem:
         lengths = self.lengths[row].expand(2, -1)
         return self.replace(
             x=sequence, y=sequence, var_x=variance, var_y=variance, lengths=lengths,
-            prior=replace(self.prior, relax=prior.own_relax(relax, lengths)),
+            prior=replace(self.prior, relax=prior.own_relax(relax, lengths), ties=None),
         )  # fmt: skip
 
     def transposed(self) -> "Problem":
@@ -211,7 +211,7 @@ class Problem:
             prior=replace(
                 self.prior, band=replace(band, mask=turned(band.mask)),
                 relax=None if relax is None else relax[[2, 3, 0, 1]],
-                warp_skew=None if skew is None else -skew,
+                warp_skew=None if skew is None else -skew, ties=turned(self.prior.ties),
             ),
         )  # fmt: skip
 
@@ -278,9 +278,9 @@ class Problem:
         names = ("gamma", "x", "y", "cost", "var_x", "var_y", "variance", "beta")
         tensors = {name: getattr(self, name) for name in names}
         changes: dict[str, Any] = {name: None if t is None else t.to(dtype) for name, t in tensors.items()}
-        places = self.prior.displacement
+        places, ties = (None if t is None else t.to(dtype) for t in (self.prior.displacement, self.prior.ties))
         priced = self.prior.with_prices(lambda price: price.to(dtype))
-        prior = replace(priced, displacement=None if places is None else places.to(dtype))
+        prior = replace(priced, displacement=places, ties=ties)
         return replace(self, prior=prior, **changes)
 
     def replace(self, **changes: Any) -> "Problem":
@@ -317,6 +317,8 @@ def make_problem(
         checks.check_lengths(problem.lengths, rows, columns)
     if problem.prior.relax is not None and checks.can_read(problem.prior.relax):
         prior.check_relax(problem.prior.relax, problem.lengths)
+    if problem.prior.ties is not None:
+        ties.check_ties(problem.prior, problem.lengths)
     return problem
 
 
@@ -334,11 +336,12 @@ def make_prior(  # noqa: PLR0913 (one for each option of the prior)
     order: str = "path",
     shape: Any = None,
     reach: Any = None,
+    anchors: Any = None,
 ) -> Prior:
     """Return the `Prior` that the user's options describe; ``main`` names dtype and device, ``lengths`` is (2, B)."""
     count = lengths.shape[1]
     if order != "path":
-        given = {"band": band, "relax": relax, "gap_penalty": gap_penalty}
+        given = {"band": band, "relax": relax, "gap_penalty": gap_penalty, "anchors": anchors}
         return _unordered(main, rows, columns, order, shape, reach, given, (warp_penalty, gap_opening))
     if shape is not None or reach is not None:
         raise OptionError("shape and reach describe a grid; pass order='grid'.")
@@ -353,13 +356,16 @@ def make_prior(  # noqa: PLR0913 (one for each option of the prior)
     opening = _gap_price("gap_opening", gap_opening, count, main)
     if gap_penalty is None and not (isinstance(gap_opening, int | float) and gap_opening == 0):
         raise OptionError("gap_opening needs gap_penalty, the price of each step without a partner (0 makes it free).")
+    parsed, relaxed = prior.parse(band, count, rows, columns, main.device), prior.parse_relax(relax, lengths)
+    tied = ties.parse_ties(anchors, parsed, lengths, main, rows, columns)
     return Prior(
-        prior.parse(band, count, rows, columns, main.device),
+        parsed,
         warp,
-        prior.parse_relax(relax, lengths),
+        relaxed if tied is None else ties.clip_relaxed(relaxed, tied, lengths),
         skew,
         None if gap_penalty is None else _gap_price("gap_penalty", gap_penalty, count, main),
         None if gap_penalty is None else opening,
+        ties=tied,
     )
 
 

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -83,6 +84,10 @@ def choose(name: str, main: Tensor, prior: Prior = ANY_PATH) -> Backend:
     """
     if prior.order != "path":
         return _unordered(name)
+    if prior.ties is not None:
+        from udtw._kernels.ties import TiedBackend
+
+        return TiedBackend(choose(name, main, replace(prior, ties=None)))
     if name == "auto":
         for candidate in BACKENDS:
             if (

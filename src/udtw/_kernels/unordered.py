@@ -7,13 +7,16 @@ price of its displacement. Plain torch, on any device.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from udtw._engine import likelihood
-from udtw._engine.checks import can_read, check_lengths, make_masks, make_range_error
+from udtw._engine.checks import FLOATS, can_read, check_lengths, make_masks, make_range_error
 from udtw._engine.problem import ONE, WARPS, Problem
 from udtw._kernels import memory_estimate
 from udtw._kernels.base import Backend
@@ -21,8 +24,9 @@ from udtw._kernels.differentiable import plain
 from udtw._kernels.reference.torch_backends import match_sums
 from udtw.errors import OptionError
 
-CHUNK_CELLS = 2**18
-"""Cells of the pairs that are swept at a time, so that all of their tables stay in the cache."""
+CHUNK_CELLS, KERNEL_CELLS = 2**18, 2**22
+"""Cells of the pairs that are swept at a time, so that all of their tables stay in the cache; by the compiled kernel,
+which goes through them pair by pair, more: its threads and those of the products wait for each other less often."""
 GRIDS = 6.0
 """Tables of all cells at the peak where the coupling or an expectation is wanted, twice with a gradient."""
 
@@ -79,6 +83,15 @@ def _free_energy(problem: Problem) -> Tensor:
     return -0.5 * problem.gamma * (of_x.sum((1, 2)) + of_y.sum((1, 2)))
 
 
+@cache
+def choices_kernel() -> ModuleType | None:
+    """Load the compiled kernel; None where Numba does not work, and operations of torch take its place."""
+    try:
+        return import_module("udtw._kernels.cpu.choices")
+    except Exception:  # a broken LLVM or an incompatible NumPy raises any exception
+        return None
+
+
 MEMBERS = ("x", "y", "cost", "var_x", "var_y", "variance", "gamma", "beta")
 """What a gradient may be wanted in, beside the displacement."""
 
@@ -113,7 +126,12 @@ class _Swept(torch.autograd.Function):
             value = _free_energy(_with_members(ctx.problem, members))
             found = iter(torch.autograd.grad(value, used, by_value, create_graph=True))
             return None, *(next(found) if need else None for need in needs)
-        *grads, by_place = ctx.grads
+        kept, ctx.grads = ctx.grads, None  # what nobody else holds is not copied when it is accumulated
+        if kept is None:  # the second time
+            kept = _sweep(_with_members(ctx.problem, ctx.saved_tensors), needs)[1]
+        *grads, by_place = kept
+        if ctx.saved_tensors[-1] is None and bool((by_value == 1).all()):  # of a sum: nothing to be scaled
+            return None, *grads, None
         scaled = [None if g is None else g * by_value.reshape(-1, *[1] * (g.ndim - 1)) for g in grads]
         if by_place is not None:
             by_place = by_place * by_value[:, None, None]
@@ -125,7 +143,8 @@ class _Swept(torch.autograd.Function):
 def _sweep(problem: Problem, needs: Sequence[bool]) -> tuple[Tensor, list[Tensor | None]]:
     """Return the free energies (B,), and the gradients in what is needed of `MEMBERS` and in the displacement."""
     count, rows, columns = problem.shape
-    grid, values = _grid_of(problem), torch.empty_like(problem.gamma)
+    chosen_by = _kernel_for(problem)
+    grid, values = None if chosen_by else _grid_of(problem), torch.empty_like(problem.gamma)
     members = _members(problem)
     grads: list[Tensor | None] = [
         torch.empty_like(member, memory_format=torch.contiguous_format) if need and member is not None else None
@@ -133,7 +152,8 @@ def _sweep(problem: Problem, needs: Sequence[bool]) -> tuple[Tensor, list[Tensor
     ]
     if needs[-1]:
         grads[-1] = problem.main.new_empty(problem.shape)
-    for part in torch.arange(count).split(max(1, CHUNK_CELLS // (rows * columns))):
+    at_once = (KERNEL_CELLS if chosen_by else CHUNK_CELLS) // (rows * columns)
+    for part in torch.arange(count).split(max(1, at_once)):
         chosen = slice(int(part[0]), int(part[-1]) + 1)
 
         def of_part(member: Tensor | None, chosen: slice = chosen) -> Tensor | None:
@@ -143,8 +163,63 @@ def _sweep(problem: Problem, needs: Sequence[bool]) -> tuple[Tensor, list[Tensor
             lengths=problem.lengths[:, chosen]
         )
         into = [None if grad is None else grad[chosen] for grad in grads]
-        values[chosen] = _sweep_part(small, None if grid is None else grid[chosen], into)
+        if chosen_by is not None:
+            values[chosen] = _choose(small, into, chosen_by)
+        else:
+            values[chosen] = _sweep_part(small, None if grid is None else grid[chosen], into)
     return values, grads
+
+
+def _kernel_for(problem: Problem) -> ModuleType | None:
+    """Return the compiled kernel, for a problem on the CPU that it knows; None if it cannot be had."""
+    if problem.variance is not None or problem.main.device.type != "cpu" or problem.main.dtype not in FLOATS:
+        return None
+    return choices_kernel()
+
+
+def _choose(problem: Problem, into: Sequence[Tensor | None], kernel: ModuleType) -> Tensor:
+    """Do as `_sweep_part`, by the compiled kernel and matrix products."""
+    x, y, cost, var_x, var_y, _ = problem.data
+    count, rows, columns = problem.shape
+    main = problem.main
+    by_x, by_y, by_cost, by_var_x, by_var_y, _, by_gamma, by_beta, by_place = into
+    needs = [one is not None for one in into]
+    product = x is not None and y is not None and x.shape[2] > likelihood.MAX_DIRECT_DIM
+    cells = main.new_empty(problem.shape) if cost is None else cost.clone(memory_format=torch.contiguous_format)
+    none = main.new_empty((0, 0))
+    norms = none, none
+    if x is not None and y is not None:  # their differences are what counts
+        center = y.mean(1, keepdim=True)
+        x, y = x - center, y - center
+        if product:
+            torch.bmm(x, y.mT, out=cells)
+            norms = tuple(torch.linalg.vector_norm(one, dim=2).square_() for one in (x, y))
+        else:
+            cells.copy_(problem.base_cost())
+    halves = (none, none) if var_x is None or var_y is None else (0.5 * var_x, 0.5 * var_y)
+    values = torch.empty_like(problem.gamma)
+    sums = tuple(main.new_empty((count, size) if any(needs) else (0, 0)) for size in (rows, columns))
+    sigmas = tuple(main.new_empty((count, size) if any(needs) else (0, 0)) for size in (rows, columns))
+    prices = values.new_empty((2, count) if any(needs[6:8]) else (0, 0), dtype=torch.float64)
+    priced = problem.beta is not None and var_x is not None
+    kernel.choose_all(
+        cells, product, norms, halves, problem.beta if priced else None, problem.gamma, problem.prior.displacement,
+        problem.lengths, values, sums, sigmas, prices, by_place,
+    )  # fmt: skip
+    if by_gamma is not None:
+        by_gamma.copy_((values - prices[0]) / problem.gamma)
+    if by_beta is not None:
+        by_beta.copy_(prices[1] if priced else 0 * values)
+    for side, found in zip((by_var_x, by_var_y), sigmas, strict=True):
+        if side is not None:
+            side.copy_(found)
+    if by_cost is not None:
+        torch.mul(cells, -0.5, out=by_cost)
+    if x is not None and y is not None:  # `cells` are the weights of the differences, with a minus
+        for side, own, weights, other, total in ((by_x, x, cells, y, sums[0]), (by_y, y, cells.mT, x, sums[1])):
+            if side is not None:
+                torch.bmm(weights, other, out=side).addcmul_(own, total[:, :, None])
+    return values
 
 
 def _sweep_part(problem: Problem, grid: Tensor | None, into: Sequence[Tensor | None]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from udtw._engine.matches import tail_of
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pair_block import Batch
 from udtw.cli import options
-from udtw.cli.files import read_options, read_pair
+from udtw.cli.files import read_options, read_pair, read_ties
 from udtw.cli.match_report import make_match_report, make_report, warped_rows
 from udtw.cli.output import check_not_input, messages, note, save_figure, show, write_table
 from udtw.data.series_files import Series
@@ -102,6 +103,14 @@ def align(
             show_default="none",
         ),
     ] = None,
+    anchors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tie points, a table with the columns i, j and sd: step i of A belongs to step j of B, give or take "
+            "sd steps; empty or 0 is exact. Steps are counted from 0.",
+        ),
+    ] = None,
     columns: options.Columns = None,
     time_column: options.TimeColumn = None,
     transpose: options.Transpose = False,
@@ -128,8 +137,8 @@ def align(
 
     The noise between the series is estimated from the pair: its size, gain, offset, drift, correlation and a lag. The
     first line is the verdict: good, weak, or no match, in which case the intervals mean nothing and no lines are drawn.
-    With `--gamma`, `--beta`, `--sigma`, `--weighting`, `--warp-penalty`, `--relax` or another `--metric`, the pair is
-    aligned with these settings as they are, without a verdict.
+    With `--gamma`, `--beta`, `--sigma`, `--weighting`, `--warp-penalty`, `--relax`, `--anchors` or another `--metric`,
+    the pair is aligned with these settings as they are, without a verdict.
 
     The rows of `--out` have a step i (of A; of B with `--of y`), its most probable partner j, the times of both if the
     files have a time column, the probability of j, the interval from low to high that holds the partner with
@@ -148,15 +157,17 @@ def align(
 
     - `udtw align query.csv long.csv --relax y --znormalize`
 
+    - `udtw align a.csv b.csv --anchors ties.csv`
+
     - `udtw align a.npy b.npy --metric dtw --warp-penalty 0.1 --band 0.1 --json | jq .distance`
     """
     given = options.given(weighting=weighting, warp_penalty=warp_penalty, relax=options.parse_relax(relax))
     options.check_known(metric, given)
     for flag, path in (("--out", out), ("--warped", warped), ("--plot", plot)):
-        check_not_input(path, flag, (a, b))
+        check_not_input(path, flag, (a, b) if anchors is None else (a, b, anchors))
     tail_of(level)
     reading = read_options(columns, missing, time_column=time_column, transpose=transpose, decimal=decimal)
-    if metric == "udtw" and not given and (gamma, beta, sigma) == (None, None, None):
+    if metric == "udtw" and not given and (gamma, beta, sigma, anchors) == (None, None, None, None):
         x, y, _ = read_pair(a, b, reading, znormalized=znormalize)
         if of == Side.y:
             a, b, x, y = b, a, y, x
@@ -165,7 +176,7 @@ def align(
     if warped is not None:
         raise OptionError(
             "--warped belongs to the match that udtw finds by itself: leave out --metric, --gamma, --beta, --sigma, "
-            "--weighting, --warp-penalty and --relax."
+            "--weighting, --warp-penalty, --relax and --anchors."
         )
     uncertain = get_metric(metric).uncertain
     sigma = sigma or (Sigma.estimate if uncertain else Sigma.none)
@@ -179,7 +190,13 @@ def align(
         if path is not None and not has_paths(chosen):
             raise OptionError(f"{flag} needs the paths of an alignment, and the metric {metric} has none.")
 
+    if anchors is not None and metric != "udtw":
+        raise OptionError(f"--anchors belongs to --metric udtw; got {metric}.")
+
     x, y, variances = read_pair(a, b, reading, with_sigma=sigma == Sigma.column, znormalized=znormalize)
+    if anchors is not None:
+        ties = read_ties(anchors, decimal, x, y)
+        chosen = udtw = replace(udtw, function=partial(udtw.function, anchors=ties))
     with messages().status(f"aligning {len(x.values):,} with {len(y.values):,} steps …"):
         if sigma in (Sigma.estimate, Sigma.learn):
             variances = estimate_variances(x.values, y.values)

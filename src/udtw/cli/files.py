@@ -10,8 +10,9 @@ from udtw.cli.options import parse_list
 from udtw.cli.output import note
 from udtw.data import LabelledSeries, cylinder_bell_funnel, load_ucr, series_files, synthetic_control, znormalize
 from udtw.data.series_files import Series, SeriesTable
-from udtw.data.table import ReadOptions
-from udtw.data.table_files import is_file_name
+from udtw.data.table import ReadOptions, Table
+from udtw.data.table_cells import cell_text, numbers
+from udtw.data.table_files import is_file_name, read_table
 from udtw.errors import FileFormatError, OptionError, ShapeError, VarianceError
 
 GENERATED = ("cbf", "synthetic-control")
@@ -124,6 +125,47 @@ def read_pair(
             replace(one, values=values) for one, values in zip((x, y), znormalize([x.values, y.values]), strict=True)
         )
     return x, y, variances
+
+
+def read_ties(path: Path, decimal: str | None, x: Series, y: Series) -> list[tuple[int, int, float | None]]:
+    """Read tie points: the columns i, j and sd of a table, or its first two or three.
+
+    Steps are counted as in the files of x and y; they are returned as steps of the series that were read.
+    """
+    table = read_table(path, ReadOptions(decimal=decimal))
+    names = [name.strip().lower() for name in table.names or []]
+    named = {"i", "j"} & set(names)
+    every = list(range(table.cells.shape[1]))
+    chosen = [names.index(name) for name in ("i", "j", "sd") if name in names] if named else every
+    if len(named) == 1 or len(chosen) not in (2, 3):
+        raise FileFormatError(
+            f"{path} must hold the columns i, j and sd of tie points, or i and j for exact ones; got "
+            f"{', '.join(table.names or [f'{table.cells.shape[1]} columns'])}."
+        )
+    read = [numbers(table.cells[column], decimal) for column in chosen]
+    bad = np.logical_or.reduce([one.bad for one in read]) | read[0].missing | read[1].missing
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise FileFormatError(
+            f"{table.place(row)}: a tie point has a step i of A, a step j of B and a standard deviation in steps of B "
+            f"(empty or 0: exact); got {', '.join(cell_text(table.cells[column].iloc[row]) for column in chosen)}."
+        )
+    deviations = read[2].values if len(read) == 3 else np.full(len(bad), np.nan)
+    places = [_places(table, one.values, series, side) for one, series, side in zip(read, (x, y), "AB", strict=False)]
+    return [(int(i), int(j), None if np.isnan(sd) else float(sd)) for i, j, sd in zip(*places, deviations, strict=True)]
+
+
+def _places(table: Table, steps: np.ndarray, series: Series, side: str) -> np.ndarray:
+    """Return where the steps of a file are in the series that was read from it."""
+    held = series.steps if len(series.steps) else np.arange(len(series))
+    at = np.searchsorted(held, steps).clip(max=len(held) - 1)
+    wrong = held[at] != steps
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise FileFormatError(
+            f"{table.place(row)}: {side} has no step {steps[row]:g}; its steps are counted from 0 to {held[-1]}."
+        )
+    return at
 
 
 def check_features(file: Path, names: list[str], trained: list[str]) -> None:
