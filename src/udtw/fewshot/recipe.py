@@ -131,6 +131,11 @@ class FewShotRecipe:
                 raise OptionError(f"{name} must be of type {getattr(kind, '__name__', kind)}; got {value!r}.")
         return cls(**given)
 
+    @property
+    def comparator(self) -> str:
+        """The name of the comparator, one of `comparator_names`."""
+        return self.metric
+
     def model(self, encoder: nn.Module) -> FewShotModel:
         """Build the model around an encoder."""
         # Without labels nothing holds γ and ω: the free energy falls without end as they change.
@@ -138,7 +143,7 @@ class FewShotRecipe:
         evidence = self.evidence and self.objective == "cross_entropy" and not self.per_feature
         return FewShotModel(
             encoder,
-            self.metric,
+            self.comparator,
             self.objective,
             gamma=self.gamma,
             beta=self.beta,

@@ -13,7 +13,7 @@ from udtw._io.training import Task
 from udtw.errors import DataError
 from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
-from udtw.fewshot.model import predict
+from udtw.fewshot.model import UNORDERED, predict
 from udtw.fewshot.recipe import FewShotRecipe, accept_sigma_bounds
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
@@ -80,8 +80,10 @@ class ImageRecipe(FewShotRecipe):
         Classes, supports per class and queries per class of a training episode.
     episodes_per_step : int
         Episodes averaged in a step; a multiple of the number of processes.
-    order : "raster", "snake" or "hilbert"
-        Order in which the tokens of the grid are read.
+    order : "set", "grid", "raster", "snake" or "hilbert"
+        "set": uDTW matches every token with any token of the other image; "grid": the same, for a price of the
+        displacement. Otherwise the order in which the tokens are read as a sequence; other metrics, which need one,
+        read a set or a grid row by row.
     dim : int
         Number of features per token after the projection; 0 for no projection.
     start : "orthogonal" or "principal"
@@ -114,6 +116,10 @@ class ImageRecipe(FewShotRecipe):
     # Training without labels
     batch_size: int = 32
     temperature: float = 0.1
+
+    @property
+    def comparator(self) -> str:
+        return self.order if self.metric == "udtw" and self.order in UNORDERED else self.metric
 
     def __post_init__(self) -> None:
         super().__post_init__()
