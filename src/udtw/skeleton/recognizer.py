@@ -101,8 +101,8 @@ class Recipe(FewShotRecipe):
     facing : bool
         Turn every clip so that people face the same way.
     confidence : "estimate", "sensor" or "ignore"
-        Source of the joints' variances: the sensor's confidence capped by motion plausibility, the sensor's confidence
-        alone, or none.
+        Source of the joints' variances: the sensor's confidence capped by motion plausibility, unless it predicts no
+        error; the sensor's confidence alone, whatever it predicts; or none.
     rotation : float
         Largest random rotation about the vertical axis in training, in degrees.
     stretch : float
@@ -234,6 +234,8 @@ class ActionRecognizer(Recognizer):
         super().__init__()
         self.recipe, self.graph_name, self.coordinates = recipe, graph_name(layout), coordinates
         self.graph = graph(layout)
+        self.believes_confidence = True
+        """False if the confidence of the training clips predicted no error."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
@@ -276,11 +278,14 @@ class ActionRecognizer(Recognizer):
             scale=r.scale,
             facing=r.facing,
             confidence=r.confidence,
+            believed=self.believes_confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
     def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
+        self.believes_confidence = True
         r, source = self.recipe, self.source(samples, augment=True)
+        self.believes_confidence = source.believed
         self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
             return r.episodic_task(self.model, source, fabric)
@@ -332,7 +337,7 @@ class ActionRecognizer(Recognizer):
         steps = 1 if self.dictionary is None else self.dictionary.atoms.shape[1]
         return {
             "recipe": self.recipe.as_dict(), "graph": self.graph_name, "coordinates": self.coordinates,
-            "dictionary_steps": steps, "data": self._trained_on,
+            "dictionary_steps": steps, "data": self._trained_on, "believes_confidence": self.believes_confidence,
         }  # fmt: skip
 
     @property
@@ -349,6 +354,7 @@ class ActionRecognizer(Recognizer):
             recipe = Recipe.from_saved(config["recipe"])
             made = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
             made._trained_on = config["data"]
+            made.believes_confidence = config.get("believes_confidence", True)
             return made
 
         return cls._loaded(Path(path), saved, make)
