@@ -23,7 +23,20 @@ class Objective(StrEnum):
 
 
 ObjectiveOption = Annotated[
-    Objective, typer.Option(help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).")
+    Objective | None,
+    typer.Option(
+        help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).", show_default="that of the preset"
+    ),
+]
+
+
+class Preset(StrEnum):
+    default = "default"
+    paper = "paper"
+
+
+PresetOption = Annotated[
+    Preset, typer.Option(help="`paper`: the settings of the paper, for all that are not given otherwise.")
 ]
 Out = Annotated[Path, typer.Option(help="The model, a .safetensors file; training resumes from it if it exists.")]
 Steps = Annotated[int, typer.Option(help="Training steps.")]

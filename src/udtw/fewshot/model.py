@@ -107,6 +107,8 @@ def make_objective(name: str, beta: float) -> SimilarityObjective | CrossEntropy
 class FewShotModel(nn.Module):
     """Maps samples to distances between queries and supports.
 
+    Without other options it is the paper's model, with the exception of γ: ``preset="paper"`` of the recipes is 0.01.
+
     Parameters
     ----------
     encoder : module

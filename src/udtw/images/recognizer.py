@@ -14,14 +14,14 @@ from udtw.errors import DataError
 from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
 from udtw.fewshot.model import UNORDERED, predict
-from udtw.fewshot.recipe import FewShotRecipe, accept_sigma_bounds
+from udtw.fewshot.recipe import FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.images.projection import ORDERS, STARTS, TokenProjection, token_order
 from udtw.images.tokens import TokenSet
 
 
-@accept_sigma_bounds
+@complete_settings
 @dataclass(frozen=True)
 class ImageRecipe(FewShotRecipe):
     """All settings of an `ImageRecognizer`.
@@ -80,6 +80,8 @@ class ImageRecipe(FewShotRecipe):
         Classes, supports per class and queries per class of a training episode.
     episodes_per_step : int
         Episodes averaged in a step; a multiple of the number of processes.
+    preset : "default" or "paper"
+        "paper": the settings of the paper for all that are not given, and InfoNCE in one direction.
     order : "set", "grid", "raster", "snake" or "hilbert"
         "set": uDTW matches every token with any token of the other image; "grid": the same, for a price of the
         displacement. Otherwise the order in which the tokens are read as a sequence; other metrics, which need one,
@@ -101,6 +103,7 @@ class ImageRecipe(FewShotRecipe):
     0.1
     """
 
+    PRESETS = FewShotRecipe.PRESETS | {"paper": FewShotRecipe.PRESETS["paper"] | {"sigma_hidden": 0, "order": "raster"}}
     sigma_range: tuple[float, float] = (0.2, 5.0)
     sigma_hidden: int | None = 64
     sigma_gain: float = 16.0
@@ -260,6 +263,7 @@ class ImageRecognizer(Recognizer):
         return ContrastiveTask(
             self.model, source, batch_size=r.batch_size, temperature=r.temperature, learning_rate=r.learning_rate,
             weight_decay=r.weight_decay, stages=r.stages(self.model), seed=r.seed, fabric=fabric,
+            one_way=r.preset == "paper",
         )  # fmt: skip
 
     def _standardize(self, source: TokenSource) -> None:
