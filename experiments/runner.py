@@ -185,10 +185,14 @@ def _shown(outcomes: Outcomes, total: int, console: Console) -> Outcomes:
 
 def _report(console: Console, summary: Summary) -> None:
     _say(console, f"{summary.computed} computed, {summary.skipped} finished before, {len(summary.failed)} failed")
+    by_error: dict[str, list[Unit]] = {}
     for failure in summary.failed:
-        unit = failure.unit
+        by_error.setdefault(failure.error, []).append(failure.unit)
+    for error, units in by_error.items():
+        unit = units[0]
         options = ", ".join(f"{name}={text}" for name, text in unit.params)
-        _say(console, f"  {unit.experiment} {unit.dataset} {unit.method} seed {unit.seed} ({options}): {failure.error}")
+        more = f" and {len(units) - 1} more" if len(units) > 1 else ""
+        _say(console, f"  {unit.experiment} {unit.dataset} {unit.method} seed {unit.seed} ({options}){more}: {error}")
 
 
 def _say(console: Console, text: str) -> None:

@@ -143,6 +143,8 @@ class SkeletonTable:
     def _report_sizes(self, results: Results, document: Document, mode: str, way: str) -> None:
         """Report a table of methods by numbers of training classes, with "ours (paper)" in the cells."""
         found = accuracies(results, mode, way)
+        if not found:
+            return
         # The paper classifies by codes where it trains without labels.
         printed = {} if (mode, way) == ("unsupervised", "alignment") else self.published.get(mode, {})
         rows = []

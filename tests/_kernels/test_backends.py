@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import udtw
 from tests._kernels.cpu.test_memory import GuardedScratch
@@ -21,6 +22,7 @@ from udtw._kernels.cpu import launch, work_queue
 from udtw._kernels.cpu.backend import can_fuse
 from udtw._kernels.reference import gaps, portable
 from udtw._kernels.reference.torch_backends import TorchBackend
+from udtw.errors import BackendError
 
 USUAL: dict[str, Any] = {
     "count": 3, "rows": 5, "columns": 4, "dim": 1, "gamma": 0.7, "uncertainty": "steps", "band": None, "ragged": False,
@@ -360,3 +362,30 @@ def test_a_backend_that_fails_its_check_is_not_used(offered, backend, told):
         chosen = [backends.choose("auto", torch.zeros(1)).name for _ in range(2)]
     assert "suspect" not in chosen
     assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own forward mode
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: udtw.align(x, y, x[..., 0].square() + 1, 1.0).loss,
+        lambda x, y: udtw.align(x, y, weighting="precision").distance,
+        lambda x, y: udtw.align(x, y, order="set").loss,
+        udtw.soft_dtw_divergence,
+        udtw.dtw,
+    ],
+    ids=["free energy", "expectation", "set", "divergence", "dtw"],
+)
+def test_derivatives_in_forward_mode_are_those_of_backward_mode(function):
+    x, y, along = (torch.randn(2, n, 1, dtype=torch.float64) for n in (5, 6, 5))
+    gradient = torch.func.grad(lambda x: function(x, y).sum())(x)
+    with forward_ad.dual_level():
+        dual = forward_ad.unpack_dual(function(forward_ad.make_dual(x, along), y)).tangent
+    for found in (dual, torch.func.jvp(lambda x: function(x, y), (x,), (along,))[1]):
+        torch.testing.assert_close(found.sum(), (gradient * along).sum())
+
+
+def test_a_backend_without_forward_mode_refuses_it_by_name():
+    x = torch.zeros(1, 3, 1)
+    with pytest.raises(BackendError, match=r"'numba'.*forward mode \(jvp\)"):
+        torch.func.jvp(lambda x: udtw.align(x, x, backend="numba").loss, (x,), (x,))

@@ -1,11 +1,14 @@
 """Train and evaluate on generated actions, as a user would type it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tests.cli.helpers import fails, run_json, run_ok
 from udtw.cli.training import parse_setting
 from udtw.errors import OptionError
+from udtw.skeleton import ActionRecognizer, Recipe
 
 SMALL = ["--setting", "dim=16", "--setting", "joint_dim=8", "--setting", "width=16", "--setting", "depth=0"]
 SMALL += ["--setting", "frequencies=0"]
@@ -46,11 +49,24 @@ def test_other_settings_on_the_same_file_are_refused(tmp_path):
         ("beta=0.5", ("beta", 0.5)),
         ("scale=axis", ("scale", "axis")),
         ("a=none", ("a", None)),
+        ("facing=false", ("facing", False)),
+        ("evidence=True", ("evidence", True)),
         ("sigma_range=0.5:2", ("sigma_range", (0.5, 2))),
     ],
 )
 def test_settings_are_read_as_numbers_where_they_are(text, found):
     assert parse_setting(text) == found
+
+
+def test_every_boolean_of_a_recipe_is_a_setting_of_the_command(tmp_path):
+    names = [field.name for field in dataclasses.fields(Recipe) if isinstance(field.default, bool)]
+    assert {"evidence", "learned", "facing", "per_feature", "sigma_context"} <= {*names}
+    for value in (True, False):
+        settings = [part for name in names for part in ("--setting", f"{name}={str(value).lower()}")]
+        out = tmp_path / f"{value}.safetensors"
+        run_ok("skeleton", "train", "synthetic", "--out", out, "--steps", 1, *SMALL, *settings[2 * value :])
+        recipe = ActionRecognizer.load(out).recipe
+        assert all(getattr(recipe, name) is value for name in names[value:])
 
 
 def test_wrong_usage_is_one_line(tmp_path):

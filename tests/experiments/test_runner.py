@@ -91,6 +91,16 @@ def test_a_unit_that_fails_is_listed_and_the_others_go_on(store, console, n_jobs
     assert run(UNITS, square, store, console=console).computed == 1
 
 
+def test_an_error_that_all_units_share_is_printed_once(store, console):
+    def missing(unit):
+        raise FileNotFoundError("pass --data-dir")
+
+    assert len(run(UNITS, missing, store, console=console).failed) == 6
+    shown = console.file.getvalue()
+    assert shown.count("pass --data-dir") == 1
+    assert "toy A square seed 0 () and 5 more: FileNotFoundError: pass --data-dir" in shown
+
+
 def test_a_worker_that_dies_is_a_named_error_and_results_stay(store, console):
     run(UNITS[:2], square, store, console=console)
     with pytest.raises(WorkerError, match=r"A worker process was killed.*smaller n_jobs"):

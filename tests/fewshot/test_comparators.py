@@ -44,6 +44,30 @@ def test_soft_dtw_is_that_of_the_library_and_ignores_variances(metric, function)
             torch.testing.assert_close(found[q, s], function(given["x"], given["y"], gamma=0.3))
 
 
+@pytest.mark.parametrize("evidence", [False, True])
+def test_sets_and_grids_are_those_of_align(evidence):
+    x, y = (random_tokens(count, seed=count, variance=True, longest=9) for count in (2, 3))
+    x, y = (Tokens(one.features.clamp(max=3), torch.full((len(one),), 9), one.variance.clamp(max=2)) for one in (x, y))
+    for name, place in (("set", {}), ("grid", {"shape": (3, 3), "reach": 1.5})):
+        comparator = make_comparator(name, 0.3, weighting="likelihood", beta=0.2, learned=True, evidence=evidence)
+        found = comparator.double()(x, y).distance
+        alone = udtw.align(
+            None, None, x.variance[1:], y.variance[2:], cost=comparator.between(x[1:], y[2:]), gamma=0.3, beta=0.2,
+            order=name, normalize="length", **place,
+        )  # fmt: skip
+        if evidence:
+            torch.testing.assert_close(found[1, 2], alone.loss[0])
+        found.sum().backward()
+        names = ["log_beta", "log_gamma", *(["log_reach"] if name == "grid" else [])]
+        assert sorted(n for n, p in comparator.named_parameters() if p.grad.isfinite()) == names
+
+
+def test_a_grid_must_be_square():
+    tokens = Tokens(torch.randn(2, 8, 4), torch.full((2,), 8), torch.ones(2, 8))
+    with pytest.raises(OptionError, match="must be square; got 8 tokens"):
+        make_comparator("grid")(tokens, tokens)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_pairs_are_the_diagonal_of_all_pairs(metric):
     torch.manual_seed(0)

@@ -54,6 +54,16 @@ def test_encoders_may_return_tensors(encoder, batch, shape):
     assert tokens.lengths.tolist() == [shape[1]] * 2
 
 
+def test_an_episode_without_queries_is_a_named_error():
+    model = FewShotModel(torch.nn.Linear(3, 4), "udtw")
+    none = torch.zeros(0, dtype=torch.long)
+    for supports, queries in ((torch.arange(2), none), (none, torch.arange(2))):
+        with pytest.raises(ShapeError, match="needs supports and queries"):
+            model(torch.randn(2, 5, 3), supports, queries)
+    with pytest.raises(ShapeError, match="got 4 samples for 2 labels of supports and 1 of queries"):
+        model(torch.randn(4, 5, 3), torch.arange(2), torch.zeros(1, dtype=torch.long))
+
+
 def test_what_an_encoder_must_return_is_said():
     with pytest.raises(OptionError, match="pass dim="):
         FewShotModel(torch.nn.Conv2d(3, 4, 2), "udtw")

@@ -44,7 +44,7 @@ def train(task, n_steps: int, path=None, config=None, every: int = 100, tick=Non
     return Training(task, n_steps, checkpoint=checkpoint).run(tick).train
 
 
-@pytest.mark.parametrize("metric", comparator_names())
+@pytest.mark.parametrize("metric", [name for name in comparator_names() if name != "grid"])  # waves are no squares
 @pytest.mark.parametrize("objective", ["similarity", "cross_entropy"])
 def test_training_lowers_the_loss(metric, objective):
     losses = train(episodic(make_model(metric, objective)), 30)

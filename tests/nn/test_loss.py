@@ -83,6 +83,18 @@ def test_it_compiles_without_a_graph_break(pair, sigma):
     torch.testing.assert_close(compiled(*pair), loss(*pair))
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_it_compiles_for_every_size_of_batch(dynamic):
+    """The last batch of an epoch is smaller, and lengths differ from batch to batch."""
+    loss = UDTWLoss(SigmaNet(2))
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for count, steps in ((4, 9), (3, 9), (2, 8)):
+        x, y = torch.randn(count, steps, 2), torch.randn(count, steps + 1, 2)
+        lengths = {"lengths_pred": torch.full((count,), steps - 1), "lengths_target": torch.full((count,), steps)}
+        torch.testing.assert_close(compiled(x, y, **lengths), loss(x, y, **lengths))
+
+
 def test_bad_options_and_shapes_are_named_errors(pair):
     with pytest.raises(OptionError, match="reduction"):
         UDTWLoss(reduction="median")
@@ -188,6 +200,28 @@ def test_faithful_with_lengths_and_given_variances(pair):
     assert all(p.grad is None for p in loss.sigma.parameters())
 
 
+@pytest.mark.parametrize("kind", [SigmaNet, PairSigmaNet])
+def test_faithful_in_slices_is_the_same_and_keeps_the_coupling_alone(monkeypatch, kind):
+    x, y = torch.randn(16, 40, 2, requires_grad=True), torch.randn(16, 50, 2)
+    loss = UDTWLoss(kind(2), objective="faithful", weighting="likelihood")
+    whole = loss(x, y)
+    grads = torch.autograd.grad(whole, [x, *loss.parameters()])
+    monkeypatch.setattr("udtw.nn.loss.SLICE_CELLS", 2 * 40 * 50)
+    kept: dict[int, int] = {}
+
+    def keep(tensor):
+        if tensor.numel() >= 2 * 40 * 50:  # tables of cells
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        sliced = loss(x, y)
+    torch.testing.assert_close(sliced, whole)
+    torch.testing.assert_close(torch.autograd.grad(sliced, [x, *loss.parameters()]), grads)
+    if kind is SigmaNet:  # the other network has tables of its own
+        assert sum(kept.values()) == 16 * 40 * 50 * 4
+
+
 def test_faithful_with_variances_of_features(pair, monkeypatch):
     """Equal variances of all features: D/Σ is as with one variance per step, and log Σ counts once per feature."""
     x, y = pair
@@ -218,6 +252,7 @@ def test_a_trained_temperature_and_an_objective_compile(pair):
         ({"objective": "faithful", "weighting": "precision"}, OptionError, "requires weighting='likelihood'"),
         ({"objective": "faithful", "debias": True}, OptionError, "debias=True"),
         ({"objective": "faithful", "gamma": parameter(1.0)}, OptionError, "no gradient in gamma"),
+        ({"gamma": 0.0}, GammaError, "must be a positive finite number .*got 0.0.* use udtw.dtw"),
         ({"gamma": parameter(-1.0)}, GammaError, "must be positive, .*got -1.0"),
         ({"beta": parameter([1.0, 0.0])}, OptionError, "beta must be positive"),
     ],

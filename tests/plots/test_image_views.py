@@ -113,6 +113,22 @@ def test_couplings_are_those_of_the_model(model, tokens):
     assert axes["match1"].get_title().startswith("other class")
 
 
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"order": "set"}, "energy of evidence"),
+        ({"order": "grid", "evidence": False}, "divergence"),
+        ({"order": "raster", "normalize": "precision"}, "mean $d^2$"),
+    ],
+)
+def test_titles_name_what_is_compared(tokens, changes, what):
+    made = recognizer(tokens, weighting="likelihood", **changes)
+    axes = panels(show_match(made, tokens, IMAGES, 0, 1, 6, n_matches=4))
+    assert f"{what} = " in axes["match0"].get_title()
+    shown = axes["coupling0"].get_images()[0].get_array()
+    assert shown.sum() >= COUNT - 1e-3
+
+
 def test_components_are_of_the_tokens_in_place(model, tokens):
     axes = panels(show_components(model, tokens, IMAGES, [0, 7]))
     raster = panels(show_components(recognizer(tokens, order="raster"), tokens, IMAGES, [0, 7]))

@@ -1,5 +1,7 @@
 """Confidence becomes variances: of positions, of joints inside a block, of tokens, and of the alignment."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,14 @@ import torch
 from udtw.errors import OptionError
 from udtw.fewshot import FewShotModel
 from udtw.skeleton import ActionRecognizer, Recipe, SkeletonEncoder, SkeletonSource, graph
-from udtw.skeleton.confidence import MOST_MOTION, motion, plausible_confidence, position_variance, repaired
+from udtw.skeleton.confidence import (
+    MOST_MOTION,
+    misread_confidence,
+    motion,
+    plausible_confidence,
+    position_variance,
+    repaired,
+)
 from udtw.skeleton.datasets import Faults, SkeletonSet, make_actions
 from udtw.skeleton.datasets.clip import Clip
 from udtw.skeleton.datasets.synthetic import Sensor
@@ -106,7 +115,7 @@ def test_a_joint_is_no_surer_than_the_sensor_and_the_motion_say():
     stated = lost(CLEAN)
     for there, here in zip(*(source(stated, how).batch(np.arange(2)) for how in ("estimate", "sensor")), strict=True):
         torch.testing.assert_close(there, here)
-    both = lost(stuck, joints=(5,), jump=0.0)
+    both = lost(stuck, joints=(5,), jump=5.0)
     seen = {how: source(both, how).batch(np.arange(2))[3].amax((0, 1, 2)) > 0 for how in ("sensor", "estimate")}
     assert [seen[how].nonzero().flatten().tolist() for how in seen] == [[5], [5, 7]]
 
@@ -253,3 +262,60 @@ def test_wrong_options_are_named():
         source(CLEAN, "guess")
     with pytest.raises(OptionError, match="confidence must be one of"):
         Recipe(confidence="guess")
+
+
+def with_confidence(actions, make):
+    rng = np.random.default_rng(0)
+    confidence = [make(rng, clip.frames.shape[:3]) for clip in actions]
+    frames = [clip.frames for clip in actions]
+    return SkeletonSet.from_arrays(frames, actions.labels, edges="kinect20", confidence=confidence)
+
+
+def never_at_some_joints(rng, shape):
+    found = np.ones(shape, np.float32)
+    found[..., [2, 15]] = np.where(rng.random((*shape[:2], 2)) < 0.9, 0, 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda rng, shape: rng.random(shape), "as plausible as trusted ones"),
+        (lambda rng, shape: rng.random(shape) < 0.5, "as plausible as trusted ones"),
+        (lambda rng, shape: np.broadcast_to(np.arange(20) != 4, shape), "joint 4 is doubted nearly always"),
+        (never_at_some_joints, "joint 2 is doubted nearly always"),
+    ],
+    ids=["random numbers", "random bits", "a joint never", "joints hardly ever"],
+)
+def test_a_column_that_predicts_no_error_is_ignored_with_a_warning(make, reason):
+    actions = make_actions(4, 5)
+    wrong = with_confidence(actions, make)
+    layout = graph("kinect20")
+    with pytest.warns(UserWarning, match=f"{reason}.*confidence='sensor'"):
+        source = SkeletonSource(wrong, wrong.labels, layout, confidence="estimate")
+    plain = with_confidence(actions, lambda rng, shape: np.ones(shape))
+    expected = SkeletonSource(plain, plain.labels, layout, confidence="estimate")
+    for found, wanted in zip(source.batch(np.arange(20)), expected.batch(np.arange(20)), strict=True):
+        torch.testing.assert_close(found, wanted)
+    insisted = SkeletonSource(wrong, wrong.labels, layout, confidence="sensor")
+    assert insisted.batch(np.arange(20))[3].max() > 0
+
+
+def test_a_sensor_that_knows_its_faults_is_believed():
+    for faults in (Faults(), Faults(dropouts=1, jitters=0, swaps=0), Faults(dropouts=0, jitters=1, swaps=0)):
+        assert misread_confidence(faults.of(make_actions(4, 5, random_state=3))) is None
+    assert misread_confidence(make_actions(3, 2)[:1]) is None
+
+
+def test_a_recognizer_remembers_that_the_confidence_was_misread(tmp_path):
+    actions = make_actions(6, 4)
+    wrong = with_confidence(actions, lambda rng, shape: rng.random(shape))
+    recipe = Recipe(n_steps=1, n_way=3, n_query=1, dim=8, joint_dim=4, width=8, depth=0)
+    with pytest.warns(UserWarning, match="is ignored"):
+        found = ActionRecognizer(recipe, "kinect20").fit(wrong)
+    found.save(tmp_path / "m.safetensors")
+    plain = with_confidence(actions, lambda rng, shape: np.ones(shape))
+    again = ActionRecognizer.load(tmp_path / "m.safetensors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(again.scores(wrong), again.scores(plain))

@@ -7,7 +7,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -439,7 +439,8 @@ def read_lengths(name: str, value: ArrayLike | None, count: int, padded: int, de
     if tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex():
         hint = " For a boolean mask of valid steps, pass mask.sum(1)." if tensor.dtype == torch.bool else ""
         raise LengthError(f"{name} must be whole numbers; got dtype {tensor.dtype}.{hint}")
-    if tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] not in (1, count)):
+    # "not in" does not compare the symbolic sizes of torch.compile
+    if tensor.ndim > 1 or (tensor.ndim == 1 and tensor.shape[0] != 1 and tensor.shape[0] != count):
         raise LengthError(f"{name} must be one int, or one for each of {count} pairs; got shape {tuple(tensor.shape)}.")
     return tensor.to(device=device, dtype=torch.int64).expand(count)
 
@@ -468,7 +469,9 @@ def read_gamma(value: Any, count: int, like: Tensor) -> Tensor:
 def read_per_pair(name: str, value: Any, count: int, like: Tensor) -> Tensor:
     """Return (B,) finite numbers from a number, a tensor of one number, or one per pair. The gradient is kept."""
     tensor = _expand_number(name, value, count, like, OptionError)
-    finite = isfinite(value) if type(value) in (int, float) else not can_read(tensor) or bool(tensor.isfinite().all())
+    finite = (
+        -inf < value < inf if type(value) in (int, float) else not can_read(tensor) or bool(tensor.isfinite().all())
+    )
     if not finite:
         raise NonFiniteError(f"{name} must be finite; got {tensor.detach()[:5].tolist()}.", parameter=name)
     return tensor
@@ -494,7 +497,12 @@ def _expand_number(name: str, value: Any, count: int, like: Tensor, error: type[
         if array.dtype.kind not in "fiu":
             raise error(f"{name} must be one number, or one for each of {count} pairs; got {value!r}.", parameter=name)
         value = torch.from_numpy(np.array(array))
-    if value.dtype == torch.bool or value.is_complex() or value.ndim > 1 or value.numel() not in (1, count):
+    if (
+        value.dtype == torch.bool
+        or value.is_complex()
+        or value.ndim > 1
+        or (value.numel() != 1 and value.numel() != count)
+    ):
         shape = tuple(value.shape)
         raise error(f"{name} must be one number, or one for each of {count} pairs; got shape {shape}.", parameter=name)
     return value.to(device=like.device, dtype=like.dtype).reshape(-1).expand(count)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from udtw._engine.prior import Prior
 from udtw._kernels.base import Backend
+from udtw._kernels.differentiable import in_forward_mode
 from udtw.errors import BackendError
 
 BACKENDS = {
@@ -26,6 +27,8 @@ BACKENDS = {
     "enumeration": "udtw._kernels.reference.torch_backends",
 }
 """Name to the module whose ``BACKENDS`` holds the `Backend`; ``"auto"`` takes the first that fits."""
+COMPILED = ("numba", "triton")
+"""Backends without derivatives in forward mode."""
 
 ANY_PATH = Prior()
 _loaded: dict[str, Backend] = {}
@@ -88,6 +91,9 @@ def choose(name: str, main: Tensor, prior: Prior = ANY_PATH) -> Backend:
         from udtw._kernels.ties import TiedBackend
 
         return TiedBackend(choose(name, main, replace(prior, ties=None)))
+    forward_mode = in_forward_mode()
+    if name == "auto" and forward_mode:
+        name = REFERENCE
     if name == "auto":
         for candidate in BACKENDS:
             if (
@@ -100,6 +106,8 @@ def choose(name: str, main: Tensor, prior: Prior = ANY_PATH) -> Backend:
     if name not in BACKENDS:
         raise BackendError(f"backend={name!r} is not known; choose 'auto' or one of {tuple(BACKENDS)}.")
     reason = _unavailable(name) or _loaded[name].misfit(main)
+    if forward_mode and name in COMPILED:
+        reason = "it has no derivatives in forward mode (jvp)"
     if reason is not None:
         raise BackendError(f"backend={name!r} is not available: {reason}. Use backend='auto' or 'portable'.")
     if (reason := _loaded[name].refusal(prior)) is not None:

@@ -5,10 +5,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 _WATCHED_BY_AUTOGRAD_ALONE = {Tensor, Parameter, type(None), bool, int, float, list}
 """Types of arguments for which torch's dispatcher would find the device's implementation and nothing else."""
+
+
+def in_forward_mode() -> bool:
+    """Whether derivatives are taken in forward mode (``jvp``, dual numbers), which needs operations of torch."""
+    return not torch.compiler.is_compiling() and forward_ad._current_level >= 0
 
 
 def plain(*args: Any) -> bool:
@@ -17,6 +23,7 @@ def plain(*args: Any) -> bool:
         not torch.compiler.is_compiling()
         and torch._C._functorch.peek_interpreter_stack() is None
         and torch._C._len_torch_dispatch_stack() == 0
+        and forward_ad._current_level < 0
         and _WATCHED_BY_AUTOGRAD_ALONE.issuperset(map(type, args))
     )
 

@@ -9,7 +9,7 @@ import typer
 
 from udtw.cli import options, training
 from udtw.cli.output import LISTED, list_skipped, note, show, show_table, write_table
-from udtw.cli.training import Dask, Mode, Objective, dask_cluster
+from udtw.cli.training import Dask, Mode, dask_cluster
 from udtw.fewshot.model import comparator_names
 
 N_WAY = 5
@@ -123,7 +123,8 @@ def train(
     mode: Annotated[
         Mode, typer.Option(help="Train on labeled episodes, or without labels by telling augmented views apart.")
     ] = (Mode.supervised),
-    objective: training.ObjectiveOption = Objective.cross_entropy,
+    objective: training.ObjectiveOption = None,
+    preset: training.PresetOption = training.Preset.default,
     gamma: options.Gamma = None,
     beta: Annotated[
         float | None,
@@ -158,9 +159,9 @@ def train(
     from udtw.images import ImageRecipe, ImageRecognizer, open_tokens
 
     recipe = ImageRecipe.from_dict(
-        {"metric": metric, "mode": str(mode), "objective": str(objective)}
+        {"metric": metric, "mode": str(mode), "preset": str(preset)}
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
-        | options.given(gamma=gamma, beta=beta)
+        | options.given(gamma=gamma, beta=beta, objective=None if objective is None else str(objective))
         | dict(training.parse_setting(text) for text in setting or [])
     )
     fabric = training.launch(accelerator, devices, strategy)

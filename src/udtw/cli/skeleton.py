@@ -10,7 +10,7 @@ import typer
 from udtw.cli import options, training
 from udtw.cli.options import OnError
 from udtw.cli.output import list_skipped, note, show
-from udtw.cli.training import Mode, Objective
+from udtw.cli.training import Mode
 from udtw.fewshot.model import comparator_names
 from udtw.skeleton.datasets.loading import DATASETS
 
@@ -112,7 +112,8 @@ def train(
     mode: Annotated[Mode, typer.Option(help="Train on labeled episodes, or without labels by a dictionary.")] = (
         Mode.supervised
     ),
-    objective: training.ObjectiveOption = Objective.cross_entropy,
+    objective: training.ObjectiveOption = None,
+    preset: training.PresetOption = training.Preset.default,
     gamma: options.Gamma = None,
     beta: options.Beta = None,
     steps: training.Steps = 300,
@@ -150,8 +151,8 @@ def train(
     from udtw.skeleton.datasets import protocol
 
     recipe = Recipe.from_dict(
-        {"metric": metric, "mode": str(mode), "objective": str(objective)}
-        | options.given(gamma=gamma, beta=beta)
+        {"metric": metric, "mode": str(mode), "preset": str(preset)}
+        | options.given(gamma=gamma, beta=beta, objective=None if objective is None else str(objective))
         | {"n_steps": steps, "seed": seed, "episodes_per_step": episodes_per_step}
         | dict(training.parse_setting(text) for text in setting or [])
     )

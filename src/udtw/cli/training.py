@@ -23,7 +23,20 @@ class Objective(StrEnum):
 
 
 ObjectiveOption = Annotated[
-    Objective, typer.Option(help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).")
+    Objective | None,
+    typer.Option(
+        help="The paper's (d² − δ)² + βΩ, or cross-entropy over −(d² + βΩ).", show_default="that of the preset"
+    ),
+]
+
+
+class Preset(StrEnum):
+    default = "default"
+    paper = "paper"
+
+
+PresetOption = Annotated[
+    Preset, typer.Option(help="`paper`: the settings of the paper, for all that are not given otherwise.")
 ]
 Out = Annotated[Path, typer.Option(help="The model, a .safetensors file; training resumes from it if it exists.")]
 Steps = Annotated[int, typer.Option(help="Training steps.")]
@@ -57,15 +70,18 @@ def with_progress(steps: int, shown: bool, fit: Callable[[Callable[[int, float],
         fit(tick)
 
 
+WORDS = {"none": None, "true": True, "false": False}
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Return the name and value of ``"width=64"``: a number, a pair (``0.5:2``), None for ``none``, or the text."""
+    """Return the name and value of ``"width=64"``: a number, a pair (``0.5:2``), true or false, None, or the text."""
     from udtw.errors import OptionError
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise OptionError(f"--setting must be NAME=VALUE, as in width=64; got {text!r}.")
-    if value.strip().lower() == "none":
-        return name.strip(), None
+    if value.strip().lower() in WORDS:
+        return name.strip(), WORDS[value.strip().lower()]
     numbers = [_parse_number(part) for part in value.split(":")]
     if None in numbers:
         return name.strip(), value.strip()

@@ -4,6 +4,7 @@ All comparators take `Tokens` and return a `Comparison`, so that an experiment c
 do not align (Matching Networks, Prototypical Networks, TAP) follow their formulas.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -121,12 +122,15 @@ class AlignmentComparator(Comparator):
         ``(D − D₀)/Σ = −2⟨x, y⟩/Σ``, plus ``β log Σ``. Below zero it speaks for the pair, above zero against it, and an
         uncertain match hardly counts. The distance is the free energy. In the divergence, which it replaces, D₀
         cancels, so that uncertain tokens make a pair close.
+    order : "path", "set" or "grid"
+        Of uDTW, as in `udtw.align`: for tokens without an order. A "grid" is square, read row by row, and its reach
+        (at first half a side) is learned.
     """
 
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, metric: str | Metric, gamma: float = 0.1, normalize: str | None = "length", band: Any = None, *,
         weighting: str = "precision", beta: float = 1.0, warp_penalty: float = 0.0, relax: int = 0,
-        learned: bool = False, evidence: bool = False,
+        learned: bool = False, evidence: bool = False, order: str = "path",
     ) -> None:  # fmt: skip
         super().__init__()
         chosen = get_metric(metric, gamma=gamma, band=band)
@@ -138,24 +142,38 @@ class AlignmentComparator(Comparator):
         if isinstance(metric, str):
             wanted: dict[str, Any] = {
                 "normalize": None if self.by_precision else normalize, "weighting": weighting,
-                "warp_penalty": warp_penalty, "relax": (relax,) * 4 if relax else None,
+                "warp_penalty": warp_penalty, "relax": (relax,) * 4 if relax else None, "order": order,
             } | ({"beta": beta, "debias": not self.by_precision and not evidence} if likely else {})  # fmt: skip
             chosen = chosen.with_params(**{name: v for name, v in wanted.items() if name in chosen.params})
         chosen.check()
         self.metric = chosen
         self.plain = chosen.without_bias or chosen
+        self.order = order
+        if order == "grid":
+            self.log_reach = nn.Parameter(torch.tensor(0.5).log())
         self.learns = learned and chosen.params.get("weighting") == "likelihood"
         if self.learns:
             self.log_gamma = nn.Parameter(torch.tensor(float(chosen.params["gamma"])).log())
             self.log_beta = nn.Parameter(torch.tensor(float(chosen.params["beta"])).log())
-            self.warp_penalty = nn.Parameter(torch.tensor(float(chosen.params["warp_penalty"])))
+            if order == "path":
+                self.warp_penalty = nn.Parameter(torch.tensor(float(chosen.params["warp_penalty"])))
 
-    def params(self) -> dict[str, Any]:
-        """Return the parameters of the metric without its bias, with the present values of those that are learned."""
-        if not self.learns:
-            return dict(self.plain.params)
-        present = {"gamma": self.log_gamma.exp(), "beta": self.log_beta.exp(), "warp_penalty": self.warp_penalty}
-        return dict(self.plain.params) | present
+    def params(self, n_tokens: int | None = None) -> dict[str, Any]:
+        """Return the parameters of the metric without its bias, with the present values of those that are learned.
+
+        With ``n_tokens``, also the shape and the reach of a grid of so many.
+        """
+        params = dict(self.plain.params)
+        if self.learns:
+            params |= {"gamma": self.log_gamma.exp(), "beta": self.log_beta.exp()}
+            if self.order == "path":
+                params["warp_penalty"] = self.warp_penalty
+        if self.order == "grid" and n_tokens is not None:
+            side = math.isqrt(n_tokens)
+            if side**2 != n_tokens:
+                raise OptionError(f"A grid of tokens must be square; got {n_tokens} tokens. Use 'set' for others.")
+            params |= {"shape": (side, side), "reach": side * self.log_reach.exp()}
+        return params
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         found = self._all_pairs(queries, supports)
@@ -193,7 +211,7 @@ class AlignmentComparator(Comparator):
         if self._by_feature(x, y):
             variances = (_divided(x.variance, x.weight), _divided(y.variance, y.weight))
             dim = x.features.shape[2]
-            options = self.params() | {"lengths_x": x.lengths, "lengths_y": y.lengths}
+            options = self.params(x.features.shape[1]) | {"lengths_x": x.lengths, "lengths_y": y.lengths}
             if "beta" in options:
                 options["beta"] = options["beta"] / dim
             found = _comparison(
@@ -227,7 +245,7 @@ class AlignmentComparator(Comparator):
         self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None]
     ) -> Comparison:
         rows, columns = cost.shape[1:]
-        options = self.params()
+        options = self.params(rows)
         if bool((lengths[0] < rows).any()) or bool((lengths[1] < columns).any()):
             options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
         if self.by_precision:

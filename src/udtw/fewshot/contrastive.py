@@ -51,6 +51,8 @@ class ContrastiveTask(Task):
     seed : int
     fabric : lightning-fabric object, optional
         Already launched.
+    one_way : bool
+        Only the first view must be closest to its second one, as in the paper.
 
     Examples
     --------
@@ -79,7 +81,7 @@ class ContrastiveTask(Task):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, model: FewShotModel, source: ViewSource, *, batch_size: int = 32, temperature: float = 0.1,
         learning_rate: float = 1e-3, weight_decay: float = 1e-6, stages: Stages = together, seed: int = 0,
-        fabric: Any = None,
+        fabric: Any = None, one_way: bool = False,
     ) -> None:  # fmt: skip
         if not temperature > 0:
             raise OptionError(f"temperature must be positive; got {temperature}.")
@@ -90,6 +92,7 @@ class ContrastiveTask(Task):
         self.processes = Processes(fabric)
         self.model = model if fabric is None else fabric.to_device(model)
         self.source, self.seed, self.temperature, self.stages = source, seed, temperature, stages
+        self.one_way = one_way
         self.batch_size = min(batch_size, len(source))
         self.optimizer = adamw(model, learning_rate, weight_decay)
         self.modules = {"model": model}
@@ -120,14 +123,22 @@ class ContrastiveTask(Task):
         omega = comparison.regularizer.gather(1, rows[:, None])
         mine = torch.cat([self.model.objective.scores(comparison), omega], dim=1)
         every = self.processes.gather(mine, len(first)).requires_grad_()
-        loss = info_nce(every[:, :-1], self.temperature) + self.model.objective.beta * every[:, -1].mean()
+        loss = (
+            info_nce(every[:, :-1], self.temperature, one_way=self.one_way)
+            + self.model.objective.beta * every[:, -1].mean()
+        )
         [gradient] = torch.autograd.grad(loss, every)
         mine.backward(self.processes.own(gradient))
         return float(loss.detach())
 
 
-def info_nce(scores: Tensor, temperature: float) -> Tensor:
-    """Return ``−mean log softmax(−scores/τ)_ii``, over rows and over columns, of ``scores`` (B, B); lower is closer."""
+def info_nce(scores: Tensor, temperature: float, *, one_way: bool = False) -> Tensor:
+    """Return ``−mean log softmax(−scores/τ)_ii`` of ``scores`` (B, B), over rows and columns or, one way, over rows.
+
+    Lower scores are closer.
+    """
     logits = -scores / temperature
     own = torch.arange(len(logits), device=logits.device)
+    if one_way:
+        return cross_entropy(logits, own)
     return 0.5 * (cross_entropy(logits, own) + cross_entropy(logits.T, own))

@@ -112,6 +112,8 @@ class DictionaryTask(Task):
     seed : int
     fabric : lightning-fabric object, optional
         Already launched.
+    plain_steps : bool
+        Plain gradient steps on the atoms, as in the paper, instead of Adam's.
 
     Examples
     --------
@@ -139,7 +141,7 @@ class DictionaryTask(Task):
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
         self, model: FewShotModel, dictionary: Dictionary, source: Source, *, batch_size: int = 32, dict_iter: int = 10,
         dictionary_rate: float = 1e-3, encoder_rate: float = 1e-3, beta: float = 1.0, spread: float = 1.0,
-        stages: Stages = together, seed: int = 0, fabric: Any = None,
+        stages: Stages = together, seed: int = 0, fabric: Any = None, plain_steps: bool = False,
     ) -> None:  # fmt: skip
         self.processes = Processes(fabric)
         for module in (model, dictionary):
@@ -151,7 +153,9 @@ class DictionaryTask(Task):
         self.modules = {"model": model, "dictionary": dictionary}
         keep_near(source, model)
         self.optimizers = {
-            "dictionary": torch.optim.Adam(dictionary.parameters(), lr=dictionary_rate),
+            "dictionary": (torch.optim.SGD if plain_steps else torch.optim.Adam)(
+                dictionary.parameters(), lr=dictionary_rate
+            ),
             "model": torch.optim.Adam(model.parameters(), lr=encoder_rate),
         }
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from udtw._engine.metrics import METRICS
-from udtw.errors import OptionError
+from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.comparators import (
     AlignmentComparator,
     Comparator,
@@ -31,6 +31,8 @@ BASELINES: dict[str, Callable[[], Comparator]] = {
     "tap": TAPComparator,
 }
 """Comparators that align nothing. Every other name is an elastic metric of `udtw._engine.metrics`."""
+UNORDERED = ("set", "grid")
+"""uDTW of tokens without an order, such as those of images."""
 NOISE_UNIT = 0.01
 """Noise that adds 1 to the variance of a token, before any training."""
 MATCHING = ("support", "prototype")
@@ -39,13 +41,15 @@ OBJECTIVES = ("similarity", "cross_entropy")
 
 def comparator_names() -> tuple[str, ...]:
     """Return the names that `make_comparator` knows: elastic metrics and `BASELINES`."""
-    return *(name for name, metric in METRICS.items() if metric.elastic), *BASELINES
+    return *(name for name, metric in METRICS.items() if metric.elastic), *UNORDERED, *BASELINES
 
 
 def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length", **energy: Any) -> Comparator:
     """Build the comparator of that name, one of `comparator_names`; ``energy`` are options of `AlignmentComparator`."""
     if metric in BASELINES:
         return BASELINES[metric]()
+    if metric in UNORDERED:
+        return AlignmentComparator("udtw", gamma, normalize, order=metric, **energy)
     if metric not in comparator_names():
         raise OptionError(f"metric must be one of {comparator_names()}; got {metric!r}.")
     return AlignmentComparator(metric, gamma, normalize, **energy)
@@ -102,6 +106,8 @@ def make_objective(name: str, beta: float) -> SimilarityObjective | CrossEntropy
 
 class FewShotModel(nn.Module):
     """Maps samples to distances between queries and supports.
+
+    Without other options it is the paper's model, with the exception of γ: ``preset="paper"`` of the recipes is 0.01.
 
     Parameters
     ----------
@@ -171,7 +177,7 @@ class FewShotModel(nn.Module):
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
         self.sigma_context, self.weighted = sigma_context, energy.get("weighting") == "likelihood"
         self.comparator = make_comparator(metric, gamma, normalize, beta=beta, **energy)
-        uncertain = metric not in BASELINES and METRICS[metric].uncertain
+        uncertain = metric in UNORDERED or (metric not in BASELINES and METRICS[metric].uncertain)
         self.objective = make_objective(objective, beta if uncertain else 0.0)
         self.sigma: SigmaNet | None = None
         if uncertain:
@@ -226,6 +232,10 @@ class FewShotModel(nn.Module):
 
         These are the labels of the supports, or 0 … n_way − 1 for prototypes.
         """
+        if not len(queries) or not len(supports):
+            raise ShapeError(
+                f"An episode needs supports and queries; got {len(supports)} supports and {len(queries)} queries."
+            )
         if self.matching == "prototype":
             evidence = getattr(self.comparator, "evidence", False)
             supports = prototypes(supports, support_labels, weighted=self.weighted, rescaled=evidence)
@@ -241,6 +251,11 @@ class FewShotModel(nn.Module):
         ``batch`` holds the supports first, then the queries.
         """
         encoded = as_tokens(self.encoder(batch))
+        if len(encoded) != len(support_labels) + len(query_labels):
+            raise ShapeError(
+                f"The batch of an episode holds its supports, then its queries; got {len(encoded)} samples for "
+                f"{len(support_labels)} labels of supports and {len(query_labels)} of queries."
+            )
         losses = []
         for stage in stages:
             tokens = self.with_variance(encoded, stage)

@@ -1,5 +1,6 @@
 """Settings of few-shot recognizers, as JSON can hold them."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -10,7 +11,7 @@ from torch import nn
 
 from udtw._engine.deprecation import REMOVED_IN
 from udtw._engine.likelihood import WEIGHTINGS
-from udtw.errors import OptionError
+from udtw.errors import GammaError, OptionError
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
 from udtw.fewshot.stages import SIGMA_TRAININGS, Stages, stages_of, together
@@ -20,14 +21,17 @@ MODES = ("supervised", "unsupervised")
 T = TypeVar("T")
 
 
-def accept_sigma_bounds(recipe: type[T]) -> type[T]:
-    """Accept ``sigma_low`` and ``sigma_high``, the old names of ``sigma_range``, with a `FutureWarning`."""
+def complete_settings(recipe: type[T]) -> type[T]:
+    """Set what a ``preset`` sets and nobody else; accept ``sigma_low`` and ``sigma_high`` with a `FutureWarning`.
+
+    These are the old names of ``sigma_range``.
+    """
     init = recipe.__init__
 
     @wraps(init)
     def wrapped(self: Any, *args: Any, **settings: Any) -> None:
         old = {name: settings.pop(name) for name in ("sigma_low", "sigma_high") if name in settings}
-        init(self, *args, **settings)
+        init(self, *args, **(self.PRESETS.get(settings.get("preset"), {}) | settings))
         if old:
             warnings.warn(
                 f"{recipe.__name__}(): 'sigma_low' and 'sigma_high' were renamed to 'sigma_range', a pair, and will be "
@@ -42,7 +46,7 @@ def accept_sigma_bounds(recipe: type[T]) -> type[T]:
     return recipe
 
 
-@accept_sigma_bounds
+@complete_settings
 @dataclass(frozen=True)
 class FewShotRecipe:
     """Settings that all few-shot recognizers share. `Recipe` and `ImageRecipe` document them with their own."""
@@ -54,6 +58,15 @@ class FewShotRecipe:
         "evidence": False,
     }
     """Values that old checkpoints imply for settings that they do not name."""
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+        "default": {},
+        "paper": {
+            "objective": "similarity", "gamma": 0.01, "beta": 1.0, "sigma_range": (0.5, 2.0), "sigma_hidden": None,
+            "sigma_gain": 1.0, "sigma_context": False, "per_feature": False, "matching": "support",
+            "weighting": "precision", "learned": False, "evidence": False, "sigma_training": "joint",
+        },
+    }  # fmt: skip
+    """Settings that each preset changes, unless they are given."""
     metric: str = "udtw"
     mode: str = "supervised"
     objective: str = "cross_entropy"
@@ -80,9 +93,11 @@ class FewShotRecipe:
     n_shot: int = 1
     n_query: int = 3
     episodes_per_step: int = 1
+    preset: str = "default"
 
     def __post_init__(self) -> None:
         for name, choices in (
+            ("preset", tuple(self.PRESETS)),
             ("metric", comparator_names()),
             ("mode", MODES),
             ("objective", OBJECTIVES),
@@ -91,6 +106,8 @@ class FewShotRecipe:
             ("sigma_training", SIGMA_TRAININGS),
         ):
             self.check_choice(name, choices)
+        if not 0 < self.gamma < math.inf:
+            raise GammaError(f"gamma must be a positive finite number; got {self.gamma}.")
         if self.n_steps < 0:
             raise OptionError(f"n_steps must not be negative; got {self.n_steps}.")
         if not _is_of_type(self.sigma_range, tuple[float, float]):
@@ -131,6 +148,11 @@ class FewShotRecipe:
                 raise OptionError(f"{name} must be of type {getattr(kind, '__name__', kind)}; got {value!r}.")
         return cls(**given)
 
+    @property
+    def comparator(self) -> str:
+        """The name of the comparator, one of `comparator_names`."""
+        return self.metric
+
     def model(self, encoder: nn.Module) -> FewShotModel:
         """Build the model around an encoder."""
         # Without labels nothing holds γ and ω: the free energy falls without end as they change.
@@ -138,7 +160,7 @@ class FewShotRecipe:
         evidence = self.evidence and self.objective == "cross_entropy" and not self.per_feature
         return FewShotModel(
             encoder,
-            self.metric,
+            self.comparator,
             self.objective,
             gamma=self.gamma,
             beta=self.beta,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from udtw.errors import OptionError, ShapeError
 from udtw.fewshot.tokens import Tokens
 
-ORDERS = ("raster", "snake", "hilbert")
+ORDERS = ("raster", "snake", "hilbert", "set", "grid")
 
 
 def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
@@ -18,7 +18,8 @@ def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
     - "raster": row by row;
     - "snake": every other row backwards, so that neighbors in the sequence are neighbors in the image;
     - "hilbert": along the Hilbert curve of the enclosing power of two, without the cells outside the grid. Pieces of
-      the sequence are compact regions of the image.
+      the sequence are compact regions of the image;
+    - "set", "grid": row by row, for comparators in which the tokens have no order.
 
     >>> from udtw.images.projection import token_order
     >>> token_order("snake", (2, 3))

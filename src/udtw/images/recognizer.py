@@ -13,15 +13,15 @@ from udtw._io.training import Task
 from udtw.errors import DataError
 from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
-from udtw.fewshot.model import predict
-from udtw.fewshot.recipe import FewShotRecipe, accept_sigma_bounds
+from udtw.fewshot.model import UNORDERED, predict
+from udtw.fewshot.recipe import FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.images.projection import ORDERS, STARTS, TokenProjection, token_order
 from udtw.images.tokens import TokenSet
 
 
-@accept_sigma_bounds
+@complete_settings
 @dataclass(frozen=True)
 class ImageRecipe(FewShotRecipe):
     """All settings of an `ImageRecognizer`.
@@ -80,8 +80,12 @@ class ImageRecipe(FewShotRecipe):
         Classes, supports per class and queries per class of a training episode.
     episodes_per_step : int
         Episodes averaged in a step; a multiple of the number of processes.
-    order : "raster", "snake" or "hilbert"
-        Order in which the tokens of the grid are read.
+    preset : "default" or "paper"
+        "paper": the settings of the paper for all that are not given, and InfoNCE in one direction.
+    order : "set", "grid", "raster", "snake" or "hilbert"
+        "set": uDTW matches every token with any token of the other image; "grid": the same, for a price of the
+        displacement. Otherwise the order in which the tokens are read as a sequence; other metrics, which need one,
+        read a set or a grid row by row.
     dim : int
         Number of features per token after the projection; 0 for no projection.
     start : "orthogonal" or "principal"
@@ -99,6 +103,7 @@ class ImageRecipe(FewShotRecipe):
     0.1
     """
 
+    PRESETS = FewShotRecipe.PRESETS | {"paper": FewShotRecipe.PRESETS["paper"] | {"sigma_hidden": 0, "order": "raster"}}
     sigma_range: tuple[float, float] = (0.2, 5.0)
     sigma_hidden: int | None = 64
     sigma_gain: float = 16.0
@@ -114,6 +119,10 @@ class ImageRecipe(FewShotRecipe):
     # Training without labels
     batch_size: int = 32
     temperature: float = 0.1
+
+    @property
+    def comparator(self) -> str:
+        return self.order if self.metric == "udtw" and self.order in UNORDERED else self.metric
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,6 +263,7 @@ class ImageRecognizer(Recognizer):
         return ContrastiveTask(
             self.model, source, batch_size=r.batch_size, temperature=r.temperature, learning_rate=r.learning_rate,
             weight_decay=r.weight_decay, stages=r.stages(self.model), seed=r.seed, fabric=fabric,
+            one_way=r.preset == "paper",
         )  # fmt: skip
 
     def _standardize(self, source: TokenSource) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from udtw._engine import inputs
 from udtw._engine.align import Options, align
@@ -16,6 +17,8 @@ from udtw.nn.sigma import PairSigmaNet, SigmaNet
 
 REDUCTIONS = ("mean", "sum", "none")
 OBJECTIVES = ("free_energy", "faithful")
+SLICE_CELLS = 2**18
+"""Cells of the pairs whose tables "faithful" holds at a time, beside the coupling."""
 
 
 class UDTWLoss(nn.Module):
@@ -93,6 +96,8 @@ class UDTWLoss(nn.Module):
         self.reduction = reduction
         self.objective = objective
         self.options: dict[str, Any] = {"weighting": weighting, **options}
+        if not isinstance(gamma, nn.Parameter):
+            inputs.read_gamma(gamma, torch.as_tensor(gamma).numel(), torch.zeros(1))
         for name, value in (("gamma", gamma), ("beta", beta)):
             if isinstance(value, nn.Parameter):
                 self.register_parameter(f"log_{name}", _logarithm(name, value))
@@ -171,8 +176,7 @@ class UDTWLoss(nn.Module):
                 **options,
             ).coupling  # fmt: skip
         pred, target = (_without_padding(*one) for one in ((pred, lengths[0]), (target, lengths[1])))
-        field = squared_distances(pred, target) + _energy(pred.detach(), target.detach(), variances, options["beta"])
-        loss = (coupling * field).sum((1, 2))
+        loss = _in_slices(coupling, pred, target, *variances, options["beta"])
         if options.get("normalize") == "path":
             return loss / coupling.sum((1, 2))
         if options.get("normalize") == "length":
@@ -195,6 +199,30 @@ def _logarithm(name: str, value: nn.Parameter) -> nn.Parameter:
         error = GammaError if name == "gamma" else OptionError
         raise error(f"{name} must be positive, since its logarithm is trained; got {value.detach().tolist()}.")
     return nn.Parameter(value.detach().log(), requires_grad=value.requires_grad)
+
+
+def _in_slices(coupling: Tensor, *members: Any) -> Tensor:
+    """Return `_faithful_loss`, (B,), of a few pairs at a time, whose tables are made anew for the gradient."""
+    count = len(coupling)
+    size = max(1, SLICE_CELLS // coupling[0].numel())
+    if torch.compiler.is_compiling() or count <= size:
+        return _faithful_loss(coupling, *members)
+
+    def cut(member: Any, start: int) -> Any:
+        of_pairs = isinstance(member, Tensor) and member.ndim > 0 and len(member) == count
+        return member[start : start + size] if of_pairs else member
+
+    parts = [[cut(one, start) for one in (coupling, *members)] for start in range(0, count, size)]
+    return torch.cat([checkpoint(_faithful_loss, *part, use_reentrant=False) for part in parts])
+
+
+def _faithful_loss(
+    coupling: Tensor, x: Tensor, y: Tensor, var_x: Tensor | None, var_y: Tensor | None, variance: Tensor | None,
+    beta: Any,
+) -> Tensor:  # fmt: skip
+    """Return ``Σ_nm π_nm (D + sg(D)/Σ + β log Σ)``, (B,)."""
+    field = squared_distances(x, y) + _energy(x.detach(), y.detach(), (var_x, var_y, variance), beta)
+    return (coupling * field).sum((1, 2))
 
 
 def _energy(x: Tensor, y: Tensor, variances: tuple[Tensor | None, ...], beta: Any) -> Tensor:

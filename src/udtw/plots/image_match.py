@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError, VarianceError
+from udtw.fewshot.model import UNORDERED
 from udtw.images.projection import token_order
 from udtw.plots.image_maps import FRAME_COLOR, FRAME_WIDTH, as_pixels, without_ticks
 from udtw.plots.style import (
@@ -55,7 +56,7 @@ class ImageMatch:
     grid_x, grid_y : (h, w) with h·w = N, and the same with M
     var_x, var_y : (N,) and (M,), optional
         Variances σ² of the tokens, in reading order; pass both or neither.
-    order : "raster", "snake" or "hilbert"
+    order : "raster", "snake", "hilbert", "set" or "grid"
         The reading order, see `udtw.images.projection.token_order`.
     title : str, optional
 
@@ -317,7 +318,10 @@ def strongest_matches(
     values = as_array(coupling).astype(np.float64)
     best = (values > 0) & (values == values.max(1, keepdims=True)) & (values == values.max(0, keepdims=True))
     rows, columns = np.nonzero(best)
-    forced = ((rows == 0) & (columns == 0)) | ((rows == values.shape[0] - 1) & (columns == values.shape[1] - 1))
+    # Without an order nothing is matched by force.
+    forced = (order not in UNORDERED) & (
+        (rows == 0) & (columns == 0) | (rows == values.shape[0] - 1) & (columns == values.shape[1] - 1)
+    )
     rank_std = np.zeros(len(rows)) if std is None else as_array(std)[rows, columns]
     ranked = np.lexsort((rank_std, -np.round(values[rows, columns], RANK_DIGITS)))
     cells = np.stack([rows, columns], 1)

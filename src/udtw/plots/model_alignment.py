@@ -28,11 +28,11 @@ def aligning_comparator(recognizer: Recognizer) -> AlignmentComparator:
 @torch.no_grad()
 def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Alignment:
     """Align x and y, (1, τ, d) each, under the model's energy and prior."""
-    kept = ("gamma", "beta", "band", "weighting", "warp_penalty", "relax")
+    kept = ("gamma", "beta", "band", "weighting", "warp_penalty", "relax", "order", "shape", "reach")
     # Results are lazy: values read later must not require gradients of learned parameters.
     params: dict[str, Any] = {
         name: value.detach() if isinstance(value, torch.Tensor) else value
-        for name, value in comparator.params().items()
+        for name, value in comparator.params(x.features.shape[1]).items()
         if name in kept
     }
     params.setdefault("weighting", "precision")
@@ -40,11 +40,15 @@ def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Al
 
 
 def numbers(comparison: Comparison, comparator: AlignmentComparator, uncertain: bool) -> str:
-    """Format a comparison for a title: the divergence or, for the paper's weighting, d² and Ω (with variances)."""
-    if comparator.metric.without_bias is not None:
+    """Format a comparison for a title: what its distance is and, for the paper's weighting, also Ω (with variances)."""
+    if comparator.evidence:
+        text = f"energy of evidence = {float(comparison.distance):.3g}"
+    elif comparator.metric.without_bias is not None:
         text = f"divergence = {float(comparison.distance):.3g}"
     elif comparator.by_precision:
         text = f"mean $d^2$ = {float(comparison.distance):.3g}"
+    elif comparator.metric.params.get("weighting") != "precision":
+        text = f"free energy = {float(comparison.distance):.3g}"
     else:
         text = f"$d^2$ = {float(comparison.distance):.3g}"
         text += f",  Ω = {float(comparison.regularizer):.3g}" if uncertain else ""

@@ -1,6 +1,7 @@
 """From clips to batches of blocks: normalize the frames, cut them into blocks of M frames, augment, pad."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from udtw.errors import DataError, LengthError, OptionError, ShapeError
-from udtw.skeleton.confidence import motion, plausible_confidence, repaired, unswapped
+from udtw.skeleton.confidence import misread_confidence, motion, plausible_confidence, repaired, unswapped
 from udtw.skeleton.graphs import Graph
 from udtw.skeleton.graphs import graph as named_graph
 
@@ -190,6 +191,9 @@ class SkeletonSource:
         With "sensor", positions are `repaired` by the confidence of the clips before anything else, and batches have
         variances of the joints. "estimate" also reads the motion: confidence is capped by `plausible_confidence`,
         and limbs that have changed sides are exchanged back (`unswapped`). "ignore" takes positions as they are.
+    believed : bool
+        Of "estimate": False ignores the confidence of the clips, as happens, with a warning, if it predicts no error
+        (`misread_confidence`).
 
     Examples
     --------
@@ -214,13 +218,22 @@ class SkeletonSource:
         facing: bool = False,
         augmentation: Augmentation | None = None,
         confidence: str = "ignore",
+        believed: bool = True,
     ) -> None:
         if len(clips) != len(labels):
             raise DataError(f"Every clip needs a label; got {len(clips)} clips and {len(labels)} labels.")
         if confidence not in CONFIDENCE:
             raise OptionError(f"confidence must be one of {CONFIDENCE}; got {confidence!r}.")
         self.clips, self.labels, self.graph = clips, np.asarray(labels), named_graph(graph)
-        self.confidence = confidence
+        self.confidence, self.believed = confidence, believed
+        if confidence == "estimate" and believed and (reason := misread_confidence(clips)) is not None:
+            self.believed = False
+            warnings.warn(
+                f"The confidence of {getattr(clips, 'name', 'the clips')} is ignored: {reason}. "
+                "Pass confidence='sensor' to use it nevertheless.",
+                UserWarning,
+                stacklevel=3,
+            )
         self.block_size, self.stride, self.scale, self.facing = block_size, stride, scale, facing
         self.augmentation = augmentation or Augmentation()
         self._device = torch.device("cpu")
@@ -280,7 +293,7 @@ class SkeletonSource:
         present[0] = True
         variance = np.zeros(raw.shape[:3], np.float32)
         if self.confidence != "ignore":
-            sure = clip.tracked
+            sure = clip.tracked if self.believed else np.isfinite(raw).all(-1).astype(np.float32)
             if self.confidence == "estimate":
                 raw, sure = unswapped(raw, np.minimum(sure, plausible_confidence(raw)), self.graph)
             raw, variance = repaired(raw, sure)

@@ -1,12 +1,16 @@
 """From confidence to variances: which joints can be trusted, and how lost and exchanged ones are repaired."""
 
 import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from udtw.skeleton.graphs import Graph
 
+TINY = np.finfo(np.float64).tiny
 SPREAD = 1000.0
 """Variance of a position of confidence ½, in units of the squared motion of its joint in one frame."""
 LEAST_CONFIDENCE = 1e-9
@@ -55,6 +59,73 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     for offset in range(STILL_FRAMES):
         found[offset : offset + stuck.shape[0]][stuck] = 0
     return found
+
+
+CHECKED_CLIPS, CHECKED_POSITIONS = 100, 100
+"""The confidence of so many clips is checked, if it doubts so many positions."""
+DOUBTED = 0.5
+ALWAYS = 0.8
+"""Share of its frames in which a joint may be doubted."""
+AS_LIKELY = 0.55
+"""Probability that a doubted position is less plausible than a trusted one, below which confidence predicts nothing."""
+FAR_ROUGHER = 100.0
+"""Ratio of mean squared second differences above which a joint that is always doubted is doubted with reason."""
+
+
+def misread_confidence(clips: Sequence) -> str | None:
+    """Return why the confidence of clips cannot be what it is called; None if it can.
+
+    Doubted positions must be less plausible than trusted ones. A position is implausible by ``|log(b/m)|``, with b the
+    squared second difference of its joint and m the median of b in the clip where the joint is trusted: it jitters, or
+    it stands still. If a doubted position (weighted by 1 − c) is hardly more often the less plausible one than a
+    trusted position of the same joint (weighted by c), confidence predicts no error. Nor can it be meant if a joint is
+    doubted nearly always, although it moves as smoothly as the others.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from udtw.skeleton import make_actions
+    >>> from udtw.skeleton.confidence import misread_confidence
+    >>> from udtw.skeleton.datasets import Faults
+    >>> actions = make_actions(3, 4)
+    >>> misread_confidence(Faults().of(actions)) is None
+    True
+    >>> random = np.random.default_rng(0).random
+    >>> misread_confidence([replace(clip, confidence=random(clip.frames.shape[:3])) for clip in actions])
+    'doubted positions are as plausible as trusted ones'
+    """
+    chosen = np.unique(np.linspace(0, len(clips) - 1, min(len(clips), CHECKED_CLIPS)).round().astype(int))
+    found = [_doubts(clips[index]) for index in chosen.tolist()]
+    doubt, bend, deviation = (np.concatenate(part) for part in zip(*found, strict=True))  # (positions, joints) each
+    known, doubted = ~np.isnan(doubt), doubt >= DOUBTED
+    if doubted.sum() < CHECKED_POSITIONS and np.nansum(doubt) < CHECKED_POSITIONS:
+        return None
+    always = (doubted.sum(0) > ALWAYS * known.sum(0)) & (known.sum(0) >= CHECKED_POSITIONS)
+    trusted = bend[:, ~always][known[:, ~always]]
+    for joint in np.flatnonzero(always):
+        ratio = np.median(bend[known[:, joint], joint]) / max(np.median(trusted), TINY) if len(trusted) else 1.0
+        if 1 / FAR_ROUGHER < ratio < FAR_ROUGHER:
+            return f"joint {joint} is doubted nearly always, but moves as smoothly as the others"
+    above = pairs = 0.0
+    for doubts, values in ((doubt[ok, j], deviation[ok, j]) for j, ok in enumerate(known.T) if not always[j]):
+        _, rank = np.unique(values, return_inverse=True)
+        trust = np.bincount(rank, 1 - doubts)
+        above += float((np.bincount(rank, doubts) * (trust.cumsum() - 0.5 * trust)).sum())
+        pairs += float(doubts.sum() * (1 - doubts).sum())
+    return "doubted positions are as plausible as trusted ones" if above < AS_LIKELY * pairs else None
+
+
+def _doubts(clip: Any) -> tuple[np.ndarray, ...]:
+    """Return 1 − c (NaN where unknown), b and ``|log(b/m)|`` of a clip, (frames and people, joints) each."""
+    bend = np.square(np.diff(clip.frames.astype(np.float64), n=2, axis=0)).mean(-1)
+    doubt = np.where(np.isnan(bend), np.nan, 1 - clip.confidence[1 : 1 + len(bend)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # medians of joints that are never there, or never trusted
+        trusted = np.nanmedian(np.where(doubt < DOUBTED, bend, np.nan), axis=0)
+        usual = np.where(np.isnan(trusted), np.nanmedian(bend, axis=0), trusted)
+    deviation = np.abs(np.log(bend + TINY) - np.log(usual + TINY))
+    return tuple(one.reshape(-1, bend.shape[2]) for one in (doubt, bend, deviation))
 
 
 def _squared_body(frames: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -136,7 +207,6 @@ def motion(frames: np.ndarray, confidence: np.ndarray) -> np.ndarray:
     return np.minimum((total + usual) / (count + 1), MOST_MOTION).astype(np.float32)
 
 
-TINY = np.finfo(np.float64).tiny
 TRUSTED = 0.5
 """Joints of less confidence take no part in finding exchanges."""
 ROOTS = ("shoulder_l", "hip_l")

@@ -111,6 +111,8 @@ class SkeletonEncoder(nn.Module):
         the weight of that mean.
     frequencies : int
         K of the features of each joint; 0: only those of the whole body, as in the paper.
+    block_norm : bool
+        LayerNorm after each layer of the MLP; the paper has none.
 
     Examples
     --------
@@ -129,6 +131,7 @@ class SkeletonEncoder(nn.Module):
         self, graph: Graph | str, block_size: int = 8, coordinates: int = 3, *, dim: int = 64, joint_dim: int = 50,
         width: int = 128, depth: int = 2, heads: int = 4, dropout: float = 0.1, hops: int = 6, alpha: float = 0.7,
         unit_tokens: bool = True, weighted: bool = False, frequencies: int = 0,
+        block_norm: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         graph = named_graph(graph)
@@ -143,16 +146,17 @@ class SkeletonEncoder(nn.Module):
         self.states_noise, self.states_weights = weighted, weighted and frequencies > 0
         size = block_size * coordinates
         self.inputs = (len(graph.joints), size)
+        norm = nn.LayerNorm if block_norm else nn.Identity
         self.mlp = nn.Sequential(
             nn.Linear(size, 2 * size),
-            nn.LayerNorm(2 * size),
+            norm(2 * size),
             nn.ReLU(),
             nn.Linear(2 * size, 3 * size),
-            nn.LayerNorm(3 * size),
+            norm(3 * size),
             nn.ReLU(),
             nn.Dropout(dropout),
             nn.Linear(3 * size, joint_dim),
-            nn.LayerNorm(joint_dim),
+            norm(joint_dim),
         )
         self.register_buffer("diffusion", s2gc_matrix(graph, hops, alpha), persistent=False)
         if weighted:

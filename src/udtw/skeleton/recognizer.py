@@ -14,7 +14,7 @@ from udtw.errors import DataError, OptionError
 from udtw.fewshot import DictionaryTask, FewShotModel, Tokens
 from udtw.fewshot.dictionary import Dictionary
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
-from udtw.fewshot.recipe import MODES, FewShotRecipe, accept_sigma_bounds
+from udtw.fewshot.recipe import MODES, FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.skeleton.blocks import CONFIDENCE, Augmentation, SkeletonSource
@@ -31,7 +31,7 @@ SIGMA_DEFAULTS = {"supervised": ((0.9, 1.1), 1.0), "unsupervised": ((0.5, 2.0), 
 about noise, so σ stays near 1 and variances come from the joints. Without labels a wide range helps."""
 
 
-@accept_sigma_bounds
+@complete_settings
 @dataclass(frozen=True)
 class Recipe(FewShotRecipe):
     """All settings of an `ActionRecognizer`.
@@ -90,6 +90,9 @@ class Recipe(FewShotRecipe):
         Classes, supports per class and queries per class of a training episode.
     episodes_per_step : int
         Episodes averaged in a step; a multiple of the number of processes.
+    preset : "default" or "paper"
+        "paper": the settings of the paper for all that are not given, no LayerNorm in the MLP of the blocks, plain
+        gradient steps on the atoms, and no rescaling of the encoder before training without labels.
     encoder : "joints" or "pictures"
         `SkeletonEncoder`, or a small convolutional network on pictures of the blocks.
     block_size : int
@@ -101,8 +104,8 @@ class Recipe(FewShotRecipe):
     facing : bool
         Turn every clip so that people face the same way.
     confidence : "estimate", "sensor" or "ignore"
-        Source of the joints' variances: the sensor's confidence capped by motion plausibility, the sensor's confidence
-        alone, or none.
+        Source of the joints' variances: the sensor's confidence capped by motion plausibility, unless it predicts no
+        error; the sensor's confidence alone, whatever it predicts; or none.
     rotation : float
         Largest random rotation about the vertical axis in training, in degrees.
     stretch : float
@@ -157,6 +160,12 @@ class Recipe(FewShotRecipe):
         "sigma_range": [0.9, 1.1],
         "sigma_gain": 1.0,
     }
+    PRESETS = FewShotRecipe.PRESETS | {
+        "paper": FewShotRecipe.PRESETS["paper"] | {
+            "scale": "axis", "facing": False, "confidence": "ignore", "frequencies": 0, "joint_dim": 50, "width": 384,
+            "depth": 6, "heads": 6, "dropout": 0.5, "hops": 6, "alpha": 0.7, "spread": 0.0,
+        }
+    }  # fmt: skip
     encoder: str = "joints"
     sigma_range: tuple[float, float] = None  # type: ignore[assignment] # set by mode
     sigma_hidden: int | None = 64
@@ -234,6 +243,8 @@ class ActionRecognizer(Recognizer):
         super().__init__()
         self.recipe, self.graph_name, self.coordinates = recipe, graph_name(layout), coordinates
         self.graph = graph(layout)
+        self.believes_confidence = True
+        """False if the confidence of the training clips predicted no error."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = self._make_model()
@@ -257,6 +268,7 @@ class ActionRecognizer(Recognizer):
                 self.graph, r.block_size, self.coordinates, dim=r.dim, joint_dim=r.joint_dim, width=r.width,
                 depth=r.depth, heads=r.heads, dropout=r.dropout, hops=r.hops, alpha=r.alpha,
                 weighted=r.confidence != "ignore", frequencies=min(r.frequencies, r.block_size),
+                block_norm=r.preset != "paper",
             )  # fmt: skip
         return r.model(encoder)
 
@@ -276,11 +288,14 @@ class ActionRecognizer(Recognizer):
             scale=r.scale,
             facing=r.facing,
             confidence=r.confidence,
+            believed=self.believes_confidence,
             augmentation=Augmentation(r.rotation, r.stretch, r.noise) if augment else None,
         )
 
     def _task(self, samples: SkeletonSet, fabric: Any) -> Task:
+        self.believes_confidence = True
         r, source = self.recipe, self.source(samples, augment=True)
+        self.believes_confidence = source.believed
         self._trained_on = checksum(samples.name, samples.names, samples.labels.tolist())
         if self.dictionary is None:
             return r.episodic_task(self.model, source, fabric)
@@ -288,7 +303,7 @@ class ActionRecognizer(Recognizer):
         return DictionaryTask(
             self.model, self.dictionary, source, batch_size=r.batch_size, dict_iter=r.dict_iter,
             dictionary_rate=r.dictionary_rate, encoder_rate=r.encoder_rate, beta=r.beta, spread=r.spread,
-            stages=r.stages(self.model), seed=r.seed, fabric=fabric,
+            stages=r.stages(self.model), seed=r.seed, fabric=fabric, plain_steps=r.preset == "paper",
         )  # fmt: skip
 
     def _start_dictionary(self, skeletons: SkeletonSet) -> None:
@@ -298,7 +313,7 @@ class ActionRecognizer(Recognizer):
             len(skeletons), min(r.n_atoms, len(skeletons)), replace=False
         )
         source, device = self.source(skeletons), next(self.model.parameters()).device
-        if isinstance(self.model.encoder, SkeletonEncoder):
+        if isinstance(self.model.encoder, SkeletonEncoder) and r.preset != "paper":
             self.model.eval()
             self.model.encoder.standardize(moved(source.batch(chosen), device))
         tokens = encode_all(self.model, source, chosen)
@@ -332,7 +347,7 @@ class ActionRecognizer(Recognizer):
         steps = 1 if self.dictionary is None else self.dictionary.atoms.shape[1]
         return {
             "recipe": self.recipe.as_dict(), "graph": self.graph_name, "coordinates": self.coordinates,
-            "dictionary_steps": steps, "data": self._trained_on,
+            "dictionary_steps": steps, "data": self._trained_on, "believes_confidence": self.believes_confidence,
         }  # fmt: skip
 
     @property
@@ -349,6 +364,7 @@ class ActionRecognizer(Recognizer):
             recipe = Recipe.from_saved(config["recipe"])
             made = cls(recipe, config["graph"], config["coordinates"], dictionary_steps=config["dictionary_steps"])
             made._trained_on = config["data"]
+            made.believes_confidence = config.get("believes_confidence", True)
             return made
 
         return cls._loaded(Path(path), saved, make)

@@ -88,8 +88,6 @@ def test_frames_are_ordered_by_their_index():
         (clip_of([person(pose=[0.1] * 35)]), "pose must be a list of 36 numbers"),
         (clip_of([person(pose=["0.1"] * 36)]), "pose must be a list of 36 numbers"),
         (clip_of([{**person(), "score": [0.1, None] * 9}]), "score must be a list of 18 numbers"),
-        (clip_of([person(pose=[1e300] * 36)]), r"pose holds 1e\+300"),
-        (clip_of([person(pose=[10**400] * 36)]), "pose holds 1000"),
         (clip_of([person()], label_index=3), "label_index is 3, but in the list of labels it is 5"),
     ],
 )

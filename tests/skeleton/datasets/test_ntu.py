@@ -127,8 +127,6 @@ def with_line(number, text):
         (with_line(30, LINES[2]), "line 30: found body '1' for the second time in frame 1"),
         (with_line(7, "0.1 0.2 0.3"), "line 7: found 3 values where the 12 of a joint belong"),
         (with_line(7, "a b c 4 5 6 7 8 9 10 11 12"), "line 7: found 'a b c' where x, y and z belong"),
-        (with_line(7, "0 1e9 0 4 5 6 7 8 9 10 11 12"), "line 7: found 1e.09 as a coordinate in meters"),
-        (with_line(7, "inf 0 1e308 4 5 6 7 8 9 10 11 12"), "line 7: found 1e.308 as a coordinate in meters"),
         (WHOLE[:-500], "the file ends where the joints of frame 13 should follow"),
         (b"\xff\xfe\x00" + WHOLE.encode(), r"line 1: found '.xff.xfe"),
         ("2\n0\n0\n", "no body in any of its 2 frames.*published list"),

@@ -174,12 +174,7 @@ def _person(where: str, person: Any) -> tuple[float, np.ndarray, np.ndarray]:
 def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:
     if not isinstance(values, list) or len(values) != count or not all(type(v) in (int, float) for v in values):
         raise DataError(f"{where}: {what} must be a list of {count} numbers. Get the file again.")
-    bad = next((value for value in values if LARGEST < abs(value) != math.inf), None)
-    if bad is not None:
-        raise DataError(
-            f"{where}: {what} holds {str(bad)[:40]}, which is not a position in a picture. Get the file again."
-        )
-    return np.array(values, dtype=np.float64)
+    return np.array([value if abs(value) <= LARGEST else math.nan for value in values], dtype=np.float64)
 
 
 def _label_list(path: Path) -> dict[str, dict[str, Any]]:

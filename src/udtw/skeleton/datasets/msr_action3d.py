@@ -51,7 +51,11 @@ def _read(files: list[ClipFile], index: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_text(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Parse frames (T, 1, 20, 3) and confidence (T, 1, 20), float32; a joint with all coordinates 0 is missing."""
+    """Parse frames (T, 1, 20, 3) and confidence (T, 1, 20), float32.
+
+    A joint with all coordinates 0, or with one beyond `LARGEST`, is missing; a confidence outside [0, 1] is 0. A
+    column of zeros states no confidence.
+    """
     lines = [line.split() for line in content.splitlines() if line.strip()]
     if not lines or len(lines) % JOINTS or len(lines) > JOINTS * MAX_FRAMES:
         raise DataError(
@@ -65,9 +69,10 @@ def read_text(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
         values = np.array([[float(field) for field in fields] for fields in lines]).reshape(-1, 1, JOINTS, 4)
     except ValueError as error:
         raise DataError(f"{where}: {error}. Get the file again, or skip it.") from error
-    if (np.abs(values[np.isfinite(values)]) > LARGEST).any():
-        raise DataError(f"{where}: found a coordinate beyond {LARGEST:g}. Get the file again, or skip it.")
-    frames, confidence = values[..., :3].astype(np.float32), values[..., 3].astype(np.float32)
-    missing = ~np.isfinite(frames).all(-1) | (frames == 0).all(-1)
-    frames[missing], confidence[missing] = np.nan, 0
+    frames, confidence = values[..., :3], values[..., 3]
+    missing = ~(np.abs(frames) <= LARGEST).all(-1) | (frames == 0).all(-1)
+    frames[missing], confidence[missing | ~((confidence >= 0) & (confidence <= 1))] = np.nan, 0
+    if not confidence.any():  # the file states none
+        confidence[~missing] = 1
+    frames, confidence = frames.astype(np.float32), confidence.astype(np.float32)
     return frames, confidence

@@ -241,17 +241,13 @@ class _Lines:
                     self.refuse(number, f"{_shown(b' '.join(fields[:3]))} where x, y and z belong")
                 states.append(CONFIDENCE.get(fields[-1], np.nan))
         joints = np.array(values).reshape(-1, JOINTS, 3)
-        far = np.argwhere((np.abs(joints) > FARTHEST) & np.isfinite(joints))
-        if len(far):
-            body, joint, _ = far[0]
-            self.refuse(starts[body] + joint, f"{joints[tuple(far[0])]:.4g} as a coordinate in meters")
         confidence = np.array(states).reshape(-1, JOINTS)
         for body, joint in np.argwhere(np.isnan(confidence))[:1]:
             number = starts[body] + joint
             state = self.lines[number].split()[-1]
             self.refuse(number, f"{_shown(state)} where the state of tracking belongs, 0, 1 or 2")
         # The camera is at the origin: a joint exactly there was not detected.
-        missing = ~np.isfinite(joints).all(-1) | (joints == 0).all(-1)
+        missing = ~(np.abs(joints) <= FARTHEST).all(-1) | (joints == 0).all(-1)
         joints[missing] = np.nan
         confidence[missing] = 0
         return joints.astype(np.float32), confidence.astype(np.float32)

@@ -54,7 +54,10 @@ def nw_ucla_source(path: Path) -> Source:
 
 
 def read_json(content: bytes, where: str) -> np.ndarray:
-    """Parse frames (T, 1, 20, 3), float32 in meters, of ``{"skeletons": [...]}``; NaN where x, y and z are all 0."""
+    """Parse frames (T, 1, 20, 3), float32 in meters, of ``{"skeletons": [...]}``.
+
+    NaN where x, y and z are all 0, or one is beyond `FARTHEST`.
+    """
     try:
         recording = strict_json.loads(content)
     except ValueError as error:
@@ -67,12 +70,8 @@ def read_json(content: bytes, where: str) -> np.ndarray:
         if not fits or not all(isinstance(j, list) and len(j) == 3 and _are_numbers(j) for j in joints):
             raise DataError(f"{where}, frame {number}: expected {JOINTS} joints of three numbers. Get the file again.")
     values = np.array(steps, dtype=np.float64)
-    far = np.argwhere((np.abs(values) > FARTHEST) & np.isfinite(values))
-    if len(far):
-        value = values[tuple(far[0])]
-        raise DataError(f"{where}, frame {far[0][0] + 1}: found {value:.4g} as a coordinate in meters.")
     # The camera is at the origin: a joint exactly there was not detected.
-    values[~np.isfinite(values).all(-1) | (values == 0).all(-1)] = np.nan
+    values[~(np.abs(values) <= FARTHEST).all(-1) | (values == 0).all(-1)] = np.nan
     return values[:, None].astype(np.float32)
 
 
