@@ -7,6 +7,7 @@ import typer
 
 from udtw.cli import options
 from udtw.cli.output import show, write_table
+from udtw.data.table import AS_IT_IS, ReadOptions
 
 
 def search(
@@ -29,11 +30,7 @@ def search(
     znormalize: Annotated[
         bool, typer.Option("--znormalize", help="First scale each feature of each file to mean 0, std 1.")
     ] = False,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: ReadOptions = AS_IT_IS,
     out: Annotated[Path | None, options.table_option("the matches")] = None,
     json: options.Json = False,
 ) -> None:
@@ -50,10 +47,9 @@ def search(
     """
     from udtw._engine.matches import tail_of
     from udtw.cli.align import parse_gamma
-    from udtw.cli.files import read_options, read_pair
+    from udtw.cli.files import read_pair
     from udtw.timeseries import SubsequenceSearch
 
-    reading = read_options(columns, missing, time_column=time_column, transpose=transpose, decimal=decimal)
     tail_of(level)
     x, y, _ = read_pair(query, stream, reading, znormalized=znormalize)
     temperature = _noise_temperature(x.values, y.values) if gamma == "auto" else parse_gamma(gamma, False)
