@@ -10,7 +10,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import read_any, saved_form, scaled
-from udtw.cli.output import messages, show, write_table, writing
+from udtw.cli.output import messages, save_figure, show, write_table, writing
 from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import LengthError
 
@@ -49,6 +49,7 @@ def cluster(
     out: Annotated[Path | None, options.table_option("the cluster of each series")] = None,
     centers: Annotated[Path | None, options.table_option("the centers, one row per step,")] = None,
     model: Annotated[Path | None, options.model_option("the clusters")] = None,
+    plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
     """Group series by their distance: k-means with barycenters, or k-medoids.
@@ -83,6 +84,10 @@ def cluster(
         write_table(out, rows)
     if centers is not None:
         write_table(centers, _center_rows(estimator.cluster_centers_, table.names), "--centers")
+    if plot is not None:
+        from udtw.cli.figures import cluster_figure
+
+        save_figure(cluster_figure(series, found, estimator.cluster_centers_, table.names), plot)
     if model is not None:
         about = {"task": "cluster", "znormalized": not raw, **saved_form(table, reading)}
         with writing(model, "--model"):
