@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import udtw
+from udtw.errors import ShapeError
 from udtw.timeseries import SubsequenceSearch, barycenter
 
 X = pd.Series([0.0, 1.0, 2.0, 1.0, 0.0], index=pd.date_range("2026-01-01", periods=5, freq="h"), name="temperature")
@@ -70,3 +71,16 @@ def test_results_show_themselves_in_one_line(make, words):
     assert words in shown
     assert "\n" not in shown
     assert len(shown) < 200
+
+
+def test_frames_are_matched_by_the_names_of_their_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"temp": 100 * rng.random(12), "hum": rng.random(12)})
+    turned = frame[["hum", "temp"]]
+    assert udtw.dtw(frame, turned) == 0
+    assert udtw.pairwise([frame, turned], [turned], metric="dtw").tolist() == [[0], [0]]
+    with pytest.raises(ShapeError, match="lacks \\['temp'\\] and has \\['press'\\]"):
+        udtw.dtw(frame, turned.rename(columns={"temp": "press"}))
+    dated = frame.assign(when=pd.date_range("2024-01-01", periods=12))
+    with pytest.raises(ShapeError, match="'when' of dates"):
+        udtw.dtw(dated, dated)

@@ -2,13 +2,16 @@
 
 import gzip
 import io
+import json
 
 import numpy as np
 import pandas
 import pytest
 
-from udtw.data.series_files import ReadOptions, read_series, read_series_table
-from udtw.errors import DataError, NonFiniteError, OptionError, UdtwError
+from udtw.data.series_files import match_tables, read_series, read_series_table
+from udtw.data.table import ReadOptions
+from udtw.data.table_cells import next_times
+from udtw.errors import DataError, NonFiniteError, OptionError, ShapeError, UdtwError
 
 
 def series(text, name="a.csv", **options):
@@ -207,3 +210,125 @@ def test_tables_that_are_refused(text, options, error, said):
     with pytest.raises(error) as caught:
         table(text, **options)
     assert said in str(caught.value)
+
+
+MEASURED = "".join(f"{10 * step},{step % 3}\n" for step in range(10))
+DAYS = [f"2024-05-{day:02d}" for day in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t,v\n3,1\n1,2\n2,3\n", "the time goes back"),
+        ("height,v\n" + MEASURED, "--time-column height, or --columns height,v"),
+        ("begin,end,v\n" + "".join(f"{one},{one},1\n" for one in DAYS), "each of the columns begin, end can be"),
+        ("day,v\n" + "".join(f"{one},1\n" for one in DAYS) + "Total,10\n", "line 12: column 'day' is 'Total'"),
+    ],
+)
+def test_a_time_axis_is_never_guessed_wrong(text, said):
+    with pytest.raises(DataError) as caught:
+        series(text)
+    assert said in str(caught.value)
+
+
+def test_a_time_axis_leaves_an_evenly_spaced_measurement_alone():
+    text = "height,time,v\n" + "".join(f"{10 * step},{2 * step},{step % 3}\n" for step in range(10))
+    assert series(text).names == ["height", "v"]
+    assert series("height,v\n" + MEASURED, columns=("height", "v")).names == ["height", "v"]
+    assert series("height,v\n" + MEASURED, time_column="height").names == ["v"]
+
+
+def test_dates_that_pandas_writes_as_numbers_are_the_time():
+    frame = FRAME.assign(v=[1.0, 2.0, 3.0, 4.0]).rename(columns={"when": "date"})
+    epochs = {str(row): 1704067200000 + 3600000 * row for row in range(4)}  # the default of `to_json`
+    text = json.dumps({"date": epochs, **json.loads(frame[["v"]].to_json())})
+    found = series(text, "a.json")
+    assert (found.names, found.time_name) == (["v"], "date")
+    assert np.diff(found.time).tolist() == [3.6e6] * 3
+
+
+@pytest.mark.parametrize(
+    ("stamps", "said"),
+    [
+        ([*DAYS[:4], *DAYS[5:]], "1 step(s) are missing from the time axis, the first after 2024-05-04"),
+        ([*DAYS[:4], *DAYS[3:]], "1 step(s) repeat the time of the step before, the first is 2024-05-04"),
+        ([one for one in DAYS if one[-2:] not in ("04", "05")], None),  # a weekend
+        (["2024-01", "2024-02", "2024-03", "2024-04", "2024-05"], None),
+    ],
+)
+def test_an_irregular_time_axis_is_said(stamps, said):
+    found = series("date,v\n" + "".join(f"{one},1\n" for one in stamps))
+    assert (said in found.notes) if said else len(found.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("stamps", "following"),
+    [
+        (["2024-05-28 22:00+02:00", "2024-05-28 23:00+02:00", "2024-05-29 00:00+02:00"], "2024-05-29 01:00+02:00"),
+        (["2024-05-28T22:00:00Z", "2024-05-28T23:00:00Z", "2024-05-29T00:00:00Z"], "2024-05-29T01:00:00Z"),
+        (["2019Q2", "2019Q3", "2019Q4"], "2020Q1"),
+        (["2019-10", "2019-11", "2019-12"], "2020-01"),
+        (["2024-01-01", "2024-02-01", "2024-04-01", "2024-05-01"], "2024-06-01"),
+        (["2024-01-31", "2024-02-29", "2024-03-31"], "2024-04-30"),
+        (["29.05.2024 10:00", "29.05.2024 10:30", "29.05.2024 11:00"], "29.05.2024 11:30"),
+        (["2024-05-28", "2024-05-29", "2024-05-29", "2024-05-30"], "2024-05-31"),
+    ],
+)
+def test_a_time_axis_goes_on_as_it_is_written(stamps, following):
+    assert next_times(stamps, 2)[0] == following
+
+
+def test_lines_above_the_table_and_other_encodings():
+    text = "Station;M\u00fcnchen\nmade 2024\n\nt\u00e9mp;hum\n1;2\n3;4\n"
+    found = series(text.encode("latin-1"), encoding="latin-1", skip_rows=3)
+    assert (found.names, found.values.tolist()) == (["t\u00e9mp", "hum"], [[1, 2], [3, 4]])
+    with pytest.raises(OptionError, match="--encoding klingon"):
+        series(text.encode("latin-1"), encoding="klingon")
+    with pytest.raises(DataError, match="below its first 99 line"):
+        series(text, skip_rows=99)
+    cells = pandas.DataFrame([["title", None], ["a", "b"], [1, 2], [3, 4]])
+    sheet = written(lambda file: cells.to_excel(file, index=False, header=False))
+    assert series(sheet, "a.xlsx", skip_rows=1).names == ["a", "b"]
+
+
+WIDE = "patient_id,{}\n104,{}\n93,{}\n"
+
+
+def wide(names):
+    values = {f"t{step}": step for step in range(12)}
+    rows = (",".join(str(values[name] + extra) for name in names) for extra in (0, 5))
+    return WIDE.format(",".join(names), *rows)
+
+
+def test_steps_are_ordered_by_their_number_and_other_columns_left_out():
+    found = table(wide(sorted(f"t{step}" for step in range(12))))  # t0, t1, t10, t11, t2, …
+    assert found.series[0].values[:, 0].tolist() == list(range(12))
+    assert "left out patient_id (not a step); steps in the order t0, t1, t2, " in found.notes[-1]
+    assert [len(one) for one in table("id,mon,tue,wed\n7,1,2,3\n9,4,5,6\n").series] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("y,a0,a1,a2,b0,b1,b2\nu,1,2,3,4,5,6\n", {}, "can both be the steps"),
+        (
+            wide([f"t{step}" for step in range(12)]).replace("93,", "104,"),
+            {"id_column": "patient_id"},
+            "look like steps",
+        ),
+    ],
+)
+def test_tables_whose_steps_are_in_doubt(text, options, said):
+    with pytest.raises(DataError) as caught:
+        table(text, **options)
+    assert said in str(caught.value)
+
+
+def test_tables_are_matched_by_their_names():
+    train = table("y,mon,tue,wed\nu,1,2,3\nw,4,5,6\n")
+    new = match_tables(table("wed,mon,tue\n3,1,2\n"), "new.csv", train)
+    assert new.series[0].values[:, 0].tolist() == [1, 2, 3]
+    with pytest.raises(ShapeError, match=r"new\.csv has no column wed"):
+        match_tables(table("sun,mon,tue\n3,1,2\n"), "new.csv", train)
+    longer = match_tables(table("t0,t1,t2,t3\n1,2,3,4\n"), "new.csv", table("t0,t1,t2\n1,2,3\n"))
+    assert len(longer.series[0]) == 4

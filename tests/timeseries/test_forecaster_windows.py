@@ -92,3 +92,23 @@ def test_the_end_of_the_series_is_saved(tmp_path):
 def test_what_cannot_be_cut_is_a_named_error(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_data_frames_are_matched_by_name(one_thread, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": np.sin(np.arange(60) / 3), "b": 100 + np.cos(np.arange(60) / 3)})
+    forecaster = SequenceForecaster("euclidean", max_iter=1, random_state=0).fit(frame, horizon=4)
+    forecaster.save(tmp_path / "model")
+    for one in (forecaster, SequenceForecaster.load(tmp_path / "model")):
+        np.testing.assert_array_equal(one.predict(frame[["b", "a"]]), forecaster.predict())
+    with pytest.raises(ShapeError, match="lacks"):
+        forecaster.predict(frame.rename(columns={"a": "c"}))
+
+
+def test_a_folder_of_the_user_is_not_overwritten(one_thread, tmp_path):
+    forecaster = SequenceForecaster("euclidean", max_iter=1, random_state=0).fit(np.arange(40.0), horizon=4)
+    (tmp_path / "config.json").write_text('{"mine": 1}')
+    with pytest.raises(OptionError, match="other files"):
+        forecaster.save(tmp_path)
+    forecaster.save(tmp_path, force=True)
+    forecaster.save(tmp_path)

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+import udtw
+from benchmarks.search_coverage import simulate
 from tests._kernels.cpu.test_stream import plain
 from udtw import errors
 from udtw._kernels.cpu.stream import StreamSweep
 from udtw.timeseries import SubsequenceSearch, subsequence
+from udtw.timeseries.window_search import LENGTHS
 
 
 def bumps(seed=0, steps=400, noise=0.05):
@@ -102,10 +105,10 @@ def test_the_posterior_is_that_of_all_paths_that_cover_the_middle():
         weights /= weights.sum()
         inside = weights[max(0, match.begin - 1 - low) :, : match.end + 2 - low].sum()
         assert match.probability == pytest.approx(inside, rel=1e-9)
-        for share, interval in ((weights.sum(1), match.begin_interval), (weights.sum(0), match.end_interval)):
-            below, above = interval[0] - low, interval[1] - low
-            assert share[:below].sum() < 0.1 <= share[: below + 1].sum()
-            assert share[:above].sum() < 0.9 <= share[: above + 1].sum()
+        ends = ((weights.sum(1), match.begin, match.begin_interval), (weights.sum(0), match.end, match.end_interval))
+        for share, own, interval in ends:
+            below, above = (int((share.cumsum() < part).sum()) + low for part in (0.1, 0.9))
+            assert interval == (min(below, own), max(above, own))  # the match is inside its own interval
 
 
 def test_neighbours_do_not_widen_the_intervals_of_a_match():
@@ -176,7 +179,7 @@ def test_shortest_query_and_stream():
     (match,) = SubsequenceSearch([1.0]).search([3.0], k=10)
     assert (match.begin, match.end, match.distance, match.probability) == (0, 0, 4.0, 1.0)
     assert match.begin_interval == match.end_interval == (0, 0)
-    (match,) = SubsequenceSearch([1.0, 2.0, 3.0]).search([2.0], k=10)
+    (match,) = SubsequenceSearch([1.0, 2.0, 3.0], warp_penalty=0.0).search([2.0], k=10)
     assert (match.begin, match.end, match.distance) == (0, 0, 2.0)
 
 
@@ -281,3 +284,55 @@ def test_intervals_hold_what_they_promise_if_the_variances_are_those_of_the_nois
     assert found > 0.8
     assert 0.88 < covered <= 1
     assert coverage(range(60), 0.05, gamma=1.0, warp_penalty=0.5)[1] < covered
+
+
+def test_an_exact_copy_is_found_with_certainty_by_default():
+    rng = np.random.default_rng(0)
+    stream = rng.standard_normal(800).cumsum()
+    query = stream[300:360].copy()
+    [match] = SubsequenceSearch(query).search(stream, k=1)
+    assert (match.begin, match.end, match.distance) == (300, 359, 0)
+    assert match.probability > 0.9
+    [match] = SubsequenceSearch(-100 + 0.01 * query, normalize="window").search(stream, k=1)
+    assert (match.begin, match.end) == (300, 359)
+    assert match.distance < 1e-9
+    assert match.probability > 0.9
+
+
+def test_normalized_windows_are_searched_exactly():
+    rng = np.random.default_rng(1)
+    query, stream = rng.standard_normal((12, 2)), rng.standard_normal((150, 2)).cumsum(0)
+    [match] = SubsequenceSearch(query, warp_penalty=0.3, gamma=0.1, normalize="window").search(stream, k=1)
+    scaled = (query - query.mean(0)) / query.std(0)
+    every = {}
+    for length in {round(share * 12) for share in LENGTHS}:
+        for begin in range(len(stream) - length + 1):
+            window = stream[begin : begin + length]
+            window = (window - window.mean(0)) / window.std(0)
+            every[begin, begin + length - 1] = udtw.dtw(scaled, window, warp_penalty=0.3)
+    best = min(every, key=every.get)
+    assert (match.begin, match.end) == best
+    assert match.distance == pytest.approx(every[best], rel=1e-9)
+
+
+@pytest.mark.parametrize(("mode", "noise"), [(None, 0.3), ("window", 0.15)])
+def test_default_intervals_hold_begin_and_end(mode, noise):
+    """`benchmarks.search_coverage` with few streams; every hit lies inside its own intervals."""
+    held = []
+    for seed in range(30):
+        query, stream, begin, end = simulate(seed, noise, mode == "window")
+        [match] = SubsequenceSearch(query, normalize=mode).search(stream, k=1)
+        (b0, b1), (e0, e1) = match.begin_interval, match.end_interval
+        assert b0 <= match.begin <= b1
+        assert e0 <= match.end <= e1
+        if abs(match.begin - begin) < 30:
+            held += [b0 <= begin <= b1, e0 <= end <= e1]
+    assert len(held) > 50
+    assert 0.84 < np.mean(held) < 1
+
+
+def test_windows_take_no_variances_and_no_chunks():
+    with pytest.raises(errors.OptionError, match="var_query"):
+        SubsequenceSearch([1.0, 2.0, 0.0], var_query=1.0, normalize="window")
+    with pytest.raises(errors.OptionError, match="whole stream"):
+        SubsequenceSearch([1.0, 2.0, 0.0], normalize="window").update([1.0, 2.0])

@@ -145,6 +145,38 @@ def read_labels(value: Any) -> Any:
     return index if hasattr(value, "iloc") and hasattr(index, "get_indexer") else None
 
 
+def read_names(value: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame (pandas, Polars); None for anything else."""
+    columns = getattr(value, "columns", None)
+    if columns is None or len(getattr(value, "shape", ())) != 2:
+        return None
+    names = list(columns)
+    return names if all(isinstance(one, str) for one in names) and len(set(names)) == len(names) else None
+
+
+def order_features(name: str, value: Any, other: str, wanted: list[str] | None) -> Any:
+    """Return a data frame with its columns in the order of the names of another one; anything else as it is.
+
+    Frames that share only some names, or with a column of dates, raise a `ShapeError`: dates are no feature.
+    """
+    names = read_names(value)
+    for column in names or ():
+        if "M" in np.asarray(value[column]).dtype.kind:
+            raise ShapeError(
+                f"{name} has the column {column!r} of dates, which is not a feature. Leave it out, or make it the "
+                "index of a pandas frame."
+            )
+    if names is None or wanted is None or names == wanted or not set(names) & set(wanted):
+        return value
+    if set(names) != set(wanted):
+        missing, extra = sorted(set(wanted) - set(names)), sorted(set(names) - set(wanted))
+        raise ShapeError(
+            f"{name} and {other} have different columns: {name} lacks {missing} and has {extra} instead. Choose the "
+            "same columns of both."
+        )
+    return value[wanted]
+
+
 def read_pair(
     x: ArrayLike,
     y: ArrayLike,
@@ -176,6 +208,7 @@ def read_pair(
     else:
         if x is None or y is None:
             raise ShapeError("x and y are needed, unless a ready-made cost= is given.")
+        x, y = order_features("x", x, "y", None), order_features("y", y, "x", read_names(x))
         (x, counts[0]), (y, counts[1]) = pad_series("x", x, counts[0]), pad_series("y", y, counts[1])
         (main, single_x), (other, single_y) = read_sequence("x", x), read_sequence("y", y)
         check_same_features("x and y", main, other)

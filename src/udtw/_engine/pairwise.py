@@ -12,7 +12,7 @@ from torch import Tensor
 from udtw._engine import inputs, prior
 from udtw._engine.metrics import BLOCK_CELLS, Metric, get_metric, udtw_parts
 from udtw._engine.pair_block import PairBlock, matched
-from udtw._engine.series_set import SeriesSet, load_series
+from udtw._engine.series_set import SeriesSet, feature_names, load_series
 from udtw._io import joblib_tasks
 from udtw._io.memory import refuse_if_too_large
 from udtw._io.progress import progress_bar
@@ -87,7 +87,7 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
     left = load_series("X", X, var_x, nan_policy)
     if Y is None and var_y is not None:
         raise OptionError("var_y needs Y; without Y, var_x serves both sides.")
-    right = None if Y is None else load_series("Y", Y, var_y, nan_policy)
+    right = None if Y is None else load_series("Y", Y, var_y, nan_policy, names=feature_names(X))
     table = Table.of(left, right, chosen, joblib_tasks.threads_of(n_jobs), backend)
     with progress_bar(f"pairwise {chosen.name}", table.total, progress) as advance:
         parts = table.parts(advance) if return_parts else [table.values(advance)]

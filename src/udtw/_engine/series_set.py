@@ -95,16 +95,23 @@ def load_one_series(name: str, data: Any, variances: Any = None) -> tuple[np.nda
 
 
 def load_series(
-    name: str, data: Any, variances: Any = None, nan_policy: str = "raise", device: Device = None
-) -> SeriesSet:
+    name: str, data: Any, variances: Any = None, nan_policy: str = "raise", device: Device = None,
+    names: list[str] | None = None,
+) -> SeriesSet:  # fmt: skip
     """Return a `SeriesSet` from (n, T), (n, T, d), or a list of (T_i,) or (T_i, d) arrays.
 
     ``variances`` are one array per series, or a number. A step with a missing value (NaN) in any feature is an error,
     or is left out if ``nan_policy`` is "omit". The given arrays are not modified. ``device`` as in `udtw._io.device`.
+    Data frames are matched by the ``names`` of their columns, by default those of the first.
     """
     where = checked_device(device)
     inputs.check_nan_policy(nan_policy)
-    series = [_read_steps(f"{name}[{i}]", one) for i, one in enumerate(_split(name, data))]
+    parts = _split(name, data)
+    names = names or feature_names(parts)
+    series = [
+        _read_steps(f"{name}[{i}]", inputs.order_features(f"{name}[{i}]", one, "the first series", names))
+        for i, one in enumerate(parts)
+    ]
     if not series:
         raise LengthError(f"{name} is empty; at least one series is needed.")
     inputs.check_same_features(f"All series of {name}", *series)
@@ -121,6 +128,11 @@ def load_series(
     if nan_policy == "omit":
         values, noise, lengths = inputs.drop_missing(name, values, noise, lengths)
     return SeriesSet(values.numpy(), lengths.numpy(), None if noise is None else noise.numpy(), where)
+
+
+def feature_names(data: Any) -> list[str] | None:
+    """Return the names of the features of a list of data frames; None for anything else."""
+    return inputs.read_names(data[0]) if isinstance(data, list | tuple) and len(data) else None
 
 
 def _split(name: str, data: Any) -> Any:

@@ -18,10 +18,11 @@ from udtw._engine.matches import tail_of
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pair_block import Batch
 from udtw.cli import options
-from udtw.cli.files import read_options, read_pair, read_ties
+from udtw.cli.files import read_pair, read_ties
 from udtw.cli.match_report import make_match_report, make_report, warped_rows
-from udtw.cli.output import check_not_input, messages, note, save_figure, show, write_table
+from udtw.cli.output import messages, note, save_figure, show, write_table
 from udtw.data.series_files import Series
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import GammaError, OptionError
 
 SIGMA_FACTOR = 4.0
@@ -111,11 +112,7 @@ def align(
             "sd steps; empty or 0 is exact. Steps are counted from 0.",
         ),
     ] = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: ReadOptions = AS_IT_IS,
     znormalize: Annotated[
         bool, typer.Option("--znormalize", help="First scale each feature to mean 0, std 1.")
     ] = False,
@@ -163,10 +160,7 @@ def align(
     """
     given = options.given(weighting=weighting, warp_penalty=warp_penalty, relax=options.parse_relax(relax))
     options.check_known(metric, given)
-    for flag, path in (("--out", out), ("--warped", warped), ("--plot", plot)):
-        check_not_input(path, flag, (a, b) if anchors is None else (a, b, anchors))
     tail_of(level)
-    reading = read_options(columns, missing, time_column=time_column, transpose=transpose, decimal=decimal)
     if metric == "udtw" and not given and (gamma, beta, sigma, anchors) == (None, None, None, None):
         x, y, _ = read_pair(a, b, reading, znormalized=znormalize)
         if of == Side.y:
@@ -195,7 +189,7 @@ def align(
 
     x, y, variances = read_pair(a, b, reading, with_sigma=sigma == Sigma.column, znormalized=znormalize)
     if anchors is not None:
-        ties = read_ties(anchors, decimal, x, y)
+        ties = read_ties(anchors, reading.decimal, x, y)
         chosen = udtw = replace(udtw, function=partial(udtw.function, anchors=ties))
     with messages().status(f"aligning {len(x.values):,} with {len(y.values):,} steps …"):
         if sigma in (Sigma.estimate, Sigma.learn):
@@ -241,7 +235,7 @@ def _match_files(
     if out is not None:
         write_table(out, report.rows())
     if warped is not None:
-        write_table(warped, warped_rows(matched, *pair))
+        write_table(warped, warped_rows(matched, *pair), "--warped")
     if matched.trust.verdict == "none":
         for path in (one for one in (out, warped) if one is not None):
             note(f"warning: the series do not match; {path} is not to be trusted")

@@ -13,6 +13,7 @@ from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
 from udtw.cli.classify import classify
 from udtw.cli.cluster import cluster
+from udtw.cli.command import command
 from udtw.cli.demo import demo, explore
 from udtw.cli.doctor import doctor
 from udtw.cli.forecast import forecast
@@ -158,30 +159,13 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-for command in (
-    demo,
-    align,
-    search,
-    explore,
-    barycenter,
-    classify,
-    cluster,
-    forecast,
-    predict,
-    reproduce,
-    report,
-    doctor,
+for group, functions in (
+    (app, (demo, align, search, explore, barycenter, classify, cluster, forecast, predict, reproduce, report, doctor)),
+    (skeleton, (skeleton_commands.prepare, skeleton_commands.train, skeleton_commands.evaluate, skeleton_show.show)),
+    (images, (*(getattr(images_commands, one) for one in ("embed", "train", "evaluate", "predict")), images_show.show)),
 ):
-    app.command()(command)
-skeleton.command("prepare")(skeleton_commands.prepare)
-skeleton.command("train")(skeleton_commands.train)
-skeleton.command("eval")(skeleton_commands.evaluate)
-skeleton.command("show")(skeleton_show.show)
-images.command("embed")(images_commands.embed)
-images.command("train")(images_commands.train)
-images.command("eval")(images_commands.evaluate)
-images.command("show")(images_show.show)
-images.command("predict")(images_commands.predict)
+    for function in functions:
+        group.command({"evaluate": "eval"}.get(function.__name__))(command(function))
 app.add_typer(skeleton)
 app.add_typer(images)
 

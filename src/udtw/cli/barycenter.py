@@ -7,9 +7,11 @@ import typer
 
 from udtw._engine.metrics import get_metric
 from udtw.cli import options
-from udtw.cli.files import read_any, read_options, scaled
+from udtw.cli.command import IDS, LABELS
+from udtw.cli.files import read_any, scaled
 from udtw.cli.output import save_figure, show, write_table
 from udtw.data.series_files import SeriesTable
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.data.table_files import is_file_name
 from udtw.errors import OptionError
 
@@ -49,13 +51,7 @@ def barycenter(
             help="Scale each series to mean 0, std 1; by default data sets are scaled and files are not.",
         ),
     ] = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    label_column: options.LabelColumn = None,
-    id_column: options.IdColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: Annotated[ReadOptions, LABELS, IDS] = AS_IT_IS,
     data_dir: options.DataDir = None,
     seed: options.Seed = 0,
     out: Annotated[Path | None, options.table_option("the mean, one row per step, σ_μ last (udtw),")] = None,
@@ -74,10 +70,6 @@ def barycenter(
     """
     from udtw.timeseries import barycenter as mean_of
 
-    reading = read_options(
-        columns, missing, time_column=time_column, label_column=label_column, id_column=id_column, transpose=transpose,
-        decimal=decimal,
-    )  # fmt: skip
     is_file = is_file_name(source)
     normalize = not is_file if znormalize is None else znormalize
     table = _of_class(source, read_any(source, reading, data_dir, seed, labels=label is not None), label)

@@ -8,17 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
-from udtw.cli.files import (
-    dataset_name,
-    load_dataset,
-    read_options,
-    read_series_table,
-    scaled,
-)
-from udtw.cli.output import messages, note, show, write_table
+from udtw.cli.command import IDS, LABELS
+from udtw.cli.files import dataset_name, like_training, load_dataset, read_series_table, saved_form, scaled
+from udtw.cli.output import messages, note, show, write_table, writing
 from udtw.cli.training import Dask, dask_cluster
 from udtw.data.series_files import SeriesTable
-from udtw.data.table import ReadOptions
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.data.table_files import is_file_name
 from udtw.errors import DataError, OptionError
 
@@ -61,13 +56,7 @@ def classify(
     ] = None,
     band: options.Band = None,
     raw: Annotated[bool, typer.Option("--raw", help="Do not scale each series to mean 0, std 1 first.")] = False,
-    label_column: options.LabelColumn = None,
-    id_column: options.IdColumn = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: Annotated[ReadOptions, LABELS, IDS] = AS_IT_IS,
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option(help="Threads of the neighbor search; -1: all cores.")] = 1,
     seed: options.Seed = 0,
@@ -95,10 +84,6 @@ def classify(
     from udtw.timeseries import save_model
 
     _check_request(name, train, test, out, model)
-    reading = read_options(
-        columns, missing, label_column=label_column, id_column=id_column, time_column=time_column, transpose=transpose,
-        decimal=decimal,
-    )  # fmt: skip
     known, new = _own_tables(train, test, reading) if train is not None else load_dataset(str(name), data_dir, seed)
     known_values, new_values = (None if table is None else scaled(table, not raw) for table in (known, new))
     if train is not None and len({len(one) for table in (known, new) if table is not None for one in table.series}) > 1:
@@ -114,9 +99,9 @@ def classify(
             estimator.fit(known_values, known.labels)
             fitted = time.perf_counter()
         if model is not None:
-            about = {"task": "classify", "znormalized": not raw, "reading": vars(reading), "names": known.names}
-            save_model(model, estimator, about)
-            note(f"wrote {model}")
+            about = {"task": "classify", "znormalized": not raw, **saved_form(known, reading)}
+            with writing(model, "--model"):
+                save_model(model, estimator, about)
         result: dict[str, Any] = {
             "dataset": title,
             "train": len(known),
@@ -170,6 +155,7 @@ def _own_tables(train: Path, test: Path | None, reading: ReadOptions) -> tuple[S
     if test is None:
         return first, None
     second = read_series_table(test, reading, labels=True, labels_optional=True)
+    second = like_training(second, test, first.names, first.step_names, {})
     if second.labels is None:
         return first, second
     sizes = [{len(one) for one in table.series} for table in (first, second)]

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options
-from udtw.cli.files import read_any, read_options, scaled
-from udtw.cli.output import messages, note, show, write_table
+from udtw.cli.command import IDS, LABELS
+from udtw.cli.files import read_any, saved_form, scaled
+from udtw.cli.output import messages, save_figure, show, write_table, writing
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import LengthError
 
 
@@ -40,19 +42,14 @@ def cluster(
         int | None, typer.Option(min=1, help="Maximum number of rounds.", show_default="that of the method")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Do not scale each series to mean 0, std 1 first.")] = False,
-    label_column: options.LabelColumn = None,
-    id_column: options.IdColumn = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: Annotated[ReadOptions, LABELS, IDS] = AS_IT_IS,
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1: all cores.")] = 1,
     seed: options.Seed = 0,
     out: Annotated[Path | None, options.table_option("the cluster of each series")] = None,
     centers: Annotated[Path | None, options.table_option("the centers, one row per step,")] = None,
     model: Annotated[Path | None, options.model_option("the clusters")] = None,
+    plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
     """Group series by their distance: k-means with barycenters, or k-medoids.
@@ -70,10 +67,6 @@ def cluster(
     """
     from udtw.timeseries import TimeSeriesKMeans, TimeSeriesKMedoids, save_model
 
-    reading = read_options(
-        columns, missing, label_column=label_column, id_column=id_column, time_column=time_column, transpose=transpose,
-        decimal=decimal,
-    )  # fmt: skip
     table = read_any(source, reading, data_dir, seed)
     if k > len(table):
         raise LengthError(f"--k {k}: {source} has only {len(table)} series, and every cluster needs one.")
@@ -90,14 +83,15 @@ def cluster(
     if out is not None:
         write_table(out, rows)
     if centers is not None:
-        write_table(centers, _center_rows(estimator.cluster_centers_, table.names))
+        write_table(centers, _center_rows(estimator.cluster_centers_, table.names), "--centers")
+    if plot is not None:
+        from udtw.cli.figures import cluster_figure
+
+        save_figure(cluster_figure(series, found, estimator.cluster_centers_, table.names), plot)
     if model is not None:
-        save_model(
-            model,
-            estimator,
-            {"task": "cluster", "znormalized": not raw, "reading": vars(reading), "names": table.names},
-        )
-        note(f"wrote {model}")
+        about = {"task": "cluster", "znormalized": not raw, **saved_form(table, reading)}
+        with writing(model, "--model"):
+            save_model(model, estimator, about)
     result: dict[str, Any] = {
         "series": len(series),
         "method": str(method),

@@ -1,15 +1,16 @@
 """Files that commands read and write: the user's series, data sets by name, tables of results."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from udtw.cli.options import parse_list
 from udtw.cli.output import note
 from udtw.data import LabelledSeries, cylinder_bell_funnel, load_ucr, series_files, synthetic_control, znormalize
-from udtw.data.series_files import Series, SeriesTable
+from udtw.data.columns import listed, order_by_names
+from udtw.data.series_files import Series, SeriesTable, match_tables
 from udtw.data.table import ReadOptions, Table
 from udtw.data.table_cells import cell_text, numbers
 from udtw.data.table_files import is_file_name, read_table
@@ -19,10 +20,9 @@ GENERATED = ("cbf", "synthetic-control")
 TRAIN_PER_CLASS, TEST_PER_CLASS = 15, 50
 
 
-def read_options(columns: str | None = None, missing: str = "raise", **given: Any) -> ReadOptions:
-    """Return what the flags of a command say about a file."""
-    named = parse_list(columns)
-    return ReadOptions(columns=None if named is None else tuple(named), missing=str(missing), **given)
+def saved_form(table: SeriesTable, reading: ReadOptions) -> dict[str, Any]:
+    """Return how the series of training were read and what their columns are called, to be saved with a model."""
+    return {"reading": vars(reading), "names": table.names, "steps": table.step_names}
 
 
 def saved_reading(saved: dict[str, Any]) -> ReadOptions:
@@ -116,10 +116,14 @@ def read_pair(
             f"{a} has {x.values.shape[1]} feature(s) ({', '.join(x.names)}), but {b} has {y.values.shape[1]} "
             f"({', '.join(y.names)}); they must be the same. Choose some with --columns."
         )
-    if x.names != y.names and set(x.names) == set(y.names) and len(set(x.names)) == len(x.names):
-        order = [y.names.index(name) for name in x.names]
-        y = replace(y, values=y.values[:, order], names=x.names)
-        note(f"{b.name}: columns in the order of {a.name}: {', '.join(x.names)}")
+    if x.names != y.names and {one.casefold() for one in x.names} & {one.casefold() for one in y.names}:
+        order = order_by_names(y.names, x.names, b.name, a.name)
+        if order != list(range(len(order))):
+            y = replace(y, values=y.values[:, order], names=x.names)
+            note(f"{b.name}: columns in the order of {a.name}: {', '.join(x.names)}")
+    elif x.names != y.names and len(x.names) > 1:
+        pairs = ", ".join(f"{one} with {other}" for one, other in zip(x.names, y.names, strict=True))
+        note(f"columns are compared in their order: {pairs}")
     if znormalized:
         x, y = (
             replace(one, values=values) for one, values in zip((x, y), znormalize([x.values, y.values]), strict=True)
@@ -168,13 +172,16 @@ def _places(table: Table, steps: np.ndarray, series: Series, side: str) -> np.nd
     return at
 
 
-def check_features(file: Path, names: list[str], trained: list[str]) -> None:
-    """Raise `ShapeError` unless a file has as many features as the series of training."""
-    if len(names) != len(trained):
-        raise ShapeError(
-            f"{file} has {len(names)} feature(s) per step ({', '.join(names)}), but the model was trained with "
-            f"{len(trained)} ({', '.join(trained)}). Choose them with --columns."
-        )
+def like_training(
+    table: SeriesTable, file: Path, names: list[str], steps: list[str] | None, given: Mapping[str, Any]
+) -> SeriesTable:
+    """Return a table with its columns matched by name with those of training, unless ``given`` flags name columns."""
+    if "columns" in given and len(table.names) == len(names):
+        return table
+    matched = match_tables(table, file.name, (names, steps))
+    if matched.names != table.names or matched.step_names != table.step_names:
+        note(f"{file.name}: columns in the order of training: {listed(matched.step_names or matched.names)}")
+    return matched
 
 
 def _last_as_variance(path: Path, series: Series) -> np.ndarray:

@@ -10,8 +10,10 @@ from udtw._engine.align import dtw
 from udtw._engine.matches import tail_of
 from udtw._engine.metrics import get_metric, metric_names
 from udtw.cli import forecast_file, options, training
-from udtw.cli.files import dataset_name, load_dataset, read_options, scaled
-from udtw.cli.output import messages, note, save_figure, show
+from udtw.cli.command import IDS, Force
+from udtw.cli.files import dataset_name, load_dataset, scaled
+from udtw.cli.output import messages, save_figure, show, writing
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.data.table_files import is_file_name
 from udtw.errors import LengthError, OptionError
 
@@ -57,18 +59,19 @@ def forecast(
     devices: training.Devices = 1,
     accelerator: training.Accelerator = "cpu",
     strategy: training.Strategy = "auto",
-    id_column: options.IdColumn = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: options.Transpose = False,
-    missing: options.Missing = options.MissingPolicy.raise_,
-    decimal: options.Decimal = None,
+    reading: Annotated[ReadOptions, IDS] = AS_IT_IS,
     out: Annotated[Path | None, options.table_option("the forecast of a file")] = None,
     plot: options.Plot = None,
     model: Annotated[
         Path | None,
-        typer.Option("--model", "--save", help="Save the forecaster to this folder (JSON and safetensors)."),
+        typer.Option(
+            "--model",
+            "--save",
+            help="Save the forecaster to this folder (JSON and safetensors).",
+            rich_help_panel=options.WRITES,
+        ),
     ] = None,
+    force: Force = False,
     json: options.Json = False,
 ) -> None:
     """Forecast the future of your own series; or, for a data set, the end of each test series from its beginning.
@@ -97,8 +100,11 @@ def forecast(
     """
     from udtw.timeseries import SequenceForecaster
     from udtw.timeseries.forecaster import loss_options
+    from udtw.timeseries.model_files import check_folder
 
     tail_of(level)
+    if model is not None and not force:
+        check_folder(model)
     given: dict[str, Any] = {
         "metric_params": options.given(gamma=gamma, beta=beta),
         "max_iter": max_epochs,
@@ -109,10 +115,7 @@ def forecast(
             if wanted:
                 raise OptionError(f"{flag} belongs to data sets, and {name} is a file.")
         _own_file(
-            Path(name), read_options(
-                columns, missing, id_column=id_column, time_column=time_column, transpose=transpose, decimal=decimal
-            ),
-            horizon, past, level, lambda: SequenceForecaster(loss, **given),
+            Path(name), reading, horizon, past, level, lambda: SequenceForecaster(loss, **given),
             out=out, plot=plot, model=model, as_json=json,
         )  # fmt: skip
         return
@@ -131,8 +134,8 @@ def forecast(
     future, (low, high) = forecaster.predict(observed), forecaster.predict_interval(observed, level)
     deep = (future, truth) if truth.ndim == 3 else (future[..., None], truth[..., None])
     if model is not None:
-        forecaster.save(model)
-        note(f"wrote {model}")
+        with writing(model, "--model"):
+            forecaster.save(model, force=True)
     if plot is not None:
         from udtw.plots import plot_forecast
 
@@ -170,8 +173,6 @@ def _own_file(
     if horizon is None or horizon < 1 or horizon != int(horizon):
         shown = "nothing" if horizon is None else f"{horizon:g}"
         raise OptionError(f"--horizon must be the number of steps to forecast, such as 24; got {shown}.")
-    if model is not None and model.is_file():
-        raise OptionError(f"--model {model} is a file; a forecaster is saved to a folder.")
     series, ids = forecast_file.read_long_series(file, reading)
     trained, result = forecast_file.train(series, reading, int(horizon), past, level, make)
     if model is not None:

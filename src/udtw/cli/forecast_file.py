@@ -10,9 +10,9 @@ import numpy as np
 
 from udtw._io.atomic import write_atomically
 from udtw._io.strict_json import read_versioned
-from udtw.cli.files import check_features, read_series, read_series_table, saved_reading
-from udtw.cli.output import messages, note, save_figure, show, write_table
-from udtw.data.series_files import Series
+from udtw.cli.files import like_training, read_series, read_series_table, saved_reading
+from udtw.cli.output import messages, note, save_figure, show, write_table, writing
+from udtw.data.series_files import Series, SeriesTable
 from udtw.data.table import ReadOptions
 from udtw.data.table_cells import next_times
 from udtw.errors import FileFormatError, LengthError
@@ -37,20 +37,20 @@ class FileForecaster:
     level: float
 
     def save(self, folder: Path) -> None:
-        """Write the forecaster into ``folder``, for `load_forecaster`."""
-        self.forecaster.save(folder)
+        """Write the forecaster into ``folder``, which was checked, for `load_forecaster`."""
         about = {
             "format": FORMAT, "version": VERSION, "reading": vars(self.reading), "names": self.names,
             "horizon": self.horizon, "level": self.level,
         }  # fmt: skip
-        write_atomically(folder / ABOUT, json.dumps(about, indent=1).encode())
-        note(f"wrote {folder}")
+        with writing(folder, "--model"):
+            self.forecaster.save(folder, force=True)
+            write_atomically(folder / ABOUT, json.dumps(about, indent=1).encode())
 
     def predict(self, file: Path, given: dict[str, Any], *, out: Path | None, plot: Path | None, as_json: bool) -> None:
         """Forecast the series of a file, write and print; ``given`` are the flags that differ from training."""
         reading = replace(self.reading, **given)
         series, ids = read_long_series(file, reading)
-        check_features(file, series[0].names, self.names)
+        series = like_training(SeriesTable(series), file, self.names, None, given).series
         self.report(file, series, ids, {"series": len(series)}, out=out, plot=plot, as_json=as_json)
 
     def report(

@@ -12,6 +12,9 @@ from udtw.cli.output import check_figure_name, check_table_name
 from udtw.errors import OptionError
 from udtw.images.datasets import NAMES
 
+WRITES = "Files that are written"
+"""Panel of the help, by which `udtw.cli.command` knows the options that name a file to be written."""
+
 
 def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
     """Return an option whose value is one of ``names()``, called when the command is parsed; ``what`` is its help."""
@@ -59,34 +62,6 @@ SplitFile = Annotated[
     Path | None, typer.Option(help="Your own split: JSON or CSV with the classes of train, val and test.")
 ]
 PerClass = Annotated[int | None, typer.Option(help="Use at most this many images per class.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES", help="Columns to use, as in `temp,humidity`: names, or numbers counted from 1."),
-]
-TimeColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Time column; detected if unambiguous.")]
-LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column of the class labels.")]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Column with the names of series; if names repeat, a row is a step (long format)."
-    ),
-]
-Transpose = Annotated[bool, typer.Option("--transpose", help="Exchange rows and columns of the file first.")]
-
-
-class MissingPolicy(StrEnum):
-    raise_ = "raise"
-    omit = "omit"
-    interpolate = "interpolate"
-
-
-Missing = Annotated[
-    MissingPolicy,
-    typer.Option(help="Treatment of missing cells: raise an error, omit their steps, or interpolate linearly."),
-]
-Decimal = Annotated[
-    str | None, typer.Option(metavar=".|,", help="Decimal separator; the other character separates thousands.")
-]
 
 
 def _checked(check: Callable[[Path, str], None]) -> Callable[..., Path | None]:
@@ -102,7 +77,8 @@ def _checked(check: Callable[[Path, str], None]) -> Callable[..., Path | None]:
 
 def table_option(what: str) -> Any:
     """Return an option for a table that the command writes."""
-    return typer.Option(help=f"Write {what} here (.csv, .tsv or .json).", callback=_checked(check_table_name))
+    text = f"Write {what} here (.csv, .tsv or .json)."
+    return typer.Option(help=text, callback=_checked(check_table_name), rich_help_panel=WRITES)
 
 
 def _check_model_name(path: Path, flag: str) -> None:
@@ -114,11 +90,14 @@ def _check_model_name(path: Path, flag: str) -> None:
 def model_option(what: str) -> Any:
     """Return an option for a model that the command saves."""
     text = f"Save {what} here (.safetensors), for `udtw predict`."
-    return typer.Option(help=text, callback=_checked(_check_model_name))
+    return typer.Option(help=text, callback=_checked(_check_model_name), rich_help_panel=WRITES)
 
 
 Plot = Annotated[
-    Path | None, typer.Option(help="Write a figure here (.png, .pdf or .svg).", callback=_checked(check_figure_name))
+    Path | None,
+    typer.Option(
+        help="Write a figure here (.png, .pdf or .svg).", callback=_checked(check_figure_name), rich_help_panel=WRITES
+    ),
 ]
 Predictions = Annotated[Path | None, table_option("the predictions")]
 

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LISTED = 5
 """Number of items left out that are listed."""
+failures: list[Path] = []
+"""Outputs of the running command that could not be written."""
 
 
 def messages() -> Console:
@@ -86,15 +89,27 @@ def check_table_name(path: Path, flag: str = "--out") -> None:
         raise OptionError(f"{flag} {path.name}: use a name that ends in .csv, .tsv or .json.")
 
 
-def check_not_input(path: Path | None, flag: str, inputs: Sequence[Path]) -> None:
-    """Raise `OptionError` if a file to be written is one of those that are read."""
-    if path is not None and any(path.resolve() == one.resolve() for one in inputs):
-        raise OptionError(f"{flag} {path.name} is one of the files that are read; choose another name.")
+def write_file(path: Path, content: bytes, flag: str) -> None:
+    """Write a file atomically, and say so; if that fails say why, and let the command print its result all the same."""
+    with writing(path, flag):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
 
 
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+@contextmanager
+def writing(path: Path, flag: str) -> Iterator[None]:
+    """Report that ``path`` was written within the context, or as an error why it could not be."""
+    try:
+        yield
+        note(f"wrote {path}")
+    except OSError as error:
+        failures.append(path)
+        error_line(f"{flag} {path} cannot be written: {error.strerror or error}. The result is printed only.")
+
+
+def write_table(path: Path, rows: list[dict[str, Any]], flag: str = "--out") -> None:
     """Write rows with the same names atomically, as CSV, TSV or JSON by the ending; None is an empty cell or null."""
-    check_table_name(path)
+    check_table_name(path, flag)
     kind = path.suffix.lower()
     if kind == ".json":
         text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
@@ -103,9 +118,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         writer = csv.writer(written, delimiter=SEPARATORS[kind], lineterminator="\n")
         writer.writerows([list(rows[0]), *(row.values() for row in rows)])
         text = written.getvalue()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
-    note(f"wrote {path}")
+    write_file(path, text.encode(), flag)
 
 
 def check_figure_name(path: Path, flag: str = "--plot") -> None:
@@ -122,6 +135,4 @@ def save_figure(figure: Any, path: Path, flag: str = "--plot") -> None:
     kind = path.suffix[1:].lower()
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
-    note(f"wrote {path}")
+    write_file(path, buffer.getvalue(), flag)

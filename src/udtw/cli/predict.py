@@ -8,7 +8,8 @@ import typer
 
 from udtw.cli import options
 from udtw.cli.classify import predictions
-from udtw.cli.files import check_features, read_series_table, saved_reading, scaled
+from udtw.cli.command import IDS, LABELS
+from udtw.cli.files import like_training, read_series_table, saved_reading, scaled
 from udtw.cli.forecast_file import load_forecaster
 from udtw.cli.output import messages, show, write_table
 from udtw.errors import FileFormatError, OptionError
@@ -19,20 +20,8 @@ def predict(
         Path, typer.Argument(help="File or folder that `udtw classify`, `cluster` or `forecast` saved by --model.")
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New series, in the format of those in training.")],
+    reading: Annotated[dict[str, Any], LABELS, IDS],
     out: options.Predictions = None,
-    label_column: options.LabelColumn = None,
-    id_column: options.IdColumn = None,
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    transpose: Annotated[
-        bool | None,
-        typer.Option("--transpose/--no-transpose", help="Exchange rows and columns first.", show_default="as trained"),
-    ] = None,
-    missing: Annotated[
-        options.MissingPolicy | None,
-        typer.Option(help="Missing cells: raise, omit or interpolate.", show_default="as in training"),
-    ] = None,
-    decimal: options.Decimal = None,
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -47,17 +36,12 @@ def predict(
 
     - `udtw predict forecaster sales.csv --out forecast.csv`
     """
-    given = options.given(
-        label_column=label_column, id_column=id_column, time_column=time_column, transpose=transpose, decimal=decimal,
-        missing=None if missing is None else str(missing),
-        columns=None if columns is None else tuple(options.parse_list(columns) or ()),
-    )  # fmt: skip
     if model.is_dir():
-        load_forecaster(model).predict(file, given, out=out, plot=plot, as_json=json)
+        load_forecaster(model).predict(file, reading, out=out, plot=plot, as_json=json)
         return
     if plot is not None:
         raise OptionError("--plot belongs to forecasts.")
-    _classify(model, file, given, out, json)
+    _classify(model, file, reading, out, json)
 
 
 def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, as_json: bool) -> None:
@@ -68,7 +52,7 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
         raise FileFormatError(f"{model} was not saved by `udtw classify` or `udtw cluster`.")
     reading = replace(saved_reading(about["reading"]), **given)
     table = read_series_table(file, reading, labels=about["task"] == "classify", labels_optional=True)
-    check_features(file, table.names, about["names"])
+    table = like_training(table, file, about["names"], about.get("steps"), given)
     # As a list, series of any length are taken, not only those of the training's.
     series = [one.reshape(len(one), -1) for one in scaled(table, about["znormalized"])]
     result: dict[str, Any] = {"model": str(model), "file": str(file), "series": len(table)}

@@ -19,11 +19,12 @@ from udtw.data.table_cells import (
     compact_dates,
     is_missing,
     is_row_number,
-    is_time_axis,
+    is_time,
     numbers,
+    time_rank,
     times,
 )
-from udtw.errors import DataError, OptionError
+from udtw.errors import DataError, OptionError, ShapeError
 
 MANY = 100
 """Number of columns above which all are parsed together, which is faster."""
@@ -128,44 +129,80 @@ class Columns:
             raise DataError(f"{self.place(number, int(np.argmax(parsed.bad)))}, neither a time nor a number.")
         return stamps
 
-    def time_column(self) -> int | None:
-        """Return the time axis of a table of steps: the one given, or the one that can be nothing else."""
+    def time_column(self, groups: list[np.ndarray] | None = None, roles: Sequence[int | None] = ()) -> int | None:
+        """Return the time axis of a table of steps: the one given, or the one that can be nothing else.
+
+        ``groups`` are the rows of each series of a long table, ``roles`` the columns with another role. Raise
+        `DataError` if several columns could be the time, or if one has dates in almost all rows.
+        """
         if self.options.time_column is not None:
             return self.find(self.options.time_column, "--time-column")
         if self.width < 2 or len(self.table.cells) < 2:
             return None
-        taken = self.given_features()
-        free = [number for number in range(self.width) if number not in taken]
-        for number in free:
-            # Numbers first: most columns are, and `12.05.24` is not one.
-            if not self.numbers(number).clean and times(self.table.cells[number]) is not None:
-                return number
-        return next((number for number in free if self._is_axis(number)), None)
-
-    def long_time_column(self, groups: list[np.ndarray], roles: Sequence[int | None]) -> int | None:
-        """Return the time axis of a long table, whose series have the rows ``groups``.
-
-        It is the one given, dates, or a column that is named so and rises in every series.
-        """
-        if self.options.time_column is not None:
-            return self.find(self.options.time_column, "--time-column")
         taken = {*roles, *self.given_features()}
-        for number in (one for one in range(self.width) if one not in taken):
-            parsed, name = self.numbers(number), self.name(number)
-            if not parsed.clean:
-                if times(self.table.cells[number]) is not None:
-                    return number
-                continue
-            rises = all((np.diff(parsed.values[own]) > 0).all() for own in groups)
-            counts = all(len(own) < 3 or is_row_number(parsed.values[own]) for own in groups) and len(groups) > 1
-            if (rises and (counts or (name and TIME_NAME.fullmatch(name)))) or (name and SURELY_TIME.fullmatch(name)):
-                return number  # `time` that goes back is refused later
-        return None
+        free = [number for number in range(self.width) if number not in taken]
+        first = next((number for number in range(self.width) if self.name(number) != "" and number not in roles), -1)
+        ranks: dict[int, list[int]] = {}
+        for number in free:
+            rank = self._time_rank(number, number == first, groups)
+            if rank is not None:
+                ranks.setdefault(rank, []).append(number)
+        if not ranks:
+            return None
+        best = ranks[min(ranks)]
+        dates = [number for number in best if not self.numbers(number).clean]
+        best = dates or best
+        doubtful = min(ranks) == 5 or (min(ranks) < 4 and not self._are_one_axis(best))
+        if doubtful and not taken.intersection(range(self.width)) - set(roles):
+            names = listed([self.title(number) for number in best])
+            rest = [self.title(one) for one in range(self.width) if one not in roles and one not in best]
+            alone = (
+                f"{self.table.where}: column {names} is evenly spaced, which a time axis is, and perhaps a measurement"
+            )
+            several = f"{self.table.where}: each of the columns {names} can be the time axis"
+            raise DataError(
+                f"{alone if len(best) == 1 else several}. Say which: --time-column {self.title(best[0])}, or "
+                f"--columns {','.join([self.title(best[0]), *rest][:3] if len(best) == 1 else rest[:3] or ['NAMES'])}"
+                f"{' if it is a feature' if len(best) == 1 else ' for the features'}."
+            )
+        return None if doubtful and min(ranks) == 5 else best[0]
 
-    def _is_axis(self, number: int) -> bool:
-        """Return whether a column of numbers is an index or a time axis."""
-        parsed = self.numbers(number)
-        return parsed.clean and is_time_axis(parsed.values, self.name(number), number == 0)
+    def _time_rank(self, number: int, first: bool, groups: list[np.ndarray] | None) -> int | None:
+        """Return how surely a column is the time axis, as `time_rank`; 2 for dates under another name than ``time``."""
+        parsed, name = self.numbers(number), self.name(number)
+        if not parsed.clean:  # numbers first: most columns are, and `12.05.24` is not one
+            if times(self.table.cells[number]) is None:
+                self._refuse_a_few_other_cells(number)
+                return None
+            return 1 if name is not None and SURELY_TIME.fullmatch(name) else 2
+        if groups is None:
+            return time_rank(parsed.values, name, first)
+        own = [parsed.values[rows] for rows in groups]
+        if name and SURELY_TIME.fullmatch(name):
+            return 1
+        if len(own) > 1 and all(len(one) < 3 or is_row_number(one) for one in own):
+            return 3 if all((np.diff(one) > 0).all() for one in own) else None
+        ranks = {time_rank(one, name, False) for one in own if len(one) > 2}
+        return 3 if ranks == {3} else None
+
+    def _are_one_axis(self, chosen: list[int]) -> bool:
+        """Return whether columns of numbers are the same axis in other units, so that each can be the time."""
+        if any(not self.numbers(number).clean for number in chosen):
+            return len(chosen) == 1
+        values = [self.numbers(number).values for number in chosen]
+        origin, *others = [(one - one[0]) / (np.ptp(one) or 1.0) for one in values]
+        return all(np.allclose(origin, one, atol=1e-6, equal_nan=True) for one in others)
+
+    def _refuse_a_few_other_cells(self, number: int) -> None:
+        """Raise `DataError` for a column of dates with a few other cells, such as a row of totals."""
+        cells = self.table.cells[number].tolist()
+        other = [row for row, cell in enumerate(cells) if not is_missing(cell) and not is_time(cell)]
+        dates = sum(1 for cell in cells if not is_missing(cell)) - len(other)
+        if 0 < len(other) <= dates / 4 and dates >= 3:
+            raise DataError(
+                f"{self.place(number, other[0])}, but the other cells are dates. Delete such rows (totals, remarks); "
+                "those above the header are left out with --skip-rows."
+            )
 
     def is_row_index(self, number: int) -> bool:
         """Return whether a column of a wide table numbers its rows; it is then left out, with a note."""
@@ -230,7 +267,7 @@ class Columns:
                 self.left_out.append(f"{self.title(number)} (empty)")
             elif parsed.textual and self.name(number) and self._is_text(number):
                 self.left_out.append(f"{self.title(number)} (no numbers)")
-            elif exclude and self._is_axis(number):
+            elif exclude and parsed.clean and time_rank(parsed.values, self.name(number), number == 0) in (1, 3, 4):
                 self.left_out.append(f"{self.title(number)} (an index)")
             else:
                 chosen.append(number)
@@ -263,6 +300,58 @@ def _all_numbers(table: Table, decimal: str | None) -> dict[int, Numbers]:
         return {}
     parts = (parsed.values, parsed.missing, parsed.bad, parsed.doubtful)
     return {at: Numbers(*(one.reshape(width, rows)[at] for one in parts)) for at in range(width)}
+
+
+STEP_NAME = re.compile(r"(.*?)(\d+(?:\.\d+)?)")
+"""Name of a step in a wide table: `t0`, `step_12`, `7`."""
+ID_NAME = re.compile(r"(.*[ _-])?(id|ids|uuid|key|nr|no|number|code)", re.IGNORECASE)
+
+
+def steps_of(names: Sequence[str]) -> tuple[list[int], list[int]] | None:
+    """Return which columns of a wide table are steps, ordered by the number in their names, and which others are not.
+
+    Steps are a family of names, one word with different numbers, that most columns belong to. None if there is no such
+    family. Raise `DataError` if two families have the same numbers, such as x0 … x9 and y0 … y9.
+
+    >>> steps_of(["patient_id", "t0", "t1", "t10", "t2"])
+    ([1, 2, 4, 3], [0])
+    """
+    families: dict[str, dict[int, float]] = {}
+    for at, name in enumerate(names):
+        if (found := STEP_NAME.fullmatch(name)) and not is_time(name):
+            families.setdefault(found[1].casefold(), {})[at] = float(found[2])
+    if not families:
+        return None
+    steps, *rest = sorted(families.values(), key=len, reverse=True)
+    for numbered in rest:
+        if len(steps) > 2 and sorted(numbered.values()) == sorted(steps.values()):
+            first, second = (listed([names[at] for at in one]) for one in (steps, numbered))
+            raise DataError(
+                f"the columns {first} and {second} can both be the steps of a series. Choose some with --columns; "
+                "series of several features are read in the long format (--id-column)."
+            )
+    if len(steps) < max(3, len(names) / 2 + 0.5) or len(set(steps.values())) < len(steps):
+        return None
+    return sorted(steps, key=lambda at: steps[at]), [at for at in range(len(names)) if at not in steps]
+
+
+def order_by_names(names: Sequence[str], wanted: Sequence[str], file: str, model: str) -> list[int]:
+    """Return the columns of ``file`` that have the ``wanted`` names of ``model``, in that order.
+
+    Columns without names are taken in their order. Raise `DataError` if a name is missing.
+    """
+    found, sought = ([one.strip().casefold() for one in some] for some in (names, wanted))
+    unnamed = [all(one.isdigit() or one == "value" for one in some) for some in (found, sought)]
+    if found == sought or (any(unnamed) and len(found) == len(sought)):
+        return list(range(len(found)))
+    missing = [one for one, name in zip(wanted, sought, strict=True) if name not in found]
+    if not missing and not any(unnamed) and len(set(sought)) == len(sought):
+        return [found.index(name) for name in sought]
+    lacking = f"has no column {listed(missing)}" if missing and not any(unnamed) else "has other columns"
+    raise ShapeError(
+        f"{file} {lacking}: it has {len(names)} feature(s), {listed(list(names))}, and {model} has {len(wanted)}, "
+        f"{listed(list(wanted))}. Rename the columns, or choose them in this order with --columns."
+    )
 
 
 def listed(names: list[str]) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from udtw.data.columns import Columns, listed
+from udtw.data.columns import ID_NAME, Columns, listed, order_by_names, steps_of
 from udtw.data.labelled import stack_if_equal
 from udtw.data.table import ReadOptions, Table
-from udtw.data.table_cells import SURELY_TIME, cell_text
+from udtw.data.table_cells import SURELY_TIME, cell_text, describe_axis
 from udtw.data.table_files import read_table
 from udtw.errors import DataError, LengthError, NonFiniteError, OptionError
 
@@ -55,6 +55,8 @@ class SeriesTable:
 
     series: list[Series]
     notes: list[str] = field(default_factory=list)
+    step_names: list[str] | None = None
+    """Names of the steps of a wide table."""
 
     def __len__(self) -> int:
         return len(self.series)
@@ -107,6 +109,8 @@ def read_series(source: str | Path, options: ReadOptions = ReadOptions(), conten
             f"{table.place(row)}: the time goes back. Sort the rows by time, or choose another --time-column "
             "or, if it is a measurement, --columns."
         )
+    if series.time is not None and series.time_text is not None:
+        series = replace(series, notes=[*series.notes, *describe_axis(series.time, series.time_text)])
     return without_missing(series, options, table, series.steps, _value_names(table, series.names))
 
 
@@ -136,6 +140,7 @@ def read_series_table(
         raise OptionError(f"--id-column and --label-column are the same column, {columns.title(ids)!r}.")
     names = columns.ids(ids)
     if len(set(names)) < len(names) or options.time_column is not None:
+        _refuse_steps_as_rows(columns, names, ids, label)
         return _long(columns, names, ids, label)
     return _wide(columns, names, ids, label)
 
@@ -158,9 +163,11 @@ def _wide(columns: Columns, names: list[str] | None, ids: int | None, label: int
     if options.time_column is not None:
         raise OptionError("--time-column belongs to tables with one row per step, which need --id-column as well.")
     steps = columns.features(exclude=tuple(one for one in (ids, label) if one is not None))
+    order = ""
     if options.columns is None:
         _refuse_rows_as_steps(columns)
         steps = [number for number in steps if not columns.is_row_index(number)]
+        steps, order = _only_steps(columns, steps)
     if len(steps) < 2:
         raise LengthError(
             f"{table.where}: {len(steps)} column(s) of numbers, but a row should be a series. If a row is a step, name "
@@ -181,10 +188,50 @@ def _wide(columns: Columns, names: list[str] | None, ids: int | None, label: int
             without_missing(one, options, table, np.full(length, row), lambda step, _: table.column(steps[step]))
         )
     omitted = [note for one in series for note in one.notes]
-    notes = [*table.notes, f"{_sizes(series)}, one per row{_roles(columns, ids, label, labels)}"]
+    notes = [*table.notes, f"{_sizes(series)}, one per row{_roles(columns, ids, label, labels)}{order}"]
     if omitted:
         notes.append(f"{len(omitted)} series with missing values: {omitted[0]}" + (" …" if len(omitted) > 1 else ""))
-    return SeriesTable(series, notes)
+    return SeriesTable(series, notes, [columns.title(one) for one in steps] if table.names else None)
+
+
+def _only_steps(columns: Columns, numbers: list[int]) -> tuple[list[int], str]:
+    """Return the columns of numbers that are steps, in the order of the numbers in their names, and a note on it."""
+    if columns.table.names is None:
+        return numbers, ""
+    names = [columns.title(number) for number in numbers]
+    try:
+        found = steps_of(names)
+    except DataError as error:
+        raise DataError(f"{columns.table.where}: {error}") from None
+    if found is None:
+        kept = [number for number, name in zip(numbers, names, strict=True) if not ID_NAME.fullmatch(name)]
+        columns.left_out += [f"{name} (an id)" for name in names if ID_NAME.fullmatch(name)]
+        return kept, ""
+    steps, others = found
+    columns.left_out += [f"{names[at]} (not a step)" for at in others]
+    ordered = "" if steps == sorted(steps) else f"; steps in the order {listed([names[at] for at in steps])}"
+    return [numbers[at] for at in steps], ordered
+
+
+def match_tables(table: SeriesTable, file: str, other: SeriesTable | tuple[list[str], list[str] | None]) -> SeriesTable:
+    """Return a table with features and steps in the order of another one, matched by their names.
+
+    ``other`` is the table of training, or the names of its features and of its steps.
+    """
+    features, steps = (other.names, other.step_names) if isinstance(other, SeriesTable) else other
+    order = order_by_names(table.names, features, file, "the training")
+    if order != list(range(len(table.names))):
+        some = [replace(one, values=one.values[:, order], names=list(features)) for one in table.series]
+        table = replace(table, series=some)
+    own = table.step_names
+    if own is None or steps is None or (steps_of(own) and steps_of(steps)):
+        return table
+    if own[: len(steps)] == steps[: len(own)]:  # shorter or longer series
+        return table
+    places = order_by_names(own, steps, file, "the training")
+    if any(len(one) <= max(places) for one in table.series):
+        raise DataError(f"{file}: a series lacks steps at its end, and the steps have another order than in training.")
+    return replace(table, series=[one.take(np.array(places)) for one in table.series], step_names=list(steps))
 
 
 def _refuse_rows_as_steps(columns: Columns) -> None:
@@ -204,6 +251,21 @@ def _refuse_rows_as_steps(columns: Columns) -> None:
             )
 
 
+def _refuse_steps_as_rows(columns: Columns, names: list[str], ids: int, label: int | None) -> None:
+    """Raise `DataError` if ids repeat in a table whose columns are numbered and more than the rows of an id."""
+    if columns.options.columns is not None or columns.options.time_column is not None or columns.table.names is None:
+        return
+    titles = [columns.title(number) for number in range(columns.width) if number not in (ids, label)]
+    found = steps_of(titles)
+    rows = len(names) / len(set(names))
+    if found is not None and len(found[0]) > max(4, 2 * rows):
+        raise DataError(
+            f"{columns.table.where}: the id column {columns.title(ids)!r} repeats, which makes a row a step; but the "
+            f"{len(found[0])} columns {listed([titles[at] for at in found[0]])} look like steps. If a row is "
+            "a series, leave --id-column out; if it is a step, name its features with --columns."
+        )
+
+
 def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> SeriesTable:
     """Return the series of a table with one row per step; ``names`` are those of the series of each row."""
     table, options = columns.table, columns.options
@@ -212,7 +274,7 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
     for row, name in enumerate(names):
         groups.setdefault(name, []).append(row)
     rows = {name: np.array(own) for name, own in groups.items()}
-    time = columns.long_time_column(list(rows.values()), (ids, label))
+    time = columns.time_column(list(rows.values()), (ids, label))
     roles = tuple(one for one in (ids, label, time) if one is not None)
     chosen = columns.features(exclude=roles)
     if options.columns is None and 0 in chosen and columns.name(0) == "":

@@ -25,18 +25,28 @@ class ReadOptions:
     transpose: bool = False
     missing: str = "raise"
     decimal: str | None = None
+    skip_rows: int = 0
+    """Lines above the table, such as titles and metadata."""
+    encoding: str | None = None
+    """Of text files; by default UTF-8, or UTF-16 with its mark."""
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_POLICIES:
             raise OptionError(f"--missing must be one of {', '.join(MISSING_POLICIES)}; got {self.missing!r}.")
         if self.decimal not in (None, ".", ","):
             raise OptionError(f"--decimal must be a point or a comma; got {self.decimal!r}.")
+        if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
+            raise OptionError(f"--skip-rows must be a number of lines; got {self.skip_rows!r}.")
 
     @property
     def named(self) -> tuple[str, ...]:
         """All columns that are given by the user."""
         single = (self.time_column, self.label_column, self.id_column)
         return (*(self.columns or ()), *(one for one in single if one is not None))
+
+
+AS_IT_IS = ReadOptions()
+"""Nothing is said about a file."""
 
 
 @dataclass
@@ -136,7 +146,7 @@ def with_header(table: Table, options: ReadOptions) -> Table:
         if counts[0] not in counts[1:]:
             raise DataError(
                 f"{table.place(0)}: {counts[0]} name(s), but the next line has {counts[1]} value(s). A header is one "
-                "line with a name for each column; delete lines above it, or begin them with #. Decimal commas need "
+                "line with a name for each column; lines above it are left out with --skip-rows N. Decimal commas need "
                 "--decimal ','."
             )
         table.names = [str(cell).strip() if isinstance(cell, str) or not is_missing(cell) else "" for cell in first]

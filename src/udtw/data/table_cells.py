@@ -1,6 +1,7 @@
 """Meaning of a cell of a table: a number (with decimal commas and thousands separators), a time, missing, or text."""
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,12 @@ DATE = re.compile(
     re.IGNORECASE,
 )
 CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]\.?m\.?)?", re.IGNORECASE)
+QUARTER = re.compile(r"(\d{4})(-?)Q([1-4])", re.IGNORECASE)
+OFFSET = re.compile(r"(?<=\d) ?(Z|UTC|[+-]\d{2}:?\d{2})$")
+"""Time zone behind a time of day."""
 DAY = 86400.0
+REGULAR = 0.15
+"""Steps that differ from the usual one by a smaller share are equal, as months are."""
 EPOCH = (1e8, 4.2e9), (1e11, 4.2e12), (1e14, 4.2e15), (1e17, 4.2e18)
 """Ranges of Unix times in seconds, milliseconds, microseconds and nanoseconds, from 1973 to 2103."""
 TIME_NAME = re.compile(
@@ -35,6 +41,8 @@ TIME_NAME = re.compile(
 )
 SURELY_TIME = re.compile(r"(date|time|datetime|time[ _]?stamp|epoch)( ?[\[(].*[\])])?", re.IGNORECASE)
 """Names of columns that are the time even if they are not in order, which is then an error."""
+AXIS_NAME = re.compile(r"(x|depth|distance|position|wavelength|frequency|angle|age)( ?[\[(].*[\])])?", re.IGNORECASE)
+"""Names of columns that are the axis if they are evenly spaced."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +177,18 @@ def _dates(cells: list[Any], present: list[Any]) -> Any:
     return None
 
 
+def stamps_of(cells: list[str]) -> Any:
+    """Return dates that are written as texts as a pandas Series in UTC; None if one of them is not a date."""
+    if any(CLOCK.fullmatch(cell) for cell in cells) or not all(is_time(cell) for cell in cells):
+        return None
+    return _dates(cells, cells)
+
+
 def next_times(cells: list[str], count: int) -> list[str] | None:
     """Return the ``count`` times that follow a time axis, written as it is; None if its steps are unknown.
 
-    Dates go on at their frequency (so that a month follows a month), or by the median step; numbers by that too.
+    Dates go on at their frequency (so that a month follows a month), or by the median step; numbers by that too. A time
+    zone is that of the last cell. Steps of length zero are not counted.
     """
     import pandas
 
@@ -184,16 +200,79 @@ def next_times(cells: list[str], count: int) -> list[str] | None:
         if days is not None:
             following = next_times([one.strftime("%Y-%m-%d") for one in days], count)
             return None if following is None else [one.replace("-", "") for one in following]
-        step = float(np.median(np.diff(axis)))
-        return [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
-    stamps = None if any(CLOCK.fullmatch(cell) for cell in cells) else _dates(cells, cells)
-    if stamps is None or (stamps.diff().iloc[1:] <= pandas.Timedelta(0)).any():
+        step = _usual_step(np.diff(axis))
+        return None if step is None else [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
+    quarters = [QUARTER.fullmatch(cell) for cell in cells]
+    if all(quarters):
+        number = [4 * int(one[1]) + int(one[3]) - 1 for one in quarters if one]
+        step = _usual_step(np.diff(number))
+        dash = quarters[-1][2]  # type: ignore[index]
+        ahead = [] if step is None else [number[-1] + int(step) * (1 + one) for one in range(count)]
+        return [f"{one // 4}{dash}Q{one % 4 + 1}" for one in ahead] or None
+    stamps = stamps_of(cells)
+    step = None if stamps is None else _usual_step(stamps.diff().iloc[1:].dt.total_seconds().to_numpy())
+    if stamps is None or step is None:
         return None
-    frequency = pandas.infer_freq(pandas.DatetimeIndex(stamps)) or stamps.diff().median()
-    following = pandas.date_range(stamps.iloc[-1], periods=count + 1, freq=frequency)[1:]
-    if all(len(cell) <= 10 for cell in cells):
-        return [one.strftime("%Y-%m-%d") for one in following]
-    return [one.strftime(f"%Y-%m-%d{'T' if 'T' in cells[-1] else ' '}%H:%M:%S") for one in following]
+    zone = OFFSET.search(cells[-1]) if ":" in cells[-1] else None
+    shown, zone_text = cells[-1][: zone.start()] if zone else cells[-1], zone[0] if zone else ""
+    ahead_of_utc = pandas.Timestamp(f"2000-01-01 00:00{zone[1]}").utcoffset() if zone else None
+    local = stamps.dt.tz_localize(None) + (ahead_of_utc or pandas.Timedelta(0))
+    following = pandas.date_range(local.iloc[-1], periods=count + 1, freq=_frequency(local, step))[1:]
+    form = _written_as(shown, local.iloc[-1])
+    return [one.strftime(form) + zone_text for one in following]
+
+
+def _usual_step(steps: np.ndarray) -> float | None:
+    """Return the median of the steps that are not zero; None if there is none, or one goes back."""
+    rising = np.sort(steps[steps > 0])
+    return None if (steps < 0).any() or not len(rising) else float(rising[(len(rising) - 1) // 2])
+
+
+def _frequency(dates: Any, step: float) -> Any:
+    """Return the frequency of a pandas Series of dates with the usual ``step`` in seconds."""
+    import pandas
+
+    months = step / DAY / 30.44
+    if months > 0.9 and (dates.dt.day == dates.dt.day.iloc[0]).all():  # a month may be missing
+        return pandas.DateOffset(months=round(months))
+    return pandas.infer_freq(pandas.DatetimeIndex(dates)) or pandas.Timedelta(seconds=step)
+
+
+def _written_as(cell: str, stamp: Any) -> str:
+    """Return the format (of strftime) in which a date was written."""
+    from pandas.tseries.api import guess_datetime_format
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the guess that is wrong
+        guesses = [guess_datetime_format(cell, dayfirst=day_first) for day_first in (False, True)]
+    usual = ["%Y-%m-%d"] if len(cell) <= 10 else []
+    joint = "T" if "T" in cell else " "
+    others = [f"%Y-%m-%d{joint}%H:%M", f"%Y-%m-%d{joint}%H"]
+    fits = (form for form in [*guesses, *usual, *others] if form is not None and stamp.strftime(form) == cell)
+    return next(fits, usual[0] if usual else f"%Y-%m-%d{joint}%H:%M:%S")
+
+
+def describe_axis(time: np.ndarray, text: list[str]) -> list[str]:
+    """Return what is irregular in a time axis (in seconds, and as it is written): repeated and missing steps."""
+    known = np.flatnonzero(np.isfinite(time))
+    steps = np.diff(time[known])
+    notes, repeated = [], np.flatnonzero(steps == 0)
+    if len(repeated):
+        notes.append(
+            f"{len(repeated)} step(s) repeat the time of the step before, the first is {text[known[repeated[0]]]}"
+        )
+    if len(steps) < 4 or not (steps > 0).any():
+        return notes
+    usual = float(np.median(steps[steps > 0]))
+    dates = stamps_of([text[at] for at in known]) if usual == DAY else None
+    if dates is not None and (dates.dt.weekday < 5).all():  # business days
+        days = dates.dt.tz_localize(None).to_numpy().astype("datetime64[D]")
+        steps = DAY * np.busday_count(days[:-1], days[1:])
+    gaps = np.flatnonzero(steps > 1.5 * usual)
+    if len(gaps) and np.mean(np.abs(steps - usual) < REGULAR * usual) >= 1 - 2 * REGULAR:
+        missing = int(np.round(steps[gaps] / usual - 1).sum())
+        notes.append(f"{missing} step(s) are missing from the time axis, the first after {text[known[gaps[0]]]}")
+    return notes
 
 
 def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
@@ -239,24 +318,35 @@ def is_row_number(values: np.ndarray) -> bool:
     return len(values) >= 3 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
-def is_time_axis(values: np.ndarray, name: str | None, first: bool) -> bool:
-    """Return whether a column of numbers is a time axis or an index instead of a measurement.
+def time_rank(values: np.ndarray, name: str | None, first: bool) -> int | None:
+    """Return how surely a column of numbers is a time axis or an index, 1 (surely) to 5 (perhaps); None if it is not.
 
-    It is strictly increasing, and unnamed beside columns with names, or named like a time; or it is the first column
-    and counts the rows, holds Unix times, or is evenly spaced. A falling one that is named like a time is one too, and
-    so is ``time`` in any order: both are refused later.
+    1. Named like nothing else (``time``), in any order: one that goes back is refused later.
+    3. Named like a time, and rising or falling strictly; or whole numbers that count evenly in another order.
+    4. Without a name and rising; or the first column, which counts the rows, holds Unix times, or is evenly spaced and
+       has no name or that of an axis.
+    5. The first column, evenly spaced, with a name that says nothing.
     """
-    steps = np.diff(values[np.isfinite(values)])
-    if name is not None and SURELY_TIME.fullmatch(name.strip()) and len(steps) >= 2 and steps.any():
-        return True
-    named = name is not None and (name == "" or TIME_NAME.fullmatch(name.strip()) is not None)
-    if len(steps) < max(2, len(values) - 1) or not (steps > 0).all():
-        return bool(named and name and len(steps) >= 2 and (steps < 0).all())
-    if named:
-        return True
-    if not first:
-        return False
+    name = None if name is None else name.strip()
+    known = values[np.isfinite(values)]
+    steps = np.diff(known)
+    if name is not None and SURELY_TIME.fullmatch(name) and len(steps) >= 2 and steps.any():
+        return 1
+    named = name is not None and TIME_NAME.fullmatch(name) is not None
+    rises = len(steps) >= max(2, len(values) - 1) and bool((steps > 0).all())
+    if named and len(steps) >= 2 and (rises or (steps < 0).all() or _counts_in_disorder(known)):
+        return 3
+    if not rises or not (first or name == ""):
+        return None
     counts = is_row_number(values) and (name is None or len(values) >= 5)  # three values of `temp` can be 1, 2, 3
-    if counts or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
-        return True
-    return len(values) >= 8 and bool(np.allclose(steps, steps.mean(), rtol=1e-3))
+    if name == "" or counts or any(low <= values[0] and values[-1] <= high for low, high in EPOCH):
+        return 4
+    if len(values) < 8 or not np.allclose(steps, steps.mean(), rtol=1e-3):
+        return None
+    return 4 if name is None or AXIS_NAME.fullmatch(name) else 5
+
+
+def _counts_in_disorder(values: np.ndarray) -> bool:
+    """Return whether all values are different whole numbers that are evenly spaced once they are sorted."""
+    steps = np.diff(np.sort(values))
+    return bool((values % 1 == 0).all() and (steps > 0).all() and (len(values) >= 8 or (steps == steps[0]).all()))

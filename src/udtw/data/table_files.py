@@ -20,7 +20,7 @@ from udtw._io.npy import read_npy
 from udtw._io.zip_members import ArchiveError, open_zip, read_member
 from udtw.data.table import ReadOptions, Table, with_header
 from udtw.data.table_cells import is_number
-from udtw.errors import DataError
+from udtw.errors import DataError, OptionError
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".json", ".jsonl", ".npy", ".npz")
 STANDARD_INPUT = "-"
@@ -71,7 +71,7 @@ def read_table(source: str | Path, options: ReadOptions, content: bytes | None =
         return _zipped(content, where, options)
     if content.startswith(b"\xd0\xcf\x11\xe0"):
         raise DataError(f"{where} is an Excel file of the old format .xls. Save it as .xlsx or CSV.")
-    text = _decoded(content, where)
+    text = _decoded(content, where, options.encoding)
     if _is_json(where, text):
         return _of_json(text, where, options)
     return _of_text(text, where, options)
@@ -90,16 +90,19 @@ def _unpacked(content: bytes, where: str) -> bytes:
     return plain
 
 
-def _decoded(content: bytes, where: str) -> str:
+def _decoded(content: bytes, where: str, encoding: str | None) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # "Unicode text" of spreadsheets
     if b"\0" in content and not wide:
         raise DataError(f"{where} is not a text file, nor one of the formats {', '.join(SUFFIXES)}.")
     try:
-        return content.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
+        return content.decode(encoding or ("utf-16" if wide else "utf-8-sig"))
+    except LookupError:
+        raise OptionError(f"--encoding {encoding} is not known; use a name such as latin-1, cp1252 or utf-8.") from None
+    except UnicodeError as error:
+        at = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
         raise DataError(
-            f"{where} is not a text file in UTF-8 ({error.reason} at byte {error.start}). Save it as UTF-8; in a "
-            "spreadsheet choose “CSV UTF-8”."
+            f"{where} is not a text file in {encoding or 'UTF-8'}{at}. Name its encoding, as in --encoding latin-1; or "
+            "save it as UTF-8, in a spreadsheet as “CSV UTF-8”."
         ) from error
 
 
@@ -164,9 +167,10 @@ def _zipped(content: bytes, where: str, options: ReadOptions) -> Table:
     sheets = _parsed(
         where, "Excel", lambda: pandas.read_excel(io.BytesIO(content), sheet_name=None, header=None, dtype=object)
     )
-    filled = {name: sheet.dropna(how="all") for name, sheet in sheets.items() if not sheet.dropna(how="all").empty}
+    sheets = {name: sheet.iloc[options.skip_rows :].dropna(how="all") for name, sheet in sheets.items()}
+    filled = {name: sheet for name, sheet in sheets.items() if not sheet.empty}
     if not filled:
-        raise DataError(f"{where} is empty.")
+        raise DataError(f"{where} is empty{_below(options)}.")
     name, sheet = next(iter(filled.items()))
     table = Table(where, sheet.reset_index(drop=True), lines=[int(row) + 1 for row in sheet.index])
     if len(filled) > 1:
@@ -262,12 +266,12 @@ def _of_text(text: str, where: str, options: ReadOptions) -> Table:
     import pandas
 
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    filled = [at for at, line in enumerate(lines) if line.strip()]
+    filled = [at for at, line in enumerate(lines) if line.strip() and at >= options.skip_rows]
     kept = [at for at in filled if not _is_comment(lines[at])]
     stated = re.fullmatch(r'"?sep=(.)"?', lines[kept[0]].strip(" "), re.IGNORECASE) if kept else None
     kept = kept[1:] if stated else kept  # the first line of a file for Excel
     if not kept:
-        raise DataError(f"{where} holds no numbers.")
+        raise DataError(f"{where} holds no numbers{_below(options)}.")
     separator = stated[1] if stated else _separator([lines[at] for at in kept[:200]], options.decimal)
     above = filled.index(kept[0]) - 1
     if above >= 0 and separator is not None:  # `# time,value`, as numpy.savetxt writes names
@@ -295,6 +299,10 @@ def _of_text(text: str, where: str, options: ReadOptions) -> Table:
     if options.decimal is None and separator == "," and all(COMMA_NUMBER.fullmatch(lines[at].strip()) for at in kept):
         table.notes.append("two columns, separated by a comma (if it is a decimal comma: --decimal ',')")
     return with_header(table, options)
+
+
+def _below(options: ReadOptions) -> str:
+    return f" below its first {options.skip_rows} line(s)" if options.skip_rows else ""
 
 
 def _is_comment(line: str) -> bool:

@@ -19,7 +19,7 @@ from torch import Tensor
 from udtw._engine import inputs
 from udtw._engine.deprecation import renamed_options
 from udtw._engine.metrics import IGNORABLE, Metric, get_metric
-from udtw._engine.series_set import SeriesSet, load_series
+from udtw._engine.series_set import SeriesSet, feature_names, load_series
 from udtw.errors import LengthError, OptionError, ShapeError
 
 OLD_METRIC_OPTIONS = {name: f"metric_params.{name}" for name in ("gamma", "beta", "band", "warp_penalty", "nan_policy")}
@@ -101,6 +101,7 @@ def fit_series(estimator: Any, X: Any) -> SeriesSet:
     """Check the X of ``fit``; sets ``n_features_in_`` (T of a table) and ``n_channels_`` (d)."""
     deep, nan_policy = _ragged_or_deep(X), estimator._nan_policy
     X = validate_data(estimator, X, **_table_options(nan_policy)) if deep is None else deep
+    estimator.channel_names_ = feature_names(X)
     series = load_series("X", X, nan_policy=nan_policy, device=estimator.device)
     if deep is not None:
         estimator.n_features_in_ = int(series.values.shape[1])
@@ -124,7 +125,8 @@ def new_series(estimator: Any, X: Any) -> SeriesSet:
                 "features as input. Pass series of another length as a list of arrays, or as an array (n, T, 1)."
             )
         deep = validate_data(estimator, X, reset=False, **_table_options(nan_policy))
-    series = load_series("X", deep, nan_policy=nan_policy, device=estimator.device)
+    names = getattr(estimator, "channel_names_", None)
+    series = load_series("X", deep, nan_policy=nan_policy, device=estimator.device, names=names)
     if series.values.shape[2] != estimator.n_channels_:
         raise ShapeError(
             f"X has {series.values.shape[2]} channel(s) per step, but {type(estimator).__name__} was fitted with "

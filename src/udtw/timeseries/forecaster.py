@@ -164,6 +164,8 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
     _tail: Floats | None
     """The last windows of the long series passed to `fit`; None if it was passed futures."""
     _single: bool
+    _names: list[str] | None = None
+    """Names of the features of the long series, if these were data frames."""
     _x_scale: Scale
     _y_scale: Scale
 
@@ -269,11 +271,16 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         count = len(pred)
         return r2_score(y.reshape(count, -1), pred.reshape(count, -1), sample_weight=sample_weight)
 
-    def save(self, path: str | Path) -> None:
-        """Write ``config.json`` and the weights (safetensors) to the folder ``path``; replaces an earlier one."""
-        from udtw.timeseries.model_files import save_forecaster
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write ``config.json`` and the weights (safetensors) to the folder ``path``.
+
+        An earlier forecaster there is replaced. A folder with other files is refused, unless ``force``.
+        """
+        from udtw.timeseries.model_files import check_folder, save_forecaster
 
         check_is_fitted(self, "bands_")
+        if not force:
+            check_folder(Path(path))
         save_forecaster(self, Path(path))
 
     @classmethod
@@ -302,7 +309,7 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         """Return pasts and futures for training and for validation."""
         x, future, self._y_ndim = self._validated(X, y, reset=True)
         self._past_shape, self._future_shape = x.shape[1:], future.shape[1:]
-        self._tail = None
+        self._tail = self._names = None
         if (X_val is None) != (y_val is None):
             raise OptionError("Pass both X_val and y_val, or neither.")
         if X_val is not None:
@@ -325,7 +332,7 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         train, valid = cut_windows(series, window, horizon, validation_fraction)
         self._past_shape, self._future_shape = train[0].shape[1:], train[1].shape[1:]
         self.n_features_in_, self._y_ndim = window, form.axes
-        self._tail, self._single = last_windows("X", series, window), form.single
+        self._tail, self._single, self._names = last_windows("X", series, window), form.single, form.names
         return train, valid
 
     def _fit(
@@ -373,7 +380,7 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         elif X is None:
             past, single = self._tail, self._single
         else:
-            series, form = long_series("X", X)
+            series, form = long_series("X", X, self._names)
             past, axes, single = last_windows("X", series, self._past_shape[0]), form.axes, form.single
         mean, sigma = self._forecast(past)
         shape = (len(mean), *self._future_shape[: axes - 1]) if axes > 1 else (len(mean),)

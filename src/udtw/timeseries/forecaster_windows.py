@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from udtw._engine.inputs import order_features, read_names
 from udtw._engine.series_set import load_one_series
 from udtw.errors import LengthError, OptionError, ShapeError
 
@@ -30,17 +31,24 @@ class Form:
     """True for one series rather than several."""
     axes: int
     """Axes of the forecasts of several series: 2 if the series are (T,), 3 if they are (T, d)."""
+    names: list[str] | None = None
+    """Of the features, if the series are data frames."""
 
 
-def long_series(name: str, data: Any) -> tuple[list[Floats], Form]:
-    """Return the series (T, d) of ``data``: one (T,) or (T, d), several (n, T, d), or a list of (T,) or (T, d)."""
+def long_series(name: str, data: Any, names: list[str] | None = None) -> tuple[list[Floats], Form]:
+    """Return the series (T, d) of ``data``: one (T,) or (T, d), several (n, T, d), or a list of (T,) or (T, d).
+
+    Data frames are matched by the ``names`` of their columns, by default those of the first; the `Form` has them.
+    """
     listed = isinstance(data, list | tuple) and len(data) > 0 and np.ndim(data[0]) > 0
     single = not listed and np.ndim(data) != 3
     named = {name: data} if single else {f"{name}[{i}]": one for i, one in enumerate(data)}
-    series = [load_one_series(label, one)[0].astype(float) for label, one in named.items()]
+    names = names or read_names(next(iter(named.values())))
+    frames = [(label, order_features(label, one, "the first series", names)) for label, one in named.items()]
+    series = [load_one_series(label, one)[0].astype(float) for label, one in frames]
     if len({one.shape[1] for one in series}) > 1:
         raise ShapeError(f"All series must have the same number of features; got {[one.shape[1] for one in series]}.")
-    return series, Form(single, 2 if all(np.ndim(one) == 1 for one in named.values()) else 3)
+    return series, Form(single, 2 if all(np.ndim(one) == 1 for one in named.values()) else 3, names)
 
 
 def window_for(series: list[Floats], window: Any, horizon: Any) -> int:

@@ -238,7 +238,7 @@ def save_forecaster(forecaster: "SequenceForecaster", folder: Path) -> None:
     }  # fmt: skip
     if forecaster._tail is not None:
         arrays["tail"] = forecaster._tail
-    tensors = {name: torch.tensor(array, dtype=torch.float64) for name, array in arrays.items()}
+    tensors = {name: torch.tensor(array, dtype=torch.float64).contiguous() for name, array in arrays.items()}
     for prefix, module in _modules(forecaster.model_, forecaster.sigma_).items():
         tensors |= {f"{prefix}.{name}": tensor.contiguous() for name, tensor in module.state_dict().items()}
     weights = to_bytes(tensors)
@@ -255,6 +255,7 @@ def save_forecaster(forecaster: "SequenceForecaster", folder: Path) -> None:
         "single": forecaster._tail is not None and forecaster._single,
         "std_power": forecaster.bands_.power,
         "calibration_series": forecaster.bands_.count,
+        "channel_names": forecaster._names,
         "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
         "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
     }
@@ -265,6 +266,24 @@ def save_forecaster(forecaster: "SequenceForecaster", folder: Path) -> None:
     for old in folder.glob("weights-*.safetensors"):
         if old.name != name and WEIGHTS.fullmatch(old.name):
             old.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `OptionError` if the folder holds files but no forecaster, which are somebody else's."""
+    if folder.exists() and not folder.is_dir():
+        raise OptionError(f"{folder} is a file; a forecaster is saved to a folder.")
+    others = [one.name for one in folder.glob("[!.]*") if not WEIGHTS.fullmatch(one.name)]
+    if not others:
+        return
+    try:
+        own = json.loads((folder / CONFIG).read_text(encoding="utf-8")).get("format") == FORECASTER_FORMAT
+    except (OSError, ValueError, AttributeError):
+        own = False
+    if not own:
+        raise OptionError(
+            f"{folder} holds other files ({', '.join(sorted(others)[:3])}), so a forecaster is not saved there. Choose "
+            "a new folder."
+        )
 
 
 def forecaster_settings(forecaster: "SequenceForecaster", *arrays: np.ndarray) -> dict[str, Any]:
@@ -306,6 +325,7 @@ def _build(
             params = {"weighting": "precision"} | params
         forecaster = cls(**params)
     forecaster._relative, forecaster._single = bool(config.get("relative")), bool(config.get("single"))
+    forecaster._names = config.get("channel_names")
     forecaster._past_shape, forecaster._future_shape = tuple(config["past"]), tuple(config["future"])
     forecaster._y_ndim = config["y_ndim"]
     sizes = [*config["past"], *config["future"]]

@@ -1,6 +1,8 @@
 """SubsequenceSearch: exact search for a query in a long series, with credible intervals for begin and end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,16 +10,23 @@ import torch
 from torch import Tensor
 
 from udtw._engine import inputs, likelihood
+from udtw._engine.align import AUTO_GAMMA
 from udtw._engine.checks import make_range_error
 from udtw._engine.distribution import PathDistribution
+from udtw._engine.metrics import get_metric
 from udtw._engine.series_set import load_one_series
 from udtw._io.progress import progress_bar
 from udtw._kernels.backends import choose
 from udtw.errors import LengthError, OptionError, ShapeError
+from udtw.timeseries.window_search import best_windows, normalized
 
 TOLERANCE = 0.1
 """Widening of a match on either side in `SubsequenceMatch.probability`, as a share of the query's length."""
-NORMALIZE = (None, "length")
+NORMALIZE = (None, "length", "window")
+PENALTY = 1.25
+"""Default ω in units of γ, measured by `benchmarks.search_coverage`: with 3 the intervals are too narrow."""
+LEAST_NOISE = 1e-3
+"""Least variance of the noise, as a share of the variance of the query."""
 BAR_STEPS = 2**17
 """Steps of the stream between two updates of the progress bar."""
 BLOCK = 1024
@@ -71,18 +80,23 @@ class SubsequenceSearch:
     ----------
     query : (N,) or (N, d) array, or a list of such arrays
         One query, or several, which may differ in length. A list of numbers is one query.
-    gamma : float
-        Temperature γ > 0 of the posteriors, in units of the energy. It does not change the matches.
-    warp_penalty : float
-        ω ≥ 0. With 0 a query may be compressed to a few steps of the stream, or stretched, at no extra cost.
+    gamma : float, optional
+        Temperature γ > 0 of the posteriors, in units of the energy. It does not change the matches. By default 4 times
+        the variance of the noise, as found from the roughness of the series and from what the best match leaves; 4 with
+        variances.
+    warp_penalty : float, optional
+        ω ≥ 0. With 0 a query may be compressed to a few steps of the stream, or stretched, at no extra cost. By default
+        1.25 γ.
     var_query : (N,) array or a number, optional
         Variances σ² of the query's steps; a list with one entry per query if there are several. If only the query or
         only the stream has variances, those of the other are 1.
     beta : float
         β ≥ 0. Used with variances.
-    normalize : None or "length"
+    normalize : None, "length" or "window"
         "length" divides the energy of a match by the length of its query, so that queries of different lengths compete
-        on equal terms.
+        on equal terms. "window" searches for the shape alone: the query, and each window of the stream of 0.7 to 1.4
+        times its length, are scaled to mean 0 and standard deviation 1, as a matrix profile does, and compared from end
+        to end. It takes neither variances nor chunks.
 
     Examples
     --------
@@ -108,16 +122,19 @@ class SubsequenceSearch:
         self,
         query: Any,
         *,
-        gamma: float = 1.0,
-        warp_penalty: float = 0.0,
+        gamma: float | None = None,
+        warp_penalty: float | None = None,
         var_query: Any = None,
         beta: float = 1.0,
         normalize: str | None = None,
     ) -> None:
         if normalize not in NORMALIZE:
             raise OptionError(f"normalize must be one of {NORMALIZE}; got {normalize!r}.")
-        self.gamma = float(inputs.read_gamma(gamma, 1, torch.empty(0, dtype=torch.float64)))
-        self.warp_penalty = _not_negative("warp_penalty", warp_penalty)
+        some = torch.empty(0, dtype=torch.float64)
+        self.gamma = None if gamma is None else float(inputs.read_gamma(gamma, 1, some))
+        self.warp_penalty = None if warp_penalty is None else _not_negative("warp_penalty", warp_penalty)
+        if normalize == "window" and var_query is not None:
+            raise OptionError("normalize='window' changes the units of the series; leave var_query out.")
         self.beta = _not_negative("beta", beta)
         self.normalize = normalize
         self.queries = _load_queries(query, var_query)
@@ -151,9 +168,67 @@ class SubsequenceSearch:
         """
         _check_request(k, level)
         steps, noise = self._load("stream", stream, var_stream)
-        own = _Stream(self, steps.dtype, noise is not None)
-        own.append(steps, noise, progress)
-        return self._matches(own, k, level)
+        if self.normalize == "window":
+            if noise is not None:
+                raise OptionError("normalize='window' changes the units of the stream; leave var_stream out.")
+            return self._search_windows(steps, k, level)
+        gamma = self._temperature(noise is not None, steps)
+        for again in (True, False):
+            own = _Stream(self, steps.dtype, noise is not None, self._penalty(gamma))
+            own.append(steps, noise, progress)
+            found = self._temperature_of_best(own, gamma)
+            if not again or found <= 2 * gamma or self.warp_penalty is not None:
+                break
+            gamma = found  # the noise is larger than the roughness says: with a larger penalty
+        return self._matches(own, k, level, max(gamma, found))
+
+    def _temperature(self, noisy: bool, *streams: np.ndarray) -> float:
+        """Return γ: the one given, 4 with variances, or 4 times the variance of the noise by the series' roughness."""
+        if self.gamma is not None:
+            return self.gamma
+        if noisy or any(own is not None for _, own in self.queries):
+            return AUTO_GAMMA
+        queries = [steps for steps, _ in self.queries]
+        least = LEAST_NOISE * float(np.mean([one.var(0).mean() for one in queries]))
+        tensors = [torch.from_numpy(one.astype(np.float64)) for one in (*queries, *streams) if len(one) > 2]
+        rough = [float(likelihood.roughness(one).mean()) for one in tensors]
+        return AUTO_GAMMA * max(least, float(np.mean(rough)) if rough else 0.0) or 1.0
+
+    def _penalty(self, gamma: float) -> float:
+        return PENALTY * gamma if self.warp_penalty is None else self.warp_penalty
+
+    def _temperature_of_best(self, stream: "_Stream", gamma: float) -> float:
+        """Return the larger of ``gamma`` and 4 times the variance that the best match leaves, unless γ was given."""
+        if self.gamma is not None or stream.uncertain:
+            return gamma
+        costs = [stream.candidates(number)[0].min() / len(steps) for number, (steps, _) in enumerate(self.queries)]
+        return max(gamma, 0.5 * AUTO_GAMMA * float(min(costs)))
+
+    def _search_windows(self, stream: np.ndarray, k: int, level: float) -> list[SubsequenceMatch]:
+        """Return the best disjoint normalized windows, with posteriors under the scale of each."""
+        queries = [normalized(steps.astype(np.float64)) for steps, _ in self.queries]
+        stream = stream.astype(np.float64)
+        shape = SubsequenceSearch(queries)
+        gamma = shape._temperature(False) if self.gamma is None else self.gamma
+        for again in (True, False):
+            metric = get_metric("dtw", warp_penalty=self._penalty(gamma))
+            found = best_windows(queries, stream, k, metric)
+            left = min((0.5 * AUTO_GAMMA * cost / len(queries[number]) for number, _, _, cost in found), default=gamma)
+            if not again or self.gamma is not None or left <= 2 * gamma or self.warp_penalty is not None:
+                break
+            gamma = left
+        if self.gamma is None:
+            gamma = max(gamma, left)
+        matches = []
+        for number, begin, end, distance in found:
+            inside = stream[begin : end + 1]
+            scaled = (stream - inside.mean(0)) / np.where(inside.std(0) > 0, inside.std(0), 1.0)
+            posterior = _posterior(
+                partial(_squared, queries[number], scaled), len(queries[number]), len(stream), begin, end, level, gamma,
+                self._penalty(gamma),
+            )  # fmt: skip
+            matches.append(SubsequenceMatch(begin, end, distance, *posterior, number))
+        return matches
 
     def update(self, chunk: Any, *, var_chunk: Any = None, progress: bool = False) -> Self:
         """Continue the stream by ``chunk`` (L,) or (L, d), with variances if the steps before had variances.
@@ -161,9 +236,12 @@ class SubsequenceSearch:
         The results of `matches` do not depend on how the stream was divided into chunks. The search runs in float32 if
         the queries and the first chunk are float32. An interrupted update leaves the stream unchanged.
         """
+        if self.normalize == "window":
+            raise OptionError("normalize='window' needs the whole stream; call search(stream).")
         steps, noise = self._load("chunk", chunk, var_chunk)
         if self._stream is None:
-            self._stream = _Stream(self, steps.dtype, noise is not None)
+            penalty = self._penalty(self._temperature(noise is not None))
+            self._stream = _Stream(self, steps.dtype, noise is not None, penalty)
         self._stream.append(steps, noise, progress)
         return self
 
@@ -179,57 +257,63 @@ class SubsequenceSearch:
         _check_request(k, level)
         if self._stream is None:
             raise LengthError("No stream yet. Call update(chunk) first, or search(stream).")
-        return self._matches(self._stream, k, level)
+        gamma = self._temperature_of_best(self._stream, self._temperature(self._stream.noisy))
+        return self._matches(self._stream, k, level, gamma)
 
-    def _matches(self, stream: "_Stream", k: int, level: float) -> list[SubsequenceMatch]:
+    def _matches(self, stream: "_Stream", k: int, level: float, gamma: float) -> list[SubsequenceMatch]:
         candidates = []
         for number, (steps, _) in enumerate(self.queries):
             energies, starts = stream.candidates(number)
-            candidates.append(Candidates(energies / (len(steps) if self.normalize else 1), starts))
-        return [
-            SubsequenceMatch(begin, end, distance, *self._posterior(stream, number, begin, end, level), number)
-            for number, begin, end, distance in best_disjoint(candidates, k)
-        ]
+            candidates.append(Candidates(energies / (len(steps) if self.normalize == "length" else 1), starts))
+        matches = []
+        for number, begin, end, distance in best_disjoint(candidates, k):
+            posterior = _posterior(
+                partial(stream.energy, number), len(self.queries[number][0]), len(stream), begin, end, level, gamma,
+                stream.warp_penalty,
+            )  # fmt: skip
+            matches.append(SubsequenceMatch(begin, end, distance, *posterior, number))
+        return matches
 
-    def _posterior(
-        self, stream: "_Stream", number: int, begin: int, end: int, level: float
-    ) -> tuple[float, tuple[int, int], tuple[int, int]]:
-        """Return the probability of one match and the intervals of its begin and end."""
-        length = len(self.queries[number][0])
-        low, high = max(0, begin - length), min(len(stream), end + length + 1)
-        middle = (begin + end) // 2 - low
-        energy = stream.energy(number, low, high)
 
-        def paths(first: int, stop: int) -> PathDistribution:
-            """Return the paths within columns [first, stop) of the window that cover its middle."""
-            relax = (0, 0, middle - first, stop - 1 - middle)
-            return PathDistribution(energy[:, first:stop], self.gamma, warp_penalty=self.warp_penalty, relax=relax)
+def _posterior(
+    energy_of: Callable[[int, int], Tensor], length: int, steps: int, begin: int, end: int, level: float, gamma: float,
+    warp_penalty: float,
+) -> tuple[float, tuple[int, int], tuple[int, int]]:  # fmt: skip
+    """Return the probability of one match and the intervals of its begin and end, which contain these."""
+    low, high = max(0, begin - length), min(steps, end + length + 1)
+    middle = (begin + end) // 2 - low
+    energy = energy_of(low, high)
 
-        every = paths(0, high - low)
-        spare = int(np.ceil(TOLERANCE * length))
-        near = paths(max(0, begin - low - spare), min(high - low, end + 1 - low + spare))
-        probability = torch.exp((every.soft_min - near.soft_min) / self.gamma).clamp(max=1)
-        intervals = [_interval(share.sum(0), level) for share in (every.starts, every.ends)]
-        begins, ends = ((low + first, low + last) for first, last in intervals)
-        return float(probability), begins, ends
+    def paths(first: int, stop: int) -> PathDistribution:
+        """Return the paths within columns [first, stop) of the window that cover its middle."""
+        relax = (0, 0, middle - first, stop - 1 - middle)
+        return PathDistribution(energy[:, first:stop], gamma, warp_penalty=warp_penalty, relax=relax)
+
+    every = paths(0, high - low)
+    spare = int(np.ceil(TOLERANCE * length))
+    near = paths(max(0, begin - low - spare), min(high - low, end + 1 - low + spare))
+    probability = torch.exp((every.soft_min - near.soft_min) / gamma).clamp(max=1)
+    intervals = [_interval(share.sum(0), level) for share in (every.starts, every.ends)]
+    begins, ends = (
+        (min(low + first, at), max(low + last, at)) for (first, last), at in zip(intervals, (begin, end), strict=True)
+    )
+    return float(probability), begins, ends
 
 
 class _Stream:
     """Stream so far, with the energies and begins of each query's paths by their end."""
 
-    def __init__(self, search: SubsequenceSearch, dtype: np.dtype, noisy: bool) -> None:
+    def __init__(self, search: SubsequenceSearch, dtype: np.dtype, noisy: bool, warp_penalty: float) -> None:
         choose("numba", torch.empty(0))  # raises a named error if Numba does not work
         from udtw._kernels.cpu.stream import StreamSweep
 
-        self.queries, self.beta = search.queries, search.beta
+        self.queries, self.beta, self.warp_penalty = search.queries, search.beta, warp_penalty
         self.noisy = noisy
         self.uncertain = noisy or any(own is not None for _, own in self.queries)
         self.dtype = np.result_type(dtype, *(query for query, _ in self.queries))
         self.levels = [0.0 if own is None else float(np.log(own).mean()) for _, own in self.queries]
         self.sweeps = [
-            StreamSweep(
-                query.astype(self.dtype), search.warp_penalty, self._variances(own, len(query)), self.beta, level
-            )
+            StreamSweep(query.astype(self.dtype), warp_penalty, self._variances(own, len(query)), self.beta, level)
             for (query, own), level in zip(self.queries, self.levels, strict=True)
         ]
         self.steps, self.variances = _Growing(self.dtype, (self.queries[0][0].shape[1],)), _Growing(self.dtype)
@@ -384,6 +468,12 @@ def _load_queries(query: Any, variances: Any) -> list[tuple[np.ndarray, np.ndarr
     if not isinstance(variances, list | tuple) or len(variances) != len(query):
         raise ShapeError(f"var_query must be one number, or a list of the variances of each of {len(query)} queries.")
     return [load_one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
+
+
+def _squared(query: np.ndarray, stream: np.ndarray, low: int, high: int) -> Tensor:
+    """Return the squared distances of a query and the steps [low, high) of a stream, (N, high − low)."""
+    x, y = (torch.from_numpy(np.ascontiguousarray(one))[None] for one in (query, stream[low:high]))
+    return likelihood.squared_distances(x, y)[0]
 
 
 def _interval(share: Tensor, level: float) -> tuple[int, int]:
