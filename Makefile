@@ -63,9 +63,10 @@ release: $(VENV)/.installed        ## wheel and sdist in dist/; the wheel, alone
 	build/release/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[cli]"
 	cd build && release/bin/udtw --version && release/bin/udtw demo --out release/demo $(DEMO_ARGS)
 
-browser:         ## Chromium for the tests of the explorer, from Debian's packages (as root)
+browser:         ## Chromium for the tests of the explorer, from Debian's packages (as root), and axe-core in build/axe
 	apt-get update -qq
 	apt-get install -y -qq chromium chromium-driver
+	npm install --silent --prefix build/axe axe-core
 
 clean:           ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site

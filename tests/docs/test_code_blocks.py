@@ -70,11 +70,16 @@ def run_page(page, folder, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, one_thread):
     names = run_page(page, tmp_path, monkeypatch)
-    if page.name == "README.md":
+    if page.name == "overview.md":
         assert names["a"].coupling.shape == (8, 120, 97)
         assert names["x"].grad is not None
         assert names["D"].shape == (2, 1)
         assert names["forecast"].shape == names["std"].shape == (60, 51)
+
+
+@pytest.mark.parametrize(("page", "most"), [("README.md", 600), ("docs/index.md", 600)])
+def test_the_first_pages_are_short(page, most):
+    assert len((ROOT / page).read_text(encoding="utf-8").split()) <= most
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -32,6 +32,21 @@ def start(downloads):
     return driver
 
 
+AXE = Path(os.environ.get("UDTW_AXE", Path(__file__).parents[2] / "build/axe/node_modules/axe-core/axe.min.js"))
+"""The accessibility checker that `make browser` fetches; never part of the package."""
+RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then(found => done(found.violations.map(
+  one => one.id + ": " + one.nodes.map(node => node.html.slice(0, 150) + " " + node.failureSummary).join(" | "))));
+"""
+
+
+def axe_violations(driver):
+    """Every violation that axe-core finds on the page as it is."""
+    driver.execute_script(AXE.read_text(encoding="utf-8"))
+    return driver.execute_async_script(RUN_AXE)
+
+
 def emulate(driver, size=DESKTOP, theme="light"):
     """Take the size of a screen, and the theme that the user prefers."""
     width, height = size
@@ -47,10 +62,13 @@ class Page:
     def __init__(self, driver):
         self.driver = driver
 
-    def open(self, url):
+    def open(self, url, *, advanced=True):
+        """Open the page; ``advanced`` unfolds the controls that a newcomer does not see."""
         self.driver.get(url)
         self.until(lambda: self.all("#series-distance") and self.text("series-distance") not in ("", "–"))
         self.settle()
+        if advanced:
+            self.driver.execute_script("document.querySelectorAll('.advanced').forEach(one => { one.open = true; })")
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)

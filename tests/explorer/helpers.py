@@ -25,7 +25,11 @@ def data_url(content, kind="text/csv"):
 
 def request_body(app, tab, values, number=1):
     """What the page posts when a control of ``tab`` changes."""
-    [output] = [key for key, one in app.callback_map.items() if [i["id"] for i in one["inputs"]] == [f"{tab}-request"]]
+    [output] = [
+        key
+        for key, one in app.callback_map.items()
+        if [i["id"] for i in one["inputs"]] == [f"{tab}-request"] and f"{tab}-done" in key
+    ]
     parts = [part.rsplit(".", 1) for part in output.strip(".").split("...")]
     sent = {
         f"{tab}-{name.replace('-key', '-upload-key')}.{'data' if name.endswith('-key') else 'value'}": value

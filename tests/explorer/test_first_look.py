@@ -18,7 +18,7 @@ import pandas
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.explorer.browser import DESKTOP, PHONE, TABS, emulate
+from tests.explorer.browser import AXE, DESKTOP, PHONE, TABS, axe_violations, emulate
 
 COLOUR = re.compile(r"[\d.]+")
 
@@ -40,10 +40,15 @@ def chosen(page, group):
     return page.find(f"#{group} input:checked").get_attribute("value")
 
 
-def test_the_first_example_shows_match_lines_and_says_what_one_sees(page):
-    said = page.text("series-sentence")
-    plain, uncertain = map(float, re.findall(r"off by (\d+\.\d)", said))
-    assert uncertain < plain / 3
+METHODS = ("DTW", "soft-DTW", "uDTW")
+
+
+def test_the_first_example_shows_match_lines_and_says_what_one_sees(page, url):
+    page.open(url, advanced=False)
+    plain, soft, uncertain = (page.text(f"series-own-{name}").removeprefix("this pair: ") for name in METHODS)
+    assert float(uncertain) < float(soft) < 0.6 * float(plain)
+    page.until(lambda: all(re.fullmatch(r"\d+\.\d", page.text(f"series-mean-{name}")) for name in METHODS))
+    assert not page.find(".advanced").get_attribute("open")
     assert chosen(page, "series-view") == "lines"
     assert chosen(page, "series-variance") == "match"
     assert page.text("series-verdict").startswith("Good match: ")
@@ -66,8 +71,11 @@ def test_nothing_is_added_to_own_files_and_sigma_is_estimated(page, own_files):
     page.press("series-noise", Keys.END)
     page.choose("series-variance", "known")
     page.settle()
-    for upload, name in (("series-x-upload", "a.csv"), ("series-y-upload", "b.csv")):
-        page.changed(f"{upload}-name", lambda to=upload, file=name: page.upload(to, folder / file))
+    page.choose("series-source", "mine")
+    assert "waiting" in page.changed("series-y-name", lambda: page.upload("series-files", folder / "a.csv"))
+    page.until(lambda: "Waiting for a second file" in page.text("series-message"))
+    assert float(page.find("#series-page .figure").value_of_css_property("opacity")) < 0.5, "stale results are dimmed"
+    page.changed("series-y-name", lambda: page.upload("series-files", folder / "b.csv"))
     page.until(lambda: page.text("series-sentence").startswith("Nothing was added to a.csv and b.csv: "))
     page.settle()
     assert chosen(page, "series-variance") == "match"
@@ -88,7 +96,9 @@ def test_files_that_the_command_line_reads_are_read(page, tmp_path, kind):
         {"parquet": frame.to_parquet, "xlsx": lambda to: frame.to_excel(to, index=False), "json": frame.to_json}[kind](
             path, **({"orient": "records"} if kind == "json" else {})
         )
-    assert "30 steps" in page.changed("series-x-upload-name", lambda: page.upload("series-x-upload", path))
+    page.choose("series-source", "mine")
+    assert "30 steps" in page.changed("series-x-name", lambda: page.upload("series-files", path, path))
+    page.settle()
     assert page.text("series-message") == ""
 
 
@@ -113,12 +123,15 @@ BAD = {
 
 def test_every_bad_file_is_answered_by_name_and_answered_again(page, tmp_path):
     """The second time too, although nothing in the page has changed then."""
+    page.choose("series-source", "mine")
+    page.settle()
+    (tmp_path / "good.csv").write_text("1\n2\n4\n")
     for name, content in BAD.items():
         (tmp_path / name).write_bytes(content)
         for _ in range(2):
             page.driver.execute_script("dash_clientside.set_props('series-message', {children: ''})")
             page.until(lambda: page.text("series-message") == "")
-            page.upload("series-x-upload", tmp_path / name)
+            page.upload("series-files", tmp_path / name, *([tmp_path / "good.csv"] if name == "flat.csv" else []))
             page.until(lambda: page.text("series-message") != "")
             assert name in page.text("series-message"), page.text("series-message")
         page.settle()
@@ -127,27 +140,30 @@ def test_every_bad_file_is_answered_by_name_and_answered_again(page, tmp_path):
 
 def test_several_files_at_once_are_answered(page, own_files):
     folder, *_ = own_files
-    shown = page.changed("series-message", lambda: page.upload("series-x-upload", folder / "a.csv", folder / "b.csv"))
-    assert shown == "Choose one file; got 2."
+    page.choose("series-source", "mine")
+    page.settle()
+    three = [folder / "a.csv", folder / "b.csv", folder / "a.csv"]
+    assert page.changed("series-message", lambda: page.upload("series-files", *three)).endswith("files; got 3.")
 
 
 def test_files_and_folders_that_are_dropped_are_answered(page, own_files, tmp_path):
     folder, *_ = own_files
-    assert "a.csv" in page.changed("series-x-upload-name", lambda: page.drop("series-x-upload", folder / "a.csv"))
-    shown = page.changed("series-message", lambda: page.drop("series-x-upload", folder / "a.csv", folder / "b.csv"))
-    assert shown == "Choose one file; got 2."
+    page.choose("series-source", "mine")
+    page.settle()
+    shown = page.changed("series-y-name", lambda: page.drop("series-files", folder / "a.csv", folder / "b.csv"))
+    assert "b.csv" in shown
     for name in ("several", "none"):
         (tmp_path / name).mkdir()
     (tmp_path / "several" / "c.csv").write_text("1\n2\n4\n")
     for name in ("several", "none"):
         page.driver.execute_script("dash_clientside.set_props('series-message', {children: ''})")
         page.until(lambda: page.text("series-message") == "")
-        page.drop("series-x-upload", tmp_path / name)
-        page.until(lambda: page.text("series-message") == "That is a folder. Choose one file.")
+        page.drop("series-files", tmp_path / name)
+        page.until(lambda: page.text("series-message") == "That is a folder. Choose one or two files.")
     shown = page.changed("series-message", lambda: page.drop("series-distance", folder / "a.csv"))
     assert shown == "Drop a file on one of the buttons that choose it."
     assert page.driver.current_url.startswith("http://127")  # the browser did not open what was dropped
-    assert page.text("series-x-upload-name").startswith("a.csv")
+    assert page.text("series-x-name").startswith("x: a.csv")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -226,9 +242,9 @@ def test_it_can_be_used_by_the_keyboard_alone(page, browser):
         seen.append(browser.execute_script(FOCUSED))
     assert all(one["ring"] for one in seen if one["tag"] != "BODY"), [one for one in seen if not one["ring"]]
     names = " ".join(one["id"] for one in seen)
-    for part in ("series-view", "series-x-set", "series-x-upload", "series-variance", "series-gamma", "series-noise"):
+    for part in ("series-view", "series-set", "series-variance", "series-break", "series-gamma", "series-noise"):
         assert part in names
-    assert names.index("series-view") < names.index("series-x-set") < names.index("series-picture")
+    assert names.index("series-view") < names.index("series-set") < names.index("series-picture")
     page.find("#series-view input:checked").send_keys(Keys.ARROW_RIGHT)
     page.until(lambda: chosen(page, "series-view") == "matrix")
     page.find("#tabs input:checked").send_keys(Keys.ARROW_RIGHT)
@@ -253,3 +269,32 @@ def test_everything_that_takes_the_focus_has_a_role_and_a_name(page, browser):
         landmarks = {node["role"]["value"] for node in nodes if not node.get("ignored")}
         assert {"banner", "main", "radiogroup", "status"} <= landmarks, landmarks
     browser.execute_cdp_cmd("Accessibility.disable", {})
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_on_any_tab(page, browser, url, size):
+    if not AXE.is_file():
+        pytest.skip(f"axe-core is not there (make browser): {AXE}")
+    for theme in ("light", "dark"):
+        emulate(browser, size, theme)
+        page.open(url)
+        for tab in TABS:
+            page.open_tab(tab)
+            assert axe_violations(browser) == [], tab
+
+
+def test_dragging_over_the_series_breaks_the_sensor(page, browser):
+    figure = page.find("#series-alignment .nsewdrag")
+    drag = ActionChains(browser).move_to_element_with_offset(figure, -100, 0).click_and_hold()
+    page.changed("series-own-DTW", drag.move_by_offset(150, 0).release().perform)
+    assert page.text("series-noise-shown") == "2"
+    first, last = (float(one) for one in page.text("series-stretch-shown").removesuffix(" %").split(" – "))
+    assert 10 < first < 50 < last < 90
+    page.changed("series-own-DTW", page.find("#series-repair").click)
+    assert page.text("series-noise-shown") == "0"
+
+
+def test_sliders_announce_their_values(page):
+    thumb = page.find("#series-gamma [role=slider]")
+    page.until(lambda: thumb.get_attribute("aria-valuetext") == "4")
+    assert page.find(f"#{thumb.get_attribute('aria-labelledby')}").text == "temperature γ"

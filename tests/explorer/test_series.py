@@ -9,11 +9,12 @@ import udtw
 from tests.explorer.helpers import SERIES, data_url
 from udtw.errors import DataError, OptionError, ShapeError
 from udtw.explorer.figures import blocks, corners, typed
-from udtw.explorer.match_lines import WRONG_COLOR
+from udtw.explorer.match_lines import PANELS, WRONG_COLOR
 from udtw.explorer.series_alignment import (
     ComparedDistance,
     SeriesSettings,
     align_series,
+    mean_errors,
     prepare_series,
     roughness,
 )
@@ -182,23 +183,46 @@ EXAMPLE = SERIES | {"x-set": WARPS, "x-item": 1, "y-set": WARPS, "y-item": 0, "g
 
 
 def test_in_the_first_example_uncertainty_pays(tab):
-    """And the sentence says so, with errors against the true matches."""
-    *_, result = tab.aligned(EXAMPLE)
-    plain, uncertain = result.error(result.dtw_partners), result.error(result.matches.expected)
-    assert uncertain < plain / 3
-    said = tab.update(EXAMPLE)["sentence"]
-    assert f"off by {plain:.1f} steps on average" in said
-    assert f"off by {uncertain:.1f}." in said
-    assert "Without σ" in tab.update(EXAMPLE | {"variance": "none"})["sentence"]
+    """And the chips say how much, with errors against the true matches."""
+    example = EXAMPLE | {"variance": "match"}
+    *_, result = tab.aligned(example)
+    plain, soft, uncertain = result.errors
+    assert uncertain < soft < 0.6 * plain
+    found = tab.update(example)
+    assert [found[f"own-{name}"] for name in PANELS] == [f"this pair: {one:.1f}" for one in (plain, soft, uncertain)]
+    assert "lets them count less" in found["sentence"]
+    off = EXAMPLE | {"variance": "none"}
+    assert "σ is off" in tab.update(off)["sentence"]
+    *_, same = tab.aligned(off)
+    assert same.errors[1] == same.errors[2], "with σ = 1, uDTW is soft-DTW"
     assert "is told" in tab.update(EXAMPLE | {"variance": "known"})["sentence"]
+
+
+def test_more_noise_never_reads_as_better(tab, monkeypatch):
+    """The chips average over seeds, since with one seed noise may help by chance."""
+    monkeypatch.setattr("udtw.explorer.series_alignment.SEEDS", 8)
+    means = [list(map(float, tab.means(EXAMPLE | {"variance": "match", "noise": noise}))) for noise in (0, 1, 3)]
+    assert all(np.diff(np.array(means), axis=0).min(0) > -0.05), means
+
+
+def test_means_end_when_a_newer_request_arrives_and_are_not_shown_without_a_truth(tab):
+    x, y, settings = tab.chosen(EXAMPLE)
+    assert mean_errors(x, y, settings, lambda: False) is None
+    assert tab.means(EXAMPLE | {"y-item": 2}) == ["", "", ""]
+    assert tab.update(EXAMPLE | {"y-item": 2})["own-DTW"] == ""
+
+
+def test_one_series_twice_is_pointed_out(tab):
+    assert "the same series" in tab.update(EXAMPLE | {"y-item": 1})["sentence"]
 
 
 def test_lines_join_matched_steps_and_wrong_ones_are_red(tab):
     found = tab.update(EXAMPLE)
     lines = [one for one in found["alignment"]["data"] if one["line"].get("color") == WRONG_COLOR]
     by_panel = {one["yaxis"]: np.isfinite(array(one["x"])).sum() // 2 for one in lines}
-    assert by_panel["y"] > 3 * by_panel["y2"]  # DTW above, uDTW below
-    assert [span.children[1] for span in found["key"]][:2] == ["sure match", "doubtful match"]
+    assert by_panel["y"] > 1.5 * by_panel["y3"]  # DTW above, uDTW below
+    scale = [span.children[1] for span in found["key"][0].children[1:]]
+    assert scale == ["0.04", "0.16", "0.36", "0.64", "1"]
     assert tab.update(EXAMPLE | {"view": "matrix"})["key"] == []
 
 
@@ -244,7 +268,7 @@ def test_the_verdict_of_match_is_shown_in_words_and_color(tab):
     *_, result = tab.aligned(MATCHED)
     found = udtw.match(result.prepared.x, result.prepared.y)
     [said] = tab.update(MATCHED)["verdict"]
-    assert said.children == found.trust.sentence
+    assert said.children[1] == found.trust.sentence
     assert said.className == "verdict good"
     np.testing.assert_array_equal(result.matches.low, found.low)
     assert tab.update(EXAMPLE)["verdict"] == []
@@ -255,13 +279,13 @@ def test_unrelated_series_have_no_lines(tab, view):
     unrelated = MATCHED | {"x-set": "cbf-128", "x-item": 0, "y-set": "charts-60", "y-item": 5, "view": view}
     found = tab.update(unrelated)
     assert found["verdict"][0].className == "verdict none"
-    assert found["verdict"][0].children.startswith("No match")
+    assert found["verdict"][0].children[1].startswith("No match")
     assert found["sentence"] == ""
     names = [one.get("name") for one in found["alignment"]["data"]]
     assert "most probable path" not in names
     if view == "lines":
-        below = [one for one in found["alignment"]["data"] if one["yaxis"] == "y2"]
-        related = [one for one in tab.update(MATCHED)["alignment"]["data"] if one["yaxis"] == "y2"]
+        below = [one for one in found["alignment"]["data"] if one["yaxis"] == "y3"]
+        related = [one for one in tab.update(MATCHED)["alignment"]["data"] if one["yaxis"] == "y3"]
         assert len(below) == 4 < len(related), "both series with their bands"
         assert not found["alignment"]["layout"]["shapes"]
 
@@ -279,7 +303,7 @@ def test_a_lag_of_an_upload_keeps_the_shape_of_the_matrix(tab, view):
     assert result.coupling.shape == result.variance.shape == (100, 110)
     assert (result.mode >= 0).all()
     assert (result.mode < (100, 110)).all()
-    assert "have no partner in y" in tab.update(own)["verdict"][0].children
+    assert "have no partner in y" in tab.update(own)["verdict"][0].children[1]
 
 
 @pytest.mark.parametrize("view", ["lines", "matrix"])
@@ -289,3 +313,40 @@ def test_figures_take_the_colours_of_the_theme(tab, view):
     assert dark["layout"]["paper_bgcolor"] == "#1A1F27"
     assert "#FFFFFF" not in str(dark)
     assert [one.get("x") for one in light["data"]] == [one.get("x") for one in dark["data"]]
+
+
+def test_two_files_are_x_and_y_and_one_waits_for_the_other(tab):
+    files = [{"contents": data_url(f"{k}\n2\n4\n".encode()), "name": f"{name}.csv"} for k, name in enumerate("ab")]
+    found = tab.take_files({"files": files[:1]}, "")
+    assert (found["x-name"], found["y-name"]) == ("x: a.csv: 3 steps", "y: waiting for its file")
+    own = EXAMPLE | {"x-set": UPLOAD, "y-set": UPLOAD}
+    with pytest.raises(DataError, match="Waiting for a second file"):
+        tab.update(own | {"x-key": found["x-key"], "y-key": found["y-key"]})
+    found = tab.take_files({"files": files}, "")
+    assert found["source"] == "mine"
+    assert (
+        float(tab.update(own | {"x-key": found["x-key"], "y-key": found["y-key"], "variance": "none"})["distance"]) > 0
+    )
+    for wrong in (None, {}, {"files": []}, {"files": [1]}, {"files": files * 2}):
+        with pytest.raises(OptionError, match="sent no file"):
+            tab.take_files(wrong, "")
+
+
+def test_a_file_with_decimal_commas_offers_the_choice(tab):
+    files = {"files": [{"contents": data_url(b"t;a\n1;2,5\n2;3,5\n3;1,5\n"), "name": "a.csv"}]}
+    with pytest.raises(DataError, match="Choose the decimal separator below the file"):
+        tab.take_files(files, "")
+    key = tab.take_files(files, ",")["x-key"]
+    assert tab.choices.uploads.get(key)[1].values[:, -1].tolist() == [2.5, 3.5, 1.5]
+    with pytest.raises(OptionError, match="decimal separator"):
+        tab.take_files(files, "'")
+
+
+@pytest.mark.parametrize("source", ["example", "ucr"])
+def test_choosing_a_set_never_aligns_a_series_with_itself(tmp_path, source):
+    for split in ("TRAIN", "TEST"):
+        (tmp_path / f"Waves_{split}.tsv").write_text("1\t0\t1\t0\n2\t1\t0\t1\n")
+    tab = SeriesTab(tmp_path)
+    found = tab.sets_of(source)
+    for option in found["options"]:
+        assert len({tab.items(option["value"], side)["value"] for side in "xy"}) == 2

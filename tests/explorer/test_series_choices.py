@@ -71,7 +71,7 @@ def test_numbers_that_are_not_on_the_list_are_refused(item):
 
 def test_an_upload_is_chosen_by_its_key():
     choices = SeriesChoices()
-    with pytest.raises(DataError, match="Choose a file"):
+    with pytest.raises(DataError, match="Waiting for a second file"):
         choices.pick(UPLOAD, None)
     key, described = choices.upload(data_url(b"1\n2\n4\n"), "../mine.csv")
     assert described == "mine.csv: 3 steps"

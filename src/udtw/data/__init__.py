@@ -7,14 +7,11 @@ from udtw.data.ucr import available_ucr, load_ucr, save_npz
 
 __all__ = [
     "LabelledSeries",
-    "UCRData",
     "add_faults",
     "available_ucr",
     "cylinder_bell_funnel",
     "known_warps",
     "load_ucr",
-    "save_npz",
-    "split_by_seed",
     "synthetic_control",
     "znormalize",
 ]

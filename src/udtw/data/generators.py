@@ -94,6 +94,11 @@ def _draw(
     return LabelledSeries(X[order], y[order])
 
 
+TYPICAL_PAIR = 46
+"""Number of the pair of ``known_warps(300, 0)`` whose errors are nearest to the medians of all three methods that
+`python -m benchmarks.typical_pair` compares; the pictures of the README, the documentation and the explorer show it."""
+
+
 def known_warps(count: int, seed: int) -> dict[str, np.ndarray]:
     """Generate pairs of noisy series with known warps; every value is an array (count, `STEPS`).
 

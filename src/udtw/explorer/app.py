@@ -79,7 +79,7 @@ def create_app(
             html.Header(
                 [
                     html.H1("udtw explorer"),
-                    html.P("Which steps of two series match, and how sure is each match?"),
+                    html.P("Know which matches to trust."),
                     html.Span(f"version {udtw.__version__}", className="version"),
                 ]
             ),
@@ -92,7 +92,6 @@ def create_app(
                     inline=True,
                     labelClassName="tab",
                 ),
-                role="radiogroup",
                 **named,
             ),
             html.Main([tab.layout() for tab in tabs.values()]),

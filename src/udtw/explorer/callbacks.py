@@ -12,7 +12,7 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, no_update
 
-from udtw.errors import UdtwError
+from udtw.errors import OptionError, UdtwError
 from udtw.explorer.control_values import ControlValues, Property, read_values
 
 log = logging.getLogger("udtw.explorer")
@@ -86,6 +86,17 @@ def register_download(app: Dash, tab: str, button: str, controls: Mapping[str, P
         return guarded(lambda: {"file": work(values)}, outputs)
 
 
+def register_picture(app: Dash, tab: str) -> None:
+    """Let the browser save the figures of the tab as they are shown: as NAME.png (of the button), NAME-2.png …"""
+    app.clientside_callback(
+        ClientsideFunction("explorer", "picture"),
+        Output(f"{tab}-picture", "title"),
+        Input(f"{tab}-picture", "n_clicks"),
+        State(f"{tab}-picture", "name"),
+        prevent_initial_call=True,
+    )
+
+
 def register_items(app: Dash, tab: str, source: str, target: str, work: Callable[[Any], dict[str, Any]]) -> None:
     """Call ``work`` when dropdown ``source`` changes; it returns the options and the value of dropdown ``target``."""
     outputs = {name: Output(target, name) for name in ("options", "value", "disabled")} | {"message": _message(tab)}
@@ -95,38 +106,47 @@ def register_items(app: Dash, tab: str, source: str, target: str, work: Callable
         return guarded(lambda: work(chosen), outputs)
 
 
-def register_upload(
-    app: Dash, tab: str, upload: str, target: str, work: Callable[..., tuple], after: Mapping[str, Any]
-) -> None:
-    """Call ``work(contents, name)`` for an uploaded file.
-
-    It returns the key of the file, its description, and the new value of dropdown ``target``. The controls in ``after``
-    are set to its values.
-    """
+def register_files(app: Dash, upload: str, *keys: State) -> None:
+    """Put uploaded files into the store UPLOAD-file as a list; with two ``keys``, a second file joins a first one."""
     app.clientside_callback(
         ClientsideFunction("explorer", "take"),
         Output(f"{upload}-file", "data"),
         Input(upload, "contents"),
         State(upload, "filename"),
+        *keys,
         prevent_initial_call=True,
     )
+
+
+def register_upload(app: Dash, tab: str, upload: str, target: str, work: Callable[..., tuple]) -> None:
+    """Call ``work(contents, name)`` for an uploaded file.
+
+    It returns the key of the file, its description, and the new value of dropdown ``target``.
+    """
+    register_files(app, upload)
     outputs = {
         "key": Output(f"{upload}-key", "data"),
         "name": Output(f"{upload}-name", "children"),
         "set": Output(target, "value"),
         "message": _message(tab),
     }
-    outputs |= {name: Output(f"{tab}-{name}", "value", allow_duplicate=True) for name in after}
 
-    @app.callback(output=outputs, inputs={"file": Input(f"{upload}-file", "data")}, prevent_initial_call=True)
-    def take(file: Any) -> dict[str, Any]:
-        received = file if isinstance(file, dict) else {}
-
+    @app.callback(output=outputs, inputs={"store": Input(f"{upload}-file", "data")}, prevent_initial_call=True)
+    def take(store: Any) -> dict[str, Any]:
         def read() -> dict[str, Any]:
-            key, name, selected = work(received.get("contents"), received.get("name"))
-            return {"key": key, "name": name, "set": selected} | dict(after)
+            [(contents, name)] = received(store)
+            key, described, selected = work(contents, name)
+            return {"key": key, "name": described, "set": selected}
 
         return guarded(read, outputs)
+
+
+def received(store: Any) -> list[tuple[Any, Any]]:
+    """Return contents and name of every file in a store of `register_files`."""
+    files = store.get("files") if isinstance(store, dict) else None
+    if not isinstance(files, list) or not all(isinstance(one, dict) for one in files) or not 1 <= len(files) <= 2:
+        raise OptionError("The page sent no file. Choose it again.")
+    return [(one.get("contents"), one.get("name")) for one in files]
 
 
 def register_shown(app: Dash, slider: str, kind: str) -> None:

@@ -65,12 +65,12 @@ def radio(id_: str, label: str, options: Mapping[str, str], value: str, *, inlin
     return _group(id_, caption, dcc.RadioItems(choices, value, id=id_, inline=inline))
 
 
-def upload(id_: str, text: str, limit: int) -> html.Div:
-    """Build a button to upload a file; `assets/explorer.js` puts it into the store ID-file unless it is too large.
+def upload(id_: str, text: str, limit: int, most: int = 1) -> html.Div:
+    """Build a button to upload up to ``most`` files; `assets/explorer.js` puts them into the store ID-file.
 
     The button accepts any kind and number of files, so that the page can explain why it refuses them.
     """
-    limits: dict[str, Any] = {"data-limit": str(limit)}
+    limits: dict[str, Any] = {"data-limit": str(limit), "data-most": str(most)}
     return html.Div(
         [
             dcc.Upload(html.Button(text, className="plain"), id=id_, multiple=True, className="upload"),
@@ -83,15 +83,20 @@ def upload(id_: str, text: str, limit: int) -> html.Div:
     )
 
 
+def advanced(*children: Any) -> html.Details:
+    """Build controls that are folded away at first."""
+    return html.Details([html.Summary("Advanced"), *children], className="advanced")
+
+
 def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
-    """Build a number with its name; ``title`` is the explanation shown on hovering."""
+    """Build a number with its name and its explanation."""
     return html.Div(
         [
             html.Div([html.Span(symbol, className="symbol"), html.Span(name)], className="card-name"),
             html.Output("–", id=id_, className="card-value"),
+            html.Div(title, className="card-note"),
         ],
         className="card",
-        title=title,
     )
 
 
@@ -106,25 +111,24 @@ def graph(id_: str, height: int, description: str, *, wide: bool = False) -> htm
     return html.Div(
         dcc.Graph(id=id_, config=GRAPH_CONFIG, figure={"layout": {"height": height}}, style={"height": f"{height}px"}),
         className="figure wide" if wide else "figure",
-        role="img",
+        role="figure",  # not an image: it can be zoomed and dragged over
         **named,
     )
 
 
-def downloads(tab: str) -> html.Div:
+def downloads(tab: str, file: str) -> html.Div:
     """Build buttons to download the picture and the script, and a preview of the script."""
     return html.Div(
         [
             html.Div(
                 [
-                    html.Button("Download picture (PNG)", id=f"{tab}-picture", className="plain"),
+                    html.Button("Download picture (PNG)", id=f"{tab}-picture", name=file, className="plain"),
                     html.Button("Download Python", id=f"{tab}-script", className="plain"),
                     html.Output("", id=f"{tab}-took", className="took"),
                 ],
                 className="buttons",
             ),
             html.Details([html.Summary("Show the Python"), html.Pre("", id=f"{tab}-code", tabIndex=0)]),
-            dcc.Download(id=f"{tab}-picture-file"),
             dcc.Download(id=f"{tab}-script-file"),
         ],
         className="downloads",

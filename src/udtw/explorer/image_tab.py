@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from dash import html
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from udtw.explorer import scripts
 from udtw.explorer.controls import graph, radio, section, slider, upload
@@ -41,7 +40,6 @@ from udtw.explorer.image_alignment import (
 from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SLIDERS, SUMS, Tab, cost_per_match
 from udtw.explorer.uploads import MAX_IMAGE_BYTES
 from udtw.images.projection import ORDERS
-from udtw.plots import plot_image_match
 from udtw.plots.image_maps import FADED, LUMA, MAP_HEX, OPACITY
 from udtw.plots.image_match import check_match
 from udtw.plots.style import MODE_COLOR, STD_COLORS, STD_HEX, std_limits
@@ -71,6 +69,7 @@ class ImageTab(Tab):
     cards = SUMS | COST_PER_MATCH
     figures = ("match", "maps")
     upload_limit = MAX_IMAGE_BYTES
+    single_uploads = True
 
     def __init__(self, model: str | os.PathLike | None = None, backbone: str | None = None) -> None:
         self.choices, self.encoder = ImageChoices(), TokenEncoder(model, backbone)
@@ -86,11 +85,6 @@ class ImageTab(Tab):
 
     def code(self, x: ChosenImage, y: ChosenImage, settings: ImageSettings) -> str:
         return scripts.image_script(x, y, settings, self.encoder)
-
-    def draw(self, settings: ImageSettings, result: ImageResult) -> Figure:
-        variances = {"var_x": result.var_x, "var_y": result.var_y}
-        options: dict[str, Any] = {"order": result.order, "n_matches": settings.matches} | variances
-        return plot_image_match(*result.pixels, result.coupling, result.grid, result.grid, **options)
 
     def layout(self) -> html.Div:
         tab, first, encoder = self.name, ImageSettings(), self.encoder

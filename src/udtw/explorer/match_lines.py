@@ -1,4 +1,4 @@
-"""Draw the first view of the series tab: both series with lines between matched steps, by DTW and by uDTW."""
+"""Draw the first view of the series tab: matched steps by DTW, soft-DTW and uDTW, on the same axes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,39 +9,46 @@ from dash import html
 from udtw.explorer.figures import FAINT, INK, TEXT, axis, closed, layout, margins, note, scatter, shape
 from udtw.explorer.series_alignment import LEVEL, SeriesResult
 from udtw.plots.alignment import value_limits
-from udtw.plots.style import MODE_COLOR, X_COLOR, Y_COLOR
+from udtw.plots.style import MODE_COLOR, PROBABILITY_POWER, WRONG_COLOR, X_COLOR, Y_COLOR
 
-HEIGHT = 560
+HEIGHT = 600
 MARGIN = margins(26, 10, 42, 42)
-UPPER, LOWER = (0.52, 1.0), (0.0, 0.48)
+PANEL_HEIGHT = 0.32
+"""Share of the height of each panel."""
 LINES = 64
 """Largest number of lines."""
 WRONG_STEPS = 3
 """Matches further than this from the true one are drawn in `WRONG_COLOR`."""
-WRONG_COLOR = "#C8283A"
-SHADES = ("#D5DAE0", "#A9B1BB", "#6C7681", INK)
-"""Line colors, from doubtful to sure."""
+SHADES = ("#D5DAE0", "#A9B1BB", "#6C7681", "#3A424D", INK)
+"""Line colors, from improbable to certain; the probabilities between them are (k / 5)² in every figure."""
 GAP = 0.55
 """Distance between the series, as a share of the larger range of their values."""
-HEADROOM = 0.14
+HEADROOM = 0.2
 """Room for the title of a panel, as a share of its height."""
 TICKS = 5
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Name the axes on which one pair of series is drawn: steps of y, steps of x, and values."""
+    """Hold one panel: the axes of the steps of y, of the steps of x and of the values, and where it stands."""
 
     steps_y: str
     steps_x: str
     values: str
+    bottom: float
+
+    @property
+    def top(self) -> float:
+        return self.bottom + PANEL_HEIGHT
 
 
-PANELS = {"DTW": Panel("x", "x2", "y"), "uDTW": Panel("x3", "x4", "y2")}
+PANELS = {
+    "DTW": Panel("x", "x2", "y", 0.68), "soft-DTW": Panel("x3", "x4", "y2", 0.34), "uDTW": Panel("x5", "x6", "y3", 0.0)
+}  # fmt: skip
 
 
 def match_figure(result: SeriesResult) -> dict[str, Any]:
-    """Draw a panel for DTW and one for uDTW, x above y in both; lines of uDTW fade where the match is doubtful."""
+    """Draw x above y once for each method; a line is as black as the match is probable, and red if it is wrong."""
     curves = Curves(result)
     times_x, times_y = result.prepared.times
     n, m = result.coupling.shape
@@ -52,34 +59,45 @@ def match_figure(result: SeriesResult) -> dict[str, Any]:
     hidden: dict[str, Any] = plain | {"showticklabels": False, "ticks": ""}
     range_y, range_x = ([-0.01 * (size - 1), 1.01 * (size - 1)] for size in (m, n))
     above: dict[str, Any] = {"side": "top", "range": range_x}
+    axes: dict[str, Any] = {}
+    for place, panel in enumerate(PANELS.values()):
+        ends = {"anchor": panel.values, "overlaying": panel.steps_y, **above}
+        steps_x = _step_axis("x", n, times_x, **ends, **plain) if place == 0 else axis(**ends, **hidden)
+        lowest = place == len(PANELS) - 1
+        steps_y = _step_axis("y", m, times_y, anchor=panel.values, range=range_y, **plain)
+        steps_y = steps_y if lowest else axis(anchor=panel.values, range=range_y, **hidden)
+        for name, one in ((panel.steps_x, steps_x), (panel.steps_y, steps_y)):
+            axes[f"xaxis{name[1:]}"] = one
+        axes[f"yaxis{panel.values[1:]}"] = values | {"domain": [panel.bottom, panel.top]}
     return {
-        "data": [*_dtw_traces(curves), *_udtw_traces(curves)],
+        "data": [*_dtw_traces(curves), *_matched_traces(curves, "soft-DTW"), *_matched_traces(curves, "uDTW")],
         "layout": layout(
             HEIGHT,
             margin=MARGIN,
-            dragmode=False,
+            dragmode="select",
+            selectdirection="h",
+            selections=[],
+            selectionrevision=repr(result.prepared.broken),
             annotations=[*_titles(result), *curves.names()],
             shapes=_doubtful_bars(curves),
-            xaxis=axis(anchor="y", range=range_y, **hidden),
-            xaxis2=_step_axis("x", n, times_x, anchor="y", overlaying="x", **plain, **above),
-            yaxis=values | {"domain": UPPER},
-            xaxis3=_step_axis("y", m, times_y, anchor="y2", range=range_y, **plain),
-            xaxis4=axis(anchor="y2", overlaying="x3", **hidden, **above),
-            yaxis2=values | {"domain": LOWER},
+            **axes,
         ),
     }
 
 
 def key(result: SeriesResult) -> list[html.Span]:
     """Explain the colors, in HTML because the legend of plotly.js does not fit a narrow screen."""
-    entries = {"sure": "sure match", "doubtful": "doubtful match"} if result.related else {}
+    entries = {}
     if result.prepared.truth is not None:
         entries["wrong"] = f"more than {WRONG_STEPS} steps from the true match"
     if result.related and result.matches.doubtful():
         entries["stretch"] = f"doubtful stretch ({LEVEL:.0%} intervals)"
     if result.step_variances[0] is not None and result.prepared.x.shape[1] == 1:
         entries["sigma"] = "± σ"
-    return [html.Span([html.I(className=f"swatch {kind}"), text]) for kind, text in entries.items()]
+    steps = [f"{(k / len(SHADES)) ** (1 / PROBABILITY_POWER):.2g}" for k in range(len(SHADES) + 1)]
+    scale = [html.Span([html.I(className=f"swatch shade-{k}"), steps[k + 1]]) for k in range(len(SHADES))]
+    named = [html.Span([html.I(className=f"swatch {kind}"), text]) for kind, text in entries.items()]
+    return [html.Span(["probability up to", *scale], className="scale"), *named]
 
 
 class Curves:
@@ -181,28 +199,28 @@ def _dtw_traces(curves: Curves) -> list[dict[str, Any]]:
     pairs = path[_chosen(len(path))]
     wrong = _is_wrong(curves.result, pairs)
     return [
-        _lines(curves, panel, pairs[~wrong], SHADES[2], 1),
+        _lines(curves, panel, pairs[~wrong], SHADES[-1], 1),  # DTW states every match as certain
         _lines(curves, panel, pairs[wrong], WRONG_COLOR, 1.3),
         *curves.series(panel, bands=False),
     ]
 
 
-def _udtw_traces(curves: Curves) -> list[dict[str, Any]]:
-    panel, matches = PANELS["uDTW"], curves.result.matches
-    if not curves.result.related:
+def _matched_traces(curves: Curves, name: str) -> list[dict[str, Any]]:
+    panel, own = PANELS[name], name == "uDTW"
+    matches = curves.result.matches if own else curves.result.soft
+    if own and not curves.result.related:
         return curves.series(panel, bands=True)
     steps = _chosen(len(curves.x))
     steps = steps[matches.index[steps] >= 0]
     pairs = np.stack([steps, matches.index[steps]], 1)
     probability = matches.probability[steps]
-    # Relative to the surest match, since at γ = 4 none is near 1.
-    shade = np.minimum((len(SHADES) * probability / probability.max()).astype(int), len(SHADES) - 1)
+    shade = np.clip(len(SHADES) * probability**PROBABILITY_POWER, 0, len(SHADES) - 1).astype(int)
     wrong = _is_wrong(curves.result, pairs)
     return [
-        _fans(curves, panel),
-        *(_lines(curves, panel, pairs[(shade == k) & ~wrong], SHADES[k], 1 + 0.2 * k) for k in range(len(SHADES))),
+        *([_fans(curves, panel)] if own else []),
+        *(_lines(curves, panel, pairs[(shade == k) & ~wrong], SHADES[k], 1 + 0.1 * k) for k in range(len(SHADES))),
         _lines(curves, panel, pairs[wrong], WRONG_COLOR, 1.3),
-        *curves.series(panel, bands=True),
+        *curves.series(panel, bands=own),
     ]
 
 
@@ -232,20 +250,15 @@ def _doubtful_bars(curves: Curves) -> list[dict[str, Any]]:
 
 
 def _titles(result: SeriesResult) -> list[dict[str, Any]]:
-    errors = result.error(result.dtw_partners), result.error(result.matches.expected)
-    texts = [
-        f"<b>{name}</b>" + ("" if error is None else f": {error:.1f} steps off on average")
-        for name, error in zip(PANELS, errors, strict=True)
-    ]
-    texts[0] += "" if errors[0] is not None else ": one path, no doubt"
+    texts = ["one path, no doubt", "σ = 1 everywhere", "noisy steps count less"]
+    if result.errors is not None:
+        texts = [f"{error:.1f} steps off" for error in result.errors]
     if not result.related:
-        texts[1] = f"<b>{list(PANELS)[1]}</b>: no match, no lines"
-    elif errors[1] is None:
-        texts[1] += ": lines fade where the match is doubtful"
-    places = (UPPER[1], LOWER[1])
+        texts[2] = "no match, no lines"
+    drawn: dict[str, Any] = {"xanchor": "right", "yanchor": "top", "font": {"size": 14, "color": TEXT}}
     return [
-        note(text, 1, place, xanchor="right", yanchor="top", font={"size": 14, "color": TEXT})
-        for text, place in zip(texts, places, strict=True)
+        note(f"<b>{name}</b>: {text}", 1, panel.top, **drawn)
+        for (name, panel), text in zip(PANELS.items(), texts, strict=True)
     ]
 
 

@@ -1,6 +1,7 @@
 """Check the settings of the series tab and align two series."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,10 @@ from udtw.explorer.series_choices import ChosenSeries, true_match
 LOG_GAMMA = (-3.0, 2.0)
 MAX_NOISE, MAX_PATHS, MAX_SEED = 3.0, 50, 999
 LEVEL = 0.9
-VARIANCES = {
-    "match": "Found from the pair, with gain, offset, drift and lag (γ and β too)",
-    "estimate": "Estimated from the roughness of each series",
-    "known": "Known: that of the noise in generated series",
-    "none": "None: σ = 1 everywhere",
-}
+VARIANCES = {"none": "off", "match": "estimated", "known": "known", "estimate": "by roughness"}
+"""Off: σ = 1 everywhere. Estimated: `udtw.match`. Known: that of the noise in generated series."""
+SEEDS = 20
+"""Number of seeds of the added noise over which the errors of the chips are averaged."""
 SIDES = {"x": "x", "y": "y", "both": "both"}
 VIEWS = {"lines": "Match lines", "matrix": "Matrix of probabilities"}
 
@@ -70,6 +69,8 @@ class PreparedSeries:
     times: tuple[list[str] | None, list[str] | None] = (None, None)
     truth: np.ndarray | None = None
     """(N,): true partners of the steps of x, if known."""
+    broken: tuple[float, ...] = ()
+    """Added noise and its stretch, in percent of the series."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,13 @@ class SeriesResult:
     """Hold the alignment of `PreparedSeries`, its paths, and the other distances.
 
     ``matches`` is a `Match` if the noise was found from the pair; steps that stand for no partner are left out of
-    ``coupling``, ``variance`` and the paths.
+    ``coupling``, ``variance`` and the paths. ``soft`` are the matches of soft-DTW.
     """
 
     prepared: PreparedSeries
     alignment: Alignment
     matches: Matches
+    soft: Matches
     coupling: np.ndarray
     variance: np.ndarray
     mode: np.ndarray
@@ -130,10 +132,14 @@ class SeriesResult:
         steps, partners = self.dtw_path.T
         return np.bincount(steps, partners) / np.bincount(steps)
 
-    def error(self, partners: np.ndarray) -> float | None:
-        """Return the mean error of the ``partners`` (N,) of x in steps, or None if the truth is unknown."""
+    @property
+    def errors(self) -> tuple[float, ...] | None:
+        """Return the mean errors of DTW, soft-DTW and uDTW in steps, or None if the truth is unknown."""
         truth = self.prepared.truth
-        return None if truth is None else float(np.nanmean(np.abs(partners - truth)))
+        if truth is None:
+            return None
+        found = (self.dtw_partners, self.soft.expected, self.matches.expected)
+        return tuple(float(np.nanmean(np.abs(partners - truth))) for partners in found)
 
 
 def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -> PreparedSeries:
@@ -166,7 +172,9 @@ def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -
                 variance[begin:end] += settings.noise**2
         sides.append((series, variance))
     (first, var_x), (second, var_y) = sides
-    return PreparedSeries(first, second, var_x, var_y, (x.times, y.times), true_match(x, y))
+    return PreparedSeries(
+        first, second, var_x, var_y, (x.times, y.times), true_match(x, y), (settings.noise, *settings.stretch)
+    )
 
 
 def roughness(series: np.ndarray) -> np.ndarray:
@@ -200,12 +208,29 @@ def align_series(prepared: PreparedSeries, settings: SeriesSettings) -> SeriesRe
         prepared=prepared,
         alignment=alignment,
         matches=matches,
+        soft=matches if plain is alignment else plain.matches(LEVEL),
         coupling=coupling,
         variance=variance,
         mode=mode,
         samples=samples,
         compared=compared,
     )
+
+
+def mean_errors(
+    x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, wanted: Callable[[], bool] = lambda: True
+) -> list[float] | None:
+    """Return the mean errors of DTW, soft-DTW and uDTW over `SEEDS` seeds of the added noise.
+
+    On one seed, more noise may help by chance. None as soon as ``wanted`` is false.
+    """
+    errors = []
+    for seed in range(SEEDS if settings.noise else 1):
+        if not wanted():
+            return None
+        one = replace(settings, seed=seed, paths=0)
+        errors.append(align_series(prepare_series(x, y, one), one).errors or ())
+    return np.mean(errors, 0).tolist()
 
 
 def _within(path: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from udtw.data import LabelledSeries, available_ucr, cylinder_bell_funnel, load_ucr, synthetic_control
-from udtw.data.generators import known_warps
+from udtw.data.generators import TYPICAL_PAIR, known_warps
 from udtw.errors import DataError, OptionError
 from udtw.explorer.control_values import choice, whole
 from udtw.explorer.uploads import (
@@ -64,7 +64,8 @@ GENERATED = {
 
 WARPS = "warps"
 """Pairs of series with bursts of noise, one a warped copy of the other, so that their true alignment is known."""
-WARP_PAIRS, WARP_SEED = 6, 22
+WARP_NUMBERS, WARP_SEED = (TYPICAL_PAIR, *range(5)), 0
+"""The pair nearest to the medians of 300, then the first ones, whatever they look like."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ class ChosenSeries:
     """(T,): variance of its noise, if known."""
     variance_code: str | None = None
     pair: int | None = None
-    """Index of its pair in `WARPS`."""
+    """Number of its pair in `WARPS`."""
 
 
 @cache
 def warps() -> dict[str, np.ndarray]:
     """Generate `WARPS`: x, y, their variances, and the true partners of the steps of x; (pairs, steps) each."""
-    return known_warps(WARP_PAIRS, WARP_SEED)
+    return known_warps(max(WARP_NUMBERS) + 1, WARP_SEED)
 
 
 def true_match(x: ChosenSeries, y: ChosenSeries) -> np.ndarray | None:
@@ -98,7 +99,7 @@ def true_match(x: ChosenSeries, y: ChosenSeries) -> np.ndarray | None:
 
 
 def _warp_code(pair: int, side: str) -> str:
-    return f"known_warps({WARP_PAIRS}, {WARP_SEED})[{side!r}][{pair}]"
+    return f"known_warps({pair + 1}, {WARP_SEED})[{side!r}][{pair}]"
 
 
 class SeriesChoices:
@@ -115,7 +116,18 @@ class SeriesChoices:
         """Return the labels of all sets by name."""
         made = {name: f"{one.label} (generated)" for name, one in GENERATED.items()}
         archive = {f"ucr-{name}": f"{name} (UCR)" for name in self._archive}
-        return {WARPS: "Bursts of noise (generated)"} | made | archive | {UPLOAD: "Your own file"}
+        return {WARPS: "A sensor fails (generated)"} | made | archive | {UPLOAD: "Your own file"}
+
+    @property
+    def sources(self) -> dict[str, dict[str, str]]:
+        """Return the labels of the sets by name, for every source of data: "example", "ucr" and "mine"."""
+        kinds = {"ucr": [name for name in self.sets if name.startswith("ucr-")], "mine": [UPLOAD]}
+        kinds["example"] = [name for name in self.sets if name not in kinds["ucr"] and name != UPLOAD]
+        return {kind: {name: self.sets[name] for name in kinds[kind]} for kind in ("example", "ucr", "mine")}
+
+    def first(self, name: str, side: str) -> int:
+        """Return the item of a set that x or y begins with: never the same for both."""
+        return int((side == "x") == (name == WARPS))
 
     def items(self, name: Any) -> list[str]:
         """Return the labels of the series of a set, in order; none for uploads."""
@@ -123,7 +135,8 @@ class SeriesChoices:
         if name == UPLOAD:
             return []
         if name == WARPS:
-            return [f"Pair {pair + 1}, {side}" for pair in range(WARP_PAIRS) for side in ("original", "warped copy")]
+            names = ["Typical pair", *(f"Pair {number + 1}" for number in WARP_NUMBERS[1:])]
+            return [f"{name}, {side}" for name in names for side in ("original", "warped copy")]
         y = self._load(name).y[:MAX_ITEMS]
         names = [GENERATED[name].classes[int(label) - 1] if name in GENERATED else f"class {label}" for label in y]
         return [f"No. {i + 1}: {label}" for i, label in enumerate(names)]
@@ -133,14 +146,14 @@ class SeriesChoices:
         name = choice("The set", name, self.sets)
         if name == UPLOAD:
             if upload is None:
-                raise DataError("Choose a file with one row per time step and one column per feature.")
+                raise DataError("Waiting for a second file: one row per time step, one column per feature.")
             label, kept = self.uploads.get(upload)
             return ChosenSeries(kept.values, label, f"np.array({kept.values.tolist()})", own=True, times=kept.times)
         labels = self.items(name)
         number = whole("The series", item, 0, len(labels) - 1)
         label = f"{self.sets[name]}, {labels[number]}"
         if name == WARPS:
-            pair, side = number // 2, "yx"[number % 2]
+            pair, side = WARP_NUMBERS[number // 2], "yx"[number % 2]
             values, variance = warps()[side][pair][:, None], warps()[f"var_{side}"][pair]
             code, variance_code = _warp_code(pair, side), _warp_code(pair, f"var_{side}")
             return ChosenSeries(values, label, code, variance=variance, variance_code=variance_code, pair=pair)
@@ -148,14 +161,15 @@ class SeriesChoices:
         values = values[:, None] if values.ndim == 1 else values
         return ChosenSeries(check_series(values, label), label, f"{self._code(name)}.X[{number}]")
 
-    def upload(self, contents: Any, name: Any) -> tuple[str, str]:
+    def upload(self, contents: Any, name: Any, decimal: str | None = None) -> tuple[str, str]:
         """Store an uploaded file; return its key and description."""
         shown = file_name(name)
         content = decode_contents(contents, shown, MAX_SERIES_BYTES)
-        series = read_upload(content, shown)
+        series = read_upload(content, shown, decimal)
         steps, features = series.values.shape
         described = f"{shown}: {steps} steps" + (f", {features} features" if features > 1 else "")
-        return self.uploads.put(shown, content, series), "; ".join([described, *series.notes])
+        key = self.uploads.put(shown, content + (decimal or "").encode(), series)
+        return key, "; ".join([described, *series.notes])
 
     def _read_set(self, name: str) -> LabelledSeries:
         if name in GENERATED:

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
-from matplotlib.figure import Figure
 
 from udtw.explorer import scripts
 from udtw.explorer.controls import graph, radio, section, slider
@@ -35,7 +34,6 @@ from udtw.explorer.skeleton_alignment import (
     align_clips,
 )
 from udtw.explorer.tab import COST_PER_MATCH, SHARE_MARKS, SLIDERS, SUMS, Tab, cost_per_match
-from udtw.plots import plot_alignment
 from udtw.plots.skeleton import Body, body
 from udtw.plots.style import MODE_COLOR, X_COLOR, Y_COLOR
 
@@ -70,9 +68,6 @@ class SkeletonTab(Tab):
 
     def code(self, x: ChosenClip, y: ChosenClip, settings: SkeletonSettings) -> str:
         return scripts.skeleton_script(x, y, settings)
-
-    def draw(self, settings: SkeletonSettings, result: SkeletonResult) -> Figure:
-        return plot_alignment(result.x, result.y, result.alignment, paths=0)
 
     def layout(self) -> html.Div:
         tab, first = self.name, SkeletonSettings()

@@ -1,13 +1,11 @@
 """Define the base class of all tabs: choosing two items, numbers, downloads, the layout and the callbacks."""
 
-import base64
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from dash import Dash, html
-from matplotlib.figure import Figure
 
 from udtw._engine.alignment import Alignment
 from udtw.explorer import callbacks, controls, scripts
@@ -51,8 +49,8 @@ class Tab(ABC):
     figures: ClassVar[Sequence[str]]
     upload_limit: ClassVar[int | None] = None
     """Largest size of an uploaded file in bytes; None if there are no uploads."""
-    after_upload: ClassVar[Mapping[str, Any]] = {}
-    """Values that controls take after an upload."""
+    single_uploads: ClassVar[bool] = False
+    """Whether x and y have a button each for files."""
 
     choices: Any
     """The source of x and y: ``sets``, ``items(name)``, ``pick(name, item, upload)`` and, if there are uploads,
@@ -72,11 +70,7 @@ class Tab(ABC):
 
     @abstractmethod
     def code(self, x: Any, y: Any, settings: Any) -> str:
-        """Write a script that computes the same numbers and draws the same picture."""
-
-    @abstractmethod
-    def draw(self, settings: Any, result: Any) -> Figure:
-        """Draw the picture of the script."""
+        """Write a script that computes the same numbers and draws a picture of them."""
 
     def chosen(self, values: ControlValues) -> tuple[Any, Any, Any]:
         """Return x, y and the settings."""
@@ -103,40 +97,39 @@ class Tab(ABC):
         """Return the whole script as a file for `dcc.Download`."""
         return {"content": self.code(*self.chosen(values)), "filename": f"{self.file}.py"}
 
-    def picture(self, values: ControlValues) -> dict[str, Any]:
-        """Return the picture of the script as a file for `dcc.Download`."""
-        *_, settings, result = self.aligned(values)
-        buffer = io.BytesIO()
-        self.draw(settings, result).savefig(buffer, format="png", dpi=scripts.DPI)
-        content = base64.b64encode(buffer.getvalue()).decode()
-        return {"content": content, "filename": f"{self.file}.png", "base64": True, "type": "image/png"}
-
-    def items(self, name: Any) -> dict[str, Any]:
-        """Return the properties of the dropdown of items of a set, with the first item chosen."""
+    def items(self, name: Any, side: str) -> dict[str, Any]:
+        """Return the properties of the dropdown of items of a set: x begins with the first one, y with the second."""
         options = [{"value": i, "label": text} for i, text in enumerate(self.choices.items(name))]
-        return {"options": options, "value": 0, "disabled": not options}
+        first = self.choices.first(name, side) if hasattr(self.choices, "first") else int(side == "y")
+        return {"options": options, "value": min(first, max(len(options) - 1, 0)), "disabled": not options}
 
     def take(self, contents: Any, name: Any) -> tuple[str, str, str]:
         """Store an uploaded file; return its key, its description, and its set."""
         return *self.choices.upload(contents, name), UPLOAD
 
-    def register(self, app: Dash) -> None:
-        """Connect the controls with the methods."""
+    def inputs(self) -> dict[str, tuple[str, str]]:
+        """Return where the page holds the values of the controls."""
         tab = self.name
         values = {one: (f"{tab}-{one}", "value") for one in ("x-set", "x-item", "y-set", "y-item", *self.controls)}
         values["theme"] = ("theme", "data")
         if self.upload_limit is not None:
             values |= {f"{side}-key": (f"{tab}-{side}-upload-key", "data") for side in "xy"}
+        return values
+
+    def register(self, app: Dash) -> None:
+        """Connect the controls with the methods."""
+        tab, values = self.name, self.inputs()
         shown = {one: (f"{tab}-{one}", "children") for one in (*self.cards, *self.children, "code")}
         shown |= {one: (f"{tab}-{one}", "figure") for one in self.figures}
         callbacks.register_update(app, tab, values, shown, self.update)
         callbacks.register_download(app, tab, "script", values, self.script)
-        callbacks.register_download(app, tab, "picture", values, self.picture)
+        callbacks.register_picture(app, tab)
         for side in "xy":
-            callbacks.register_items(app, tab, f"{tab}-{side}-set", f"{tab}-{side}-item", self.items)
-            if self.upload_limit is not None:
+            work = partial(self.items, side=side)
+            callbacks.register_items(app, tab, f"{tab}-{side}-set", f"{tab}-{side}-item", work)
+            if self.single_uploads:
                 upload, target = f"{tab}-{side}-upload", f"{tab}-{side}-set"
-                callbacks.register_upload(app, tab, upload, target, self.take, self.after_upload)
+                callbacks.register_upload(app, tab, upload, target, self.take)
         for one, kind in self.controls.items():
             if kind is not None:
                 callbacks.register_shown(app, f"{tab}-{one}", kind)
@@ -171,7 +164,7 @@ class Tab(ABC):
         rest = [
             html.Div(cards, className="cards"),
             *shown,
-            controls.downloads(self.name),
+            controls.downloads(self.name, self.file),
             *callbacks.stores(self.name),
         ]
         named: dict[str, Any] = {"aria-label": "Settings"}

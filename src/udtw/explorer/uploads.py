@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from udtw.data.series_files import read_series
+from udtw.data.table import ReadOptions
 from udtw.errors import DataError, SizeError, UdtwError
 from udtw.images.datasets.safe_images import decode
 
@@ -71,8 +72,8 @@ def decode_contents(contents: Any, name: str, limit: int) -> bytes:
         raise DataError(f"{name} was damaged in transfer ({error}). Choose it again.") from error
 
 
-def read_upload(content: bytes, name: str) -> UploadedSeries:
-    """Read a series from any file that the command line reads.
+def read_upload(content: bytes, name: str, decimal: str | None = None) -> UploadedSeries:
+    """Read a series from any file that the command line reads; ``decimal`` is its decimal separator, if set.
 
     Sizes are checked before parsing, so that refusing a file is cheap.
     """
@@ -82,9 +83,10 @@ def read_upload(content: bytes, name: str) -> UploadedSeries:
     if not content.startswith((b"PK", b"PAR1", b"\x93NUMPY")) and b"\0" not in content:
         _check_lines(content, name)
     try:
-        series = read_series(name, content=content)
+        series = read_series(name, ReadOptions(decimal=decimal), content)
     except UdtwError as error:
-        raise type(error)(_without_flags(str(error))) from error
+        advice = " Choose the decimal separator below the file." if "--decimal" in str(error) else ""
+        raise type(error)(_without_flags(str(error)) + advice) from error
     notes = [_without_flags(note) for note in series.notes]
     return UploadedSeries(check_series(series.values, name), series.time_text, notes)
 

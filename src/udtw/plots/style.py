@@ -19,6 +19,8 @@ X_COLOR, Y_COLOR, MODE_COLOR, SAMPLE_COLOR = "#0072B2", "#009E73", "#D55E00", "#
 COLORS = (X_COLOR, MODE_COLOR, Y_COLOR, "#CC79A7", "#E69F00", SAMPLE_COLOR, "#000000")
 """The Okabe-Ito palette, distinguishable with all common types of color vision."""
 
+WRONG_COLOR = "#C8283A"
+"""Matches that are known to be wrong; doubtful ones have `MODE_COLOR`."""
 MODE_WIDTH = 1.3
 
 # From blue (certain) to red (uncertain), without the pale middle of common color maps that hides thin lines.
@@ -26,6 +28,9 @@ STD_HEX = ("#1F5FA8", "#7C5C9E", "#C8283A")
 STD_COLORS = LinearSegmentedColormap.from_list("udtw.std", list(STD_HEX))
 LEAST_SPREAD = 0.05
 """Least span of the color scale of σ as a share of the mean σ, so that tiny differences do not look large."""
+
+PROBABILITY_POWER = 0.5
+"""Lines between matched steps show ``probability ** PROBABILITY_POWER``, from 0 to 1 in every figure."""
 
 FONT, SMALL_FONT = 9, 8
 TITLE_WIDTH = 110
@@ -50,6 +55,14 @@ def shade(share: float) -> str:
     """Mix the background color (0) with the text color (1), so that figures fit dark styles."""
     ground, ink = np.array(to_rgb(paper())), np.array(to_rgb(rcParams["text.color"]))
     return to_hex(ground + share * (ink - ground))
+
+
+def probability_shade(probability: Any) -> Any:
+    """Return the color of a match: from the background (0) to the text color (1), on one scale in all figures.
+
+    The power makes the small probabilities visible that γ = 4 gives to single partners.
+    """
+    return shade(float(np.clip(probability, 0, 1)) ** PROBABILITY_POWER)
 
 
 def greys() -> Colormap | str:
