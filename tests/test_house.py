@@ -10,7 +10,7 @@ import udtw
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "udtw"
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-PUBLIC_NAMES = 94
+PUBLIC_NAMES = 95
 """Names in all ``__all__`` lists together: 176 in version 0.2."""
 ONE_IMPORTER = 60
 """Modules that only one other module imports."""

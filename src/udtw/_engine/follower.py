@@ -7,24 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from udtw._engine.between import GAUSSIAN_GAMMA, LEAST_VARIANCE, TINY, effective_features, roughness
+from udtw._engine.between import GAUSSIAN_GAMMA, LEAST_VARIANCE, SCALE_RANGE, TINY, effective_features, roughness
 from udtw._engine.inputs import read_array
 from udtw._engine.match import NoiseBetween
 from udtw._engine.matches import tail_of
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 
 Array = NDArray[np.float64]
-STAY = 0.7
-"""ω/γ: a step that only one series takes is half as likely as one that both take."""
-SPEED_STEPS, SPEED_PRIOR = 100.0, 10.0
-"""Steps over which the speed is averaged, and the number of steps at speed 1 that are counted with them."""
-SURE, MOST = 14.0, 3.0
-"""Nats in favor of "anywhere" over "following" beyond which a stream no longer fits, and the most of a single step."""
-OUTLIER = 4.0
-"""A step farther than this from the whole reference, in units of the usual squared distance, has its own variance."""
+LEAST_SKIP = float(np.log(2))
+"""Least price ω_x/γ of passing a step of the reference."""
+SLOWEST, FASTEST = 0.4, 1.7
+"""Mean speeds of the prior; where the noise is learned, it is the speed lately."""
+SPEED_STEPS, SPEED_PRIOR, FARTHEST = 100.0, 60.0, 10.0
+"""Steps over which the speed is averaged, the steps at speed 1 that are counted with them at first, and the most that
+one step counts: a place that is found again is not reached by speed."""
+SURE, MOST = 14.0, 2.0
+"""Nats in favor of "elsewhere" over "following" beyond which a stream no longer fits, and the most of a single step."""
+WORST = 10.0
+"""No match costs more than this many nats: spikes and wrong notes, in the stream or the reference, must not decide."""
 START_SHARE, START_STEPS = 0.05, 10.0
 """Variance of the noise, as a share of the reference's, that is taken before the stream shows it, and its weight."""
-CLIP = 3.0
+FAR = 100.0
+"""Standard deviations of the reference at which a value is cut before it is squared."""
+CLIP, SAFETY = 3.0, 0.5
+"""Standard deviations at which residuals are cut; γ is raised by the correlation time to this power where the noise is
+learned, since following absorbs a part of it."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +118,15 @@ class Follower:
         if not (series.var(0) > 0).any():
             raise OptionError("reference is constant: no position can be told from another. Pass a series that varies.")
         if noise is not None:
+            if not isinstance(noise, NoiseBetween):
+                raise OptionError(f"noise must be a NoiseBetween or None; got {noise!r}.", parameter="noise")
             series = _numbers("gain", noise.gain, series) * series + _numbers("offset", noise.offset, series)
         self._reference = np.ascontiguousarray(series)
         self._noise = _Noise(self._reference, noise)
         self.restart()
+
+    def __repr__(self) -> str:
+        return f"Follower({len(self._reference)} steps of reference, {self._seen} steps of stream)"
 
     def restart(self, anywhere: bool = False) -> None:
         """Begin again at the first step of the reference, or ``anywhere`` in it; what was learned of the noise stays.
@@ -123,23 +135,20 @@ class Follower:
         >>> import udtw
         >>> follower = udtw.Follower(np.arange(50.0) ** 2)
         >>> follower.restart(anywhere=True)
-        >>> follower.update([900.0, 961.0, 1024.0]).index
-        32
+        >>> now = follower.update([900.0, 961.0, 1024.0])
+        >>> now.low <= 32 <= now.high
+        True
         """
         steps = len(self._reference)
         self._corners = np.full(steps, 0.0 if anywhere else -np.inf)  # a path may begin here
         self._corners[0] = 0.0
         self._state = np.full(steps, -np.inf)
-        self._recent: deque[tuple[Array, Array]] = deque(maxlen=self.lag + 1)
+        self._recent: deque[tuple[Array, Array, tuple[float, float]]] = deque(maxlen=self.lag + 1)
         self._advanced, self._taken, self._against = SPEED_PRIOR, SPEED_PRIOR, 0.0
         self._seen, self._since, self._lost = 0, 0, False
-        self._noise.forget_last()
-
-    @property
-    def probability(self) -> Array:
+        self.probability = np.zeros(steps)
         """(N,): the probability that the stream is now at each step of the reference."""
-        weight = np.exp(self._state)
-        return weight / weight.sum()
+        self._noise.forget_last()
 
     @property
     def smoothed_probability(self) -> Array | None:
@@ -149,7 +158,7 @@ class Follower:
         from udtw._kernels.cpu.follow import look_back
 
         later = np.zeros(len(self._reference))
-        look_back(np.stack([energy for _, energy in self._recent]), STAY, later)
+        look_back(np.stack([one[1] for one in self._recent]), np.array([one[2] for one in self._recent]), later)
         weight = self._recent[0][0] + later
         weight = np.exp(weight - weight.max())
         return weight / weight.sum()
@@ -188,26 +197,39 @@ class Follower:
 
         known = ~np.isnan(step)
         step, weight = np.where(known, step, 0.0), np.where(known, self._noise.weights(), 0.0)
-        row, energy = np.empty_like(self._state), np.empty_like(self._state)
+        row, energy, prices = np.empty_like(self._state), np.empty_like(self._state), self._prices()
         nearest = measure(step, self._reference, weight, energy)
         if self._seen:
-            following, anywhere = predict(self._state, energy, nearest, STAY)
+            following, anywhere = predict(self._state, energy, nearest, *prices)
             foreign = min(nearest - 2 * self._noise.spread @ weight, 500.0)
             self._weigh(np.logaddexp(anywhere, foreign) - np.log(2) - following)
-            before = self.probability @ np.arange(len(row))
-        usual = OUTLIER * 2 * np.count_nonzero(weight) / self._noise.gamma
-        if nearest > usual:
-            energy *= usual / nearest
-        advance(self._corners, self._state, energy, STAY, row)
+        np.minimum(energy, WORST, out=energy)
+        advance(self._corners, self._state, energy, *prices, row)
         self._state, self._corners = row, np.concatenate([[-np.inf], row[:-1]])
-        self._recent.append((row, energy))
-        probability = self.probability
+        self._recent.append((row, energy, prices))
+        before, weights = self.probability, np.exp(row)
+        self.probability = weights / weights.sum()
         if self._seen:
-            kept = 1 - 1 / SPEED_STEPS
-            self._advanced = kept * self._advanced + probability @ np.arange(len(row)) - before
+            kept, moved = 1 - 1 / SPEED_STEPS, float((self.probability - before) @ np.arange(len(row)))
+            self._advanced = kept * self._advanced + min(max(moved, -FARTHEST), FARTHEST)
             self._taken = kept * self._taken + 1
-        self._noise.learn(step, known, probability, self._reference)
+        if self._against < SURE / 2:  # elsewhere, residuals tell nothing of the noise
+            # The step chooses its partner by its whole likelihood: residuals of a wrong position are not noise.
+            weights = row - (self._noise.gamma / GAUSSIAN_GAMMA - 1) * energy
+            self._noise.learn(step, known, weights, self._reference)
         self._seen += 1
+
+    def _prices(self) -> tuple[float, float]:
+        """ω_y/γ of waiting at a step of the reference and ω_x/γ of passing another one.
+
+        With weights w of waiting and p of passing the mean speed is ``(1 + wp)/(1 − p)² / (w + (1 + wp)/(1 − p))``,
+        solved for w. What a right match costs on average is taken off, since a path that passes more has more.
+        """
+        speed = min(max(self._advanced / self._taken, SLOWEST), FASTEST) if self._noise.learning else 1.0
+        passing = speed / (speed + 2)
+        rest = (1 - speed * (1 - passing)) / (1 - passing) ** 2
+        waiting = rest / (speed - passing * rest)
+        return -float(np.log(waiting)), max(-float(np.log(passing)) - self._noise.usual, LEAST_SKIP)
 
     def _weigh(self, against: float) -> None:
         """Add a step's evidence that the stream is elsewhere, (nats), and decide whether it is lost or found again."""
@@ -248,25 +270,40 @@ class _Noise:
     @property
     def gamma(self) -> float:
         """The temperature: that of a Gaussian, times the steps and the features that repeat each other."""
-        return GAUSSIAN_GAMMA * self.time * max(1, np.count_nonzero(self.spread)) / self.dims
+        safety = self.time**SAFETY if self.learning else 1.0
+        return GAUSSIAN_GAMMA * safety * self.time * max(1, np.count_nonzero(self.spread)) / self.dims
+
+    @property
+    def usual(self) -> float:
+        """The expected E/γ of a right match."""
+        return 2 * np.count_nonzero(self.spread) / self.gamma
 
     def weights(self) -> Array:
         """(d,): ``1/(Σ_f γ)``, 0 for features that are constant in the reference."""
         return np.where(self.spread > 0, 1 / (self.variance * self.gamma + TINY), 0.0)
 
+    def _similar(self, variance: Array) -> Array:
+        """(d,): variances whose shares of the spreads differ by few times: a silent feature is not thereby exact."""
+        share = np.sqrt(variance / (self.spread + TINY))
+        middle = np.median(share[self.spread > 0])
+        return self.spread * share.clip(middle / SCALE_RANGE, middle * SCALE_RANGE) ** 2
+
     def forget_last(self) -> None:
         """Begin a stretch whose first step follows no other."""
         self._last = np.zeros_like(self._last)
 
-    def learn(self, step: Array, known: NDArray, probability: Array, reference: Array) -> None:
-        """Update what is learned by one step and the probabilities of its partners."""
+    def learn(self, step: Array, known: NDArray, log_weights: Array, reference: Array) -> None:
+        """Update what is learned by one step and the weights of its partners."""
         if not self.learning:
             return
+        probability = np.exp(log_weights - log_weights.max())
+        probability /= probability.sum()
         mean = probability @ reference
+        step = np.clip(step, mean - FAR * np.sqrt(self.spread), mean + FAR * np.sqrt(self.spread))
         squares = (step - mean) ** 2 + np.maximum(probability @ self._reference_squared - mean**2, 0.0)
         self._squares += np.where(known, np.minimum(squares / 2, CLIP**2 * self.variance), 0.0)
         self._count += known
-        self.variance = np.maximum(self._least, self._squares / self._count)
+        self.variance = self._similar(np.maximum(self._least, self._squares / self._count))
         standard = np.where(known, (step - mean) / np.sqrt(2 * self.variance + TINY), 0.0).clip(-CLIP, CLIP)
         self._products += float(standard @ self._last) / len(standard)
         self._power += float(standard @ standard) / len(standard)
@@ -277,11 +314,15 @@ class _Noise:
 
 
 def _numbers(name: str, value: Any, series: Array) -> Array:
-    """(d,): one number of the noise for each feature of the reference."""
-    numbers = np.atleast_1d(np.asarray(value, np.float64))
-    if numbers.shape not in ((1,), (series.shape[1],)):
+    """(d,): one number of the noise for each feature of the reference; `match` has none for those that are constant."""
+    numbers, varying = np.atleast_1d(np.asarray(value, np.float64)), series.var(0) > 0
+    if numbers.shape == (varying.sum(),) != varying.shape:
+        full = np.ones(len(varying)) if name != "offset" else np.zeros(len(varying))
+        full[varying] = numbers
+        return full
+    if numbers.shape not in ((1,), varying.shape):
         raise ShapeError(
-            f"noise.{name} holds {len(numbers)} numbers, but the reference has {series.shape[1]} features. Features that "
-            "were constant when the noise was fitted have none; leave them out of the reference and the stream."
+            f"noise.{name} holds {len(numbers)} numbers, but the reference has {len(varying)} features, of which "
+            f"{varying.sum()} vary. Fit the noise on streams with the features of the reference."
         )
-    return np.broadcast_to(numbers, (series.shape[1],)).copy()
+    return np.broadcast_to(numbers, varying.shape).copy()
