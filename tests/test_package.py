@@ -71,6 +71,7 @@ LAYERS = [
     "_engine.rehearsal",
     "_engine.trust",
     "_engine.match",
+    "_engine.follower",
     "_engine.warped_copies",
     "_engine.calibration",
     "_engine.pair_block",

@@ -5,6 +5,7 @@ from udtw._engine.align import align, dtw, euclidean, soft_dtw, soft_dtw_diverge
 from udtw._engine.alignment import Alignment
 from udtw._engine.calibration import Calibration, calibrate
 from udtw._engine.distribution import PathDistribution
+from udtw._engine.follower import Follower
 from udtw._engine.match import Match, NoiseBetween, fit_noise_between, match
 from udtw._engine.matches import Matches
 from udtw._engine.metrics import Metric, get_metric, register_metric
@@ -20,6 +21,7 @@ _moved.install()
 __all__ = [
     "Alignment",
     "Calibration",
+    "Follower",
     "Match",
     "Matches",
     "Metric",

@@ -16,6 +16,7 @@ from udtw.cli.cluster import cluster
 from udtw.cli.command import command
 from udtw.cli.demo import demo, explore
 from udtw.cli.doctor import doctor
+from udtw.cli.follow import follow
 from udtw.cli.forecast import forecast
 from udtw.cli.output import error_line
 from udtw.cli.predict import predict
@@ -126,8 +127,8 @@ def _common(
 
     Start with `udtw demo`: it takes a few minutes, needs no data, and writes a report.
 
-    With your own files: `udtw align a.csv b.csv`, `search`, `classify`, `cluster`, `forecast`, `predict`; CSV, Excel,
-    Parquet, JSON or NumPy. The columns and time axis used are reported on standard error.
+    With your own files: `udtw align a.csv b.csv`, `search`, `follow`, `classify`, `cluster`, `forecast`, `predict`;
+    CSV, Excel, Parquet, JSON or NumPy. The columns and time axis used are reported on standard error.
 
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
@@ -160,7 +161,8 @@ def _images(context: typer.Context) -> None:
 
 
 for group, functions in (
-    (app, (demo, align, search, explore, barycenter, classify, cluster, forecast, predict, reproduce, report, doctor)),
+    (app, (demo, align, search, follow, explore, barycenter, classify, cluster, forecast, predict)),
+    (app, (reproduce, report, doctor)),
     (skeleton, (skeleton_commands.prepare, skeleton_commands.train, skeleton_commands.evaluate, skeleton_show.show)),
     (images, (*(getattr(images_commands, one) for one in ("embed", "train", "evaluate", "predict")), images_show.show)),
 ):
