@@ -12,9 +12,9 @@ import numpy as np
 import typer
 
 from udtw._engine.follower import Follower, Position
-from udtw.cli import options
-from udtw.cli.files import read_options, read_series
+from udtw.cli.files import read_series
 from udtw.cli.output import note
+from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import DataError, OptionError
 
 MISSING = ("", "nan", "na", "null", "none")
@@ -31,9 +31,7 @@ def follow(
             "columns of the reference; without one the columns are those of the reference, without its time.",
         ),
     ] = "-",
-    columns: options.Columns = None,
-    time_column: options.TimeColumn = None,
-    decimal: options.Decimal = None,
+    reading: ReadOptions = AS_IT_IS,
     level: Annotated[float, typer.Option(help="Probability that the position lies in its interval.")] = 0.9,
     lag: Annotated[
         int, typer.Option(help="Also tell the position this many steps ago, in the light of what came since.")
@@ -55,13 +53,13 @@ def follow(
     """
     if str(reference) == "-":
         raise OptionError("The reference is read as a whole; give a file, and - for the stream.")
-    expected = read_series(reference, read_options(columns, time_column=time_column, decimal=decimal))
+    expected = read_series(reference, reading)
     follower = Follower(expected.values, level=level, lag=lag)
     now, names = None, [*COLUMNS, *(["smoothed", "smoothed_low", "smoothed_high"] if lag else [])]
     if not as_json:
         typer.echo(",".join(names))
     with nullcontext(sys.stdin) if stream == "-" else open(stream, encoding="utf-8-sig") as lines:
-        for step in _steps(lines, "standard input" if stream == "-" else stream, expected.names, decimal):
+        for step in _steps(lines, "standard input" if stream == "-" else stream, expected.names, reading.decimal):
             fitted = now is None or now.fits
             now = follower.update(step[None])
             print(json.dumps(asdict(now)) if as_json else _row(now, names), flush=True)
