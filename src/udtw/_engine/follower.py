@@ -1,7 +1,7 @@
 """`Follower`: where in a reference a live stream is now, with an interval, while it runs."""
 
 from collections import deque
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -244,9 +244,14 @@ class Follower:
         speed = float(self._advanced / self._taken)
         left = len(probability) - 1 - place.expected
         return Position(
-            *astuple(place), self._seen - 1, speed, left / max(speed, TINY), not self._lost,
-            self._since if self._lost else None, None if smoothed is None else Place.of(smoothed, self._tail),
-        )  # fmt: skip
+            **vars(place),
+            step=self._seen - 1,
+            speed=speed,
+            remaining=left / max(speed, TINY),
+            fits=not self._lost,
+            lost_at=self._since if self._lost else None,
+            smoothed=None if smoothed is None else Place.of(smoothed, self._tail),
+        )
 
 
 class _Noise:
@@ -256,12 +261,13 @@ class _Noise:
         self.spread, features = reference.var(0), reference.shape[1]
         self.dims = float(effective_features(np.diff(reference, axis=0)[None] / np.sqrt(self.spread + TINY))[0])
         self.learning, self._last = given is None, np.zeros(features)
+        self.time = 2.0 if given is None else given.correlation_time
         if given is not None:
-            self.variance, self.time = _numbers("variance", given.variance, reference), given.correlation_time
+            self.variance = _numbers("variance", given.variance, reference)
             return
         self._least = np.median(roughness(reference[None])[0], 0) + LEAST_VARIANCE * self.spread
         self.variance = np.maximum(self._least, START_SHARE * self.spread)
-        self.time, self._count = 2.0, np.full(features, START_STEPS)
+        self._count = np.full(features, START_STEPS)
         self._squares = self.variance * START_STEPS
         self._products, self._power = START_STEPS / 3, START_STEPS  # which is the correlation time 2
         self._covariance = START_STEPS / features * np.eye(features)
@@ -270,8 +276,8 @@ class _Noise:
     @property
     def gamma(self) -> float:
         """The temperature: that of a Gaussian, times the steps and the features that repeat each other."""
-        safety = self.time**SAFETY if self.learning else 1.0
-        return GAUSSIAN_GAMMA * safety * self.time * max(1, np.count_nonzero(self.spread)) / self.dims
+        time = self.time ** (1 + SAFETY) if self.learning else self.time
+        return GAUSSIAN_GAMMA * time * max(1, int(np.count_nonzero(self.spread))) / self.dims
 
     @property
     def usual(self) -> float:
