@@ -227,13 +227,15 @@ def with_open_ends(
 
 def free_energy(fit: Fit, var_x: Array, var_y: Array, gamma: Array) -> Array:
     """(B,): F/γ of the fitted series with variances that may be those of another fit, for comparing fits."""
-    x, y = fit.x, fit.y
-    x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y)
-    if not fit.open_ends:  # the same two extra matches, but none of the steps between may use them
-        closed = np.zeros((x.shape[1], y.shape[1]), bool)
-        closed[1:-1, 1:-1] = closed[0, 0] = closed[-1, -1] = True
-    loss = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), band=None if fit.open_ends else closed).loss
-    return np.asarray(loss).reshape(-1) / gamma
+    beta = float(fit.x.shape[2])
+    x, var_x, y, var_y = with_open_ends(fit.x, var_x, fit.y, var_y)
+    if fit.open_ends:
+        return np.asarray(align(x, y, var_x, var_y, gamma=gamma, beta=beta).loss).reshape(-1) / gamma
+    # The same two extra matches, but none of the steps between may use them.
+    inner = [np.ascontiguousarray(one[:, 1:-1]) for one in (x, y, var_x, var_y)]
+    corner = [one[:, :1] for one in (x, y, var_x, var_y)]
+    losses = [np.asarray(align(*parts, gamma=gamma, beta=beta).loss).reshape(-1) for parts in (inner, corner)]
+    return (losses[0] + 2 * losses[1]) / gamma
 
 
 def estimate(
@@ -259,15 +261,10 @@ def estimate(
         np.ones(len(x)), np.full(len(x), float(x.shape[2])), open_ends,
     )  # fmt: skip
     fit = _rescaled(fit, x, y, time)
-    fit = replace(
-        fit,
-        var_x=(rough_x / fit.scale[:, None] ** 2).mean(2),
-        var_y=(rough_y * (fit.gain / fit.scale)[:, None] ** 2).mean(2),
-    )
+    var_x, var_y = _floors(fit, (rough_x, rough_y))
+    fit = replace(fit, var_x=var_x, var_y=var_y)
     for _ in range(rounds):
-        floor_x = (rough_x / fit.scale[:, None] ** 2).mean(2)
-        floor_y = (rough_y * (fit.gain / fit.scale)[:, None] ** 2).mean(2)
-        fit = _updated(fit, x, y, time, floor_x, floor_y, switches)
+        fit = _updated(fit, x, y, time, (rough_x, rough_y), switches)
     return fit
 
 
@@ -293,7 +290,7 @@ def _rescaled(fit: Fit, x: Array, y: Array, time: Array) -> Fit:
     )
 
 
-def _updated(fit: Fit, x: Array, y: Array, time: Array, floor_x: Array, floor_y: Array, switches: Switches) -> Fit:
+def _updated(fit: Fit, x: Array, y: Array, time: Array, rough: tuple[Array, Array], switches: Switches) -> Fit:
     """Return the fit after one round: the posterior, then everything else given the posterior."""
     coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper**DAMPING)
     to_y = coupling / (coupling.sum(2, keepdims=True) + TINY)
@@ -305,20 +302,40 @@ def _updated(fit: Fit, x: Array, y: Array, time: Array, floor_x: Array, floor_y:
     standard_y = residual_y / np.sqrt(total_y)[..., None] * in_y[..., None]
     tau = np.maximum(correlation_time(standard_x), correlation_time(standard_y))
     dims = effective_features(np.concatenate([standard_x, standard_y], 1).clip(-2.5, 2.5))
-    var_x = np.maximum(floor_x, _local_variance((residual_x**2).mean(2), in_x, tau))
-    var_y = np.maximum(floor_y, _local_variance((residual_y**2).mean(2), in_y, tau))
     weight = (in_x + 1e-6) / total_x
     weight /= weight.sum(1, keepdims=True) + TINY
-    scale = fit.scale
-    if x.shape[2] > 1:  # the share of each feature; the level of all is in the variances
-        share = np.einsum("bn,bnd->bd", weight, residual_x**2 / total_x[..., None])
-        scale = _similar_scales(scale * np.sqrt(share + TINY), x.std(1) + TINY)
     gain, offset, drift = _regression(fit, x, partner * fit.scale[:, None], weight, switches, time)
+    if x.shape[2] > 1:
+        share = _noise_where_it_tells(residual_x**2 / total_x[..., None], partner, weight)
+        scale = _similar_scales(fit.scale * np.sqrt(share), x.std(1) + TINY)
+        residual_x, residual_y = (one * (fit.scale / scale)[:, None] for one in (residual_x, residual_y))
+        fit = replace(fit, scale=scale)
+    floor_x, floor_y = _floors(fit, rough)
     fit = replace(
-        fit, var_x=var_x, var_y=var_y, scale=scale, gain=gain, offset=offset, drift=drift,
-        correlation_time=tau, effective_features=dims,
+        fit,
+        var_x=np.maximum(floor_x, _local_variance((residual_x**2).mean(2), in_x, tau)),
+        var_y=np.maximum(floor_y, _local_variance((residual_y**2).mean(2), in_y, tau)),
+        gain=gain, offset=offset, drift=drift, correlation_time=tau, effective_features=dims,
     )  # fmt: skip
     return _rescaled(fit, x, y, time)
+
+
+def _floors(fit: Fit, rough: tuple[Array, Array]) -> tuple[Array, Array]:
+    """(B, N) and (B, M): the roughness of both series in the units of the fit, below which no variance lies."""
+    factors = 1 / fit.scale, fit.gain / fit.scale
+    floor_x, floor_y = ((one * factor[:, None] ** 2).mean(2) for one, factor in zip(rough, factors, strict=True))
+    return floor_x, floor_y
+
+
+def _noise_where_it_tells(squares: Array, partner: Array, weight: Array) -> Array:
+    """(B, d): mean of standardized squared residuals (B, N, d) where the partner is away from its usual value.
+
+    A feature that is silent most of the time, such as a rare pitch, has hardly any residual there, and as much as the
+    others where it sounds; only there it tells where one is.
+    """
+    telling = (partner - np.median(partner, 1, keepdims=True)) ** 2
+    telling = (telling + 1e-3 * telling.mean(1, keepdims=True) + TINY) * weight[..., None]
+    return (telling * squares).sum(1) / telling.sum(1) + TINY
 
 
 def _times(shares: Array, values: Array) -> Array:
@@ -415,9 +432,8 @@ def fit_between(
     plain = fits[len(starts) - 1]
     of_plain = [_energy(fit, plain, plain.temper) for fit in fits]
     # With the noise of a fit that explains less than no gain and offset, any difference would look like evidence.
-    possible = [
-        fit for fit, energy in zip(fits, of_plain, strict=True) if energy <= _energy(plain, plain, plain.temper) + WORSE
-    ]
+    limit = of_plain[len(starts) - 1] + WORSE
+    possible = [fit for fit, energy in zip(fits, of_plain, strict=True) if energy <= limit]
     sharpest = min(possible, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
     # What looks like noise of long memory to the plain fit may be a gain, or the other way round: judge halfway.
     temper = np.sqrt(sharpest.temper * np.maximum(sharpest.temper, plain.temper))

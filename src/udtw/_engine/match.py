@@ -333,7 +333,7 @@ def _fit_pair(pair: _Pair, switches: Switches, lag: bool, level: float, noise: N
         base = fit_between(x, y, switches, extra=extra, find_lag=lag)  # type: ignore[arg-type]
         fit, reach = fit_quick_part(base, x, y, switches)
         fit = with_warp_penalty(fit)
-        return _Fitted(base, fit, rehearse(fit, level), reach)
+        return _Fitted(base if reach else fit, fit, rehearse(fit, level, quick=reach > 0), reach)
     gain, offset, typical = (
         np.broadcast_to(np.atleast_1d(one), (x.shape[2],))[None].astype(float)
         for one in (noise.gain, noise.offset, noise.variance)

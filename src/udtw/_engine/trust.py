@@ -65,16 +65,15 @@ class Trust:
 
 def outline(series: Array) -> Array:
     """(N', d): the series averaged to about `STEPS` steps, without trend, standardized, outliers cut."""
-    short = averaged(series[None], max(1, series.shape[0] // STEPS))
-    time = np.linspace(-0.5, 0.5, short.shape[1])[None, :, None]
-    return standardized((short - slopes(short)[:, None] * time)[0])
+    return standardized(averaged(series[None], max(1, series.shape[0] // STEPS)))[0]
 
 
 def standardized(series: Array) -> Array:
-    """(N, d) with median 0 and scale 1, cut at three scales."""
-    center, scale = centers_and_scales(series[None])
-    scale = np.maximum(scale, 0.7 * series.std(0))
-    return ((series - center) / scale).clip(-OUTLIER, OUTLIER)
+    """(B, N, d) without trend, with median 0 and scale 1, cut at three scales."""
+    series = series - slopes(series)[:, None] * np.linspace(-0.5, 0.5, series.shape[1])[None, :, None]
+    center, scale = centers_and_scales(series)
+    scale = np.maximum(scale, 0.7 * series.std(1))
+    return ((series - center[:, None]) / scale[:, None]).clip(-OUTLIER, OUTLIER)
 
 
 def compare_with_unrelated(x: Array, y: Array, seed: int = 0) -> tuple[float, bool]:
@@ -86,14 +85,12 @@ def compare_with_unrelated(x: Array, y: Array, seed: int = 0) -> tuple[float, bo
     edge = max(1, len(y) // 20)
     ramp = np.linspace(0, 1, len(y))[:, None]
     line = y[:edge].mean(0) + (y[-edge:].mean(0) - y[:edge].mean(0)) * ramp
-    partners = [y, standardized(-y)]
+    partners = []
     for k in range(PARTNERS):
         turned = np.roll(y - line, int(rng.integers(0, len(y))), 0)[::-1]
         sign = -1 if y.shape[1] == 1 and k % 4 > 1 else 1
-        partner = (line if k % 2 else line[::-1]) + sign * turned
-        time = np.linspace(-0.5, 0.5, len(y))[None, :, None]
-        partners.append(standardized((partner[None] - slopes(partner[None])[:, None] * time)[0]))
-    others = np.stack(partners)
+        partners.append((line if k % 2 else line[::-1]) + sign * turned)
+    others = np.concatenate([y[None], standardized(np.stack([-y, *partners]))])
     same = np.repeat(x[None], len(others), 0)
     unit, zero = np.ones((len(others), x.shape[1])), np.zeros((len(others), x.shape[1]))
     fit = Fit(
