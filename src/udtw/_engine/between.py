@@ -7,6 +7,7 @@ over warps (a generalized EM) estimate all of it.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +99,11 @@ class Fit:
     open_ends: bool = False
     warp_penalty: float = 0.0
     """ω of the paths, in units of γ."""
+
+    def pair(self, index: int) -> "Fit":
+        """Return the fit of a single pair of the batch."""
+        arrays = {name: one[index : index + 1] for name, one in vars(self).items() if isinstance(one, np.ndarray)}
+        return replace(self, **arrays)
 
     @property
     def level(self) -> Array:
@@ -422,10 +428,10 @@ def fit_between(
         start = Start(coarse.gain, coarse.offset, coarse.drift, chosen)
         return estimate(x, y, start, extra=extra, open_ends=coarse.open_ends, rounds=LAST_ROUNDS)
     starts = _starts(x, y, switches)
-    fits = [estimate(x, y, start, extra=extra) for start in starts]
+    fits = _estimate_all(x, y, starts, extra, open_ends=False)
     if find_lag:
         ends = starts[:1] if len(starts) == 1 else [starts[0], starts[-1]]
-        opened = [estimate(x, y, start, extra=extra, open_ends=True) for start in ends]
+        opened = _estimate_all(x, y, ends, extra, open_ends=True)
         fits += [fit for fit in opened if _matched_share(fit) >= LEAST_MATCHED]
     if len(fits) == 1:
         return fits[0]
@@ -443,6 +449,19 @@ def fit_between(
         return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters + OPEN_PRICE * fit.open_ends
 
     return min(fits, key=price)
+
+
+def _estimate_all(
+    x: Array, y: Array, starts: list[Start], extra: tuple[Array | float, Array | float], *, open_ends: bool
+) -> list[Fit]:
+    """Estimate the noise of one pair from every start, as one batch for all starts that may change the same parts."""
+    fits = []
+    for switches, group in groupby(starts, key=lambda one: one.switches):
+        gains, offsets, drifts = (np.concatenate(one) for one in list(zip(*group, strict=True))[:3])
+        copies = (np.repeat(one, len(gains), 0) for one in (x, y))
+        batch = estimate(*copies, Start(gains, offsets, drifts, switches), extra=extra, open_ends=open_ends)
+        fits += [batch.pair(i) for i in range(len(gains))]
+    return fits
 
 
 def _energy(fit: Fit, noise: Fit, temper: Array) -> float:
