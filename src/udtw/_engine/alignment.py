@@ -1,4 +1,4 @@
-"""`Alignment`: what `udtw.align` found, computed when it is first asked for."""
+"""`Alignment`: the result of `udtw.align`, each value computed on first access."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from udtw.errors import OptionError
 
 @dataclass(frozen=True)
 class Reported:
-    """What `align` was asked to report."""
+    """Options of `align` that change the results it reports."""
 
     weighting: str
     beta: Any
@@ -30,7 +30,7 @@ class Reported:
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """What `align` found. Everything is differentiable; what is not asked for is not computed.
+    """Result of `align`. Everything is differentiable, and computed on first access only.
 
     >>> import udtw
     >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
@@ -46,14 +46,14 @@ class Alignment:
 
     @lazy
     def loss(self) -> Any:
-        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
+        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalized on request."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
         return self.paths._form.restore(self._reported(lambda paths: paths._free_energy))
 
     @lazy
     def distance(self) -> Any:
-        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
+        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalized on request."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
         return self.paths._form.restore(self._reported(lambda paths: paths._mean(COST)))

@@ -30,7 +30,7 @@ MAX_PRICE = 20.0
 
 @dataclass(frozen=True, repr=False)
 class Calibration:
-    """What `calibrate` found: pass ``gamma`` and ``warp_penalty`` to `udtw.align`.
+    """Result of `calibrate`: pass ``gamma`` and ``warp_penalty`` to `udtw.align`.
 
     >>> from udtw._engine.calibration import Calibration
     >>> fitted = Calibration(4.0, 0.5, 0.9, 0.91, 1.7, (0.5, 0.9), (0.55, 0.91))
@@ -53,7 +53,7 @@ class Calibration:
     observed: tuple[float, ...]
     """The coverage at each of `levels`; `udtw.plots.plot_calibration` draws both."""
     checked: str = "on true alignments"
-    """What the coverage was observed on, and what that leaves unchecked."""
+    """The alignments on which the coverage was observed, and what they leave unchecked."""
 
     def __repr__(self) -> str:
         return (
@@ -199,7 +199,7 @@ class _Aligned:
     y: SeriesSet
     truth: list[Truth]
     words: tuple[Any, Any]
-    """``var_x`` and ``var_y`` where they are no arrays."""
+    """``var_x`` and ``var_y`` if they are not arrays."""
     options: dict[str, Any]
 
     def chunks(self, gamma: Any, penalty: Any) -> Iterator[tuple[Alignment, Tensor, Tensor, Tensor]]:

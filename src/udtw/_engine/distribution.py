@@ -86,7 +86,7 @@ class PathDistribution:
 
     @classmethod
     def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
-        """From parts that are already validated; a matrix of the cells is made only if a question needs it."""
+        """Build from validated parts; a matrix of the cells is made only if a method needs it."""
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
         return self

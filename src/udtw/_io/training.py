@@ -1,6 +1,6 @@
-"""The training loop: steps of a task that can stop anywhere and go on as if they had not.
+"""The training loop: steps of a task that can be interrupted and resumed with the same bits.
 
-A `Task` says what one step is; `Training` runs the steps with learning-rate schedules, early stopping, a `Checkpoint`
+A `Task` defines one step; `Training` runs the steps with learning-rate schedules, early stopping, a `Checkpoint`
 and a sensible number of threads. Forecasters, few-shot models and the classifiers' SigmaNets are all trained by it.
 """
 
@@ -28,7 +28,7 @@ from udtw._io.device import seeded_generator
 from udtw.errors import FileFormatError
 
 CELLS_FOR_THREADS = 1_000_000
-"""Cells to align per step, from which threads pay. Smaller steps take a millisecond or two: threads then gain little on
+"""Cells to align per step from which threads are used. Smaller steps take a millisecond or two: threads gain little on
 idle cores, and on busy cores waiting for each other costs ten times the work."""
 
 

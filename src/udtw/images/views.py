@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from udtw.errors import OptionError, ShapeError
+from udtw.images.backbones.base import needed
 
 Pair = tuple[float, float]
 
@@ -167,10 +168,7 @@ def _drawing_from(seed: int) -> Iterator[None]:
 
 
 def _steps(settings: Augmentation, height: int, width: int) -> list[Any]:
-    try:
-        from kornia import augmentation as kornia
-    except ModuleNotFoundError as error:
-        raise ImportError("Views are made by kornia; install it with: pip install 'udtw[images]'") from error
+    kornia = needed("kornia.augmentation", "Views")
     neutral, s = Augmentation(), settings
     steps: list[Any] = []
     if (s.rotation, s.translation, s.scale, s.shear) != (0, 0, neutral.scale, 0):

@@ -47,14 +47,14 @@ class Graph:
 
     def outwards(self) -> list[tuple[int, int]]:
         """Return (joint, its neighbor toward the center) for every other connected joint, the nearest first."""
-        found: dict[int, int] = {self.centre: self.centre}
+        parents: dict[int, int] = {self.centre: self.centre}
         ways = [*self.edges, *((b, a) for a, b in self.edges)]
         reached = [self.centre]
         for parent in reached:
-            for joint in (b for a, b in ways if a == parent and b not in found):
-                found[joint] = parent
+            for joint in (b for a, b in ways if a == parent and b not in parents):
+                parents[joint] = parent
                 reached.append(joint)
-        return [(joint, parent) for joint, parent in found.items() if joint != self.centre]
+        return [(joint, parent) for joint, parent in parents.items() if joint != self.centre]
 
     @property
     def text(self) -> str:
@@ -244,5 +244,5 @@ def graph_name(layout: str | Graph) -> str:
     """
     if isinstance(layout, str):
         return layout
-    found = graph(layout)
-    return next((name for name, known in GRAPHS.items() if known == found), found.text)
+    chosen = graph(layout)
+    return next((name for name, known in GRAPHS.items() if known == chosen), chosen.text)
