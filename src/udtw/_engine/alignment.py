@@ -144,10 +144,10 @@ class Alignment:
 
     def _reported(self, value: Callable[[PathDistribution], Tensor]) -> Tensor:
         """Return a value of the pair, normalised, and less half those of x and of y with themselves."""
-        found = self._normalized(value(self.paths), self.paths)
+        result = self._normalized(value(self.paths), self.paths)
         if self._options.debias:
-            found = found - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
-        return found
+            result = result - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
+        return result
 
     def _normalized(self, value: Tensor, paths: PathDistribution) -> Tensor:
         normalize = self._options.normalize
@@ -178,22 +178,22 @@ class Alignment:
                     soft_min, *means = paths._backend.sums(paths._for_kernels, wanted).unbind(1)
                 else:
                     soft_min, means = paths._free_energy, []
-                found = dict(zip(wanted, means, strict=True))
-                found.setdefault(COST, soft_min)
+                sums = dict(zip(wanted, means, strict=True))
+                sums.setdefault(COST, soft_min)
             else:
-                loss, found = fused[0], dict(zip(usual, fused[1:], strict=False))
+                loss, sums = fused[0], dict(zip(usual, fused[1:], strict=False))
             if options.normalize is not None:
-                size = found[ONE] if options.normalize == "path" else paths._problem.lengths.amax(0)
-                found, loss = {which: value / size for which, value in found.items()}, None
-            return found, loss
+                size = sums[ONE] if options.normalize == "path" else paths._problem.lengths.amax(0)
+                sums, loss = {which: value / size for which, value in sums.items()}, None
+            return sums, loss
 
-        found, loss = terms(self.paths)
-        total = found[COST]
+        sums, loss = terms(self.paths)
+        total = sums[COST]
         if options.debias:
             total = total - 0.5 * sum(terms(one)[0][COST] for one in self._selves)
-        omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
+        omega = sums[LOG_VARIANCE] if LOG_VARIANCE in sums else torch.zeros_like(total)
         if loss is None or options.debias or isinstance(beta, Tensor):
             loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
-        if DEVIATION in found:
-            loss = loss + options.lam * found[DEVIATION]
+        if DEVIATION in sums:
+            loss = loss + options.lam * sums[DEVIATION]
         return total, omega, loss

@@ -229,8 +229,8 @@ class PathDistribution:
             every = [self._with_gaps(b, matches[pair.cpu() == b]) for b in range(self._problem.shape[0])]
             return every[0] if self._form.single else every
         _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
-        found = [self._form_path(path) for path in walk_choices(choice, last)]
-        return found[0] if self._form.single else found
+        paths = [self._form_path(path) for path in walk_choices(choice, last)]
+        return paths[0] if self._form.single else paths
 
     def _refuse_without_paths(self) -> None:
         order = self._problem.prior.order

@@ -7,7 +7,7 @@ and a sensible number of threads. Forecasters, few-shot models and the classifie
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -210,14 +210,19 @@ def cosine(number: int, n_steps: int) -> float:
 @contextmanager
 def threads_for(cells: int | None) -> Iterator[None]:
     """Use one torch thread while steps align fewer cells than `CELLS_FOR_THREADS`; None leaves the number alone."""
+    with torch_threads(1) if cells is not None and cells < CELLS_FOR_THREADS else nullcontext():
+        yield
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Set the number of torch's threads while the block runs."""
     before = torch.get_num_threads()
-    if cells is not None and cells < CELLS_FOR_THREADS:
-        torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        if cells is not None:
-            torch.set_num_threads(before)
+        torch.set_num_threads(before)
 
 
 @contextmanager

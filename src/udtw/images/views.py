@@ -14,6 +14,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from udtw._io.training import torch_threads
 from udtw.errors import OptionError, ShapeError
 from udtw.images.backbones.base import needed
 
@@ -199,14 +200,3 @@ class _Affine:
         sides = [pixels[..., 0, :], pixels[..., -1, :], pixels[..., :, 0], pixels[..., :, -1]]
         ground = torch.cat(sides, dim=-1).median(dim=-1).values[..., None, None]
         return self.affine(pixels - ground) + ground
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Set the number of torch's threads while the block runs."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

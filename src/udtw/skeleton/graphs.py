@@ -91,6 +91,15 @@ def _chains(joints: str, centre: str, *chains: str) -> Graph:
     return Graph(names, tuple(edges), numbers[centre])
 
 
+_KINECT = (
+    "head neck spine hip",
+    "neck shoulder_l elbow_l wrist_l hand_l",
+    "neck shoulder_r elbow_r wrist_r hand_r",
+    "hip hip_l knee_l ankle_l foot_l",
+    "hip hip_r knee_r ankle_r foot_r",
+)
+"""Chains of the 20 joints of a Kinect v1, which data sets list in different orders."""
+
 GRAPHS = {
     "ntu25": _chains(
         "spine_base spine_mid neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
@@ -117,31 +126,19 @@ GRAPHS = {
         "head neck spine hip shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
         "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "kinect-sdk20": _chains(
         "hip spine neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
         "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "msr20": _chains(
         "shoulder_r shoulder_l neck spine hip_r hip_l hip elbow_r elbow_l wrist_r wrist_l hand_r hand_l "
         "knee_r knee_l ankle_r ankle_l foot_r foot_l head",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "coco17": _chains(
         "nose eye_l eye_r ear_l ear_r shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r hip_l hip_r knee_l knee_r "

@@ -18,6 +18,7 @@ from udtw._io import joblib_tasks
 from udtw._io.items import Skipped, check_on_error
 from udtw._io.progress import progress_bar
 from udtw._io.shard_store import Contents, Part, ShardStore, checksum
+from udtw._io.training import torch_threads
 from udtw.errors import (
     DataError,
     FileFormatError,
@@ -31,7 +32,7 @@ from udtw.errors import (
 from udtw.images.backbones.base import Backbone, TokenGrid, needed
 from udtw.images.tokens.store import Images, digest_of, refuse_to_lose, token_store, write_manifest
 from udtw.images.tokens.token_set import TYPES, Layout, TokenShard
-from udtw.images.views import Augmentation, Views, as_augmentation, torch_threads
+from udtw.images.views import Augmentation, Views, as_augmentation
 
 
 @dataclass(frozen=True, eq=False)
