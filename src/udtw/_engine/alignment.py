@@ -1,4 +1,4 @@
-"""`Alignment`: the result of `udtw.align`, each value computed on first access."""
+"""`Alignment`: what `udtw.align` found, computed when it is first asked for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from udtw.errors import OptionError
 
 @dataclass(frozen=True)
 class Reported:
-    """Options of `align` that change the results it reports."""
+    """What `align` was asked to report."""
 
     weighting: str
     beta: Any
@@ -30,7 +30,7 @@ class Reported:
 
 @dataclass(frozen=True, repr=False)
 class Alignment:
-    """Result of `align`. Everything is differentiable, and computed on first access only.
+    """What `align` found. Everything is differentiable; what is not asked for is not computed.
 
     >>> import udtw
     >>> a = udtw.align([0.0, 1.0, 2.0], [0.0, 2.0, 2.0])
@@ -46,14 +46,14 @@ class Alignment:
 
     @lazy
     def loss(self) -> Any:
-        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalized on request."""
+        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
         return self.paths._form.restore(self._reported(lambda paths: paths._free_energy))
 
     @lazy
     def distance(self) -> Any:
-        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalized on request."""
+        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
         return self.paths._form.restore(self._reported(lambda paths: paths._mean(COST)))
@@ -144,10 +144,10 @@ class Alignment:
 
     def _reported(self, value: Callable[[PathDistribution], Tensor]) -> Tensor:
         """Return a value of the pair, normalised, and less half those of x and of y with themselves."""
-        result = self._normalized(value(self.paths), self.paths)
+        found = self._normalized(value(self.paths), self.paths)
         if self._options.debias:
-            result = result - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
-        return result
+            found = found - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
+        return found
 
     def _normalized(self, value: Tensor, paths: PathDistribution) -> Tensor:
         normalize = self._options.normalize
@@ -178,22 +178,22 @@ class Alignment:
                     soft_min, *means = paths._backend.sums(paths._for_kernels, wanted).unbind(1)
                 else:
                     soft_min, means = paths._free_energy, []
-                sums = dict(zip(wanted, means, strict=True))
-                sums.setdefault(COST, soft_min)
+                found = dict(zip(wanted, means, strict=True))
+                found.setdefault(COST, soft_min)
             else:
-                loss, sums = fused[0], dict(zip(usual, fused[1:], strict=False))
+                loss, found = fused[0], dict(zip(usual, fused[1:], strict=False))
             if options.normalize is not None:
-                size = sums[ONE] if options.normalize == "path" else paths._problem.lengths.amax(0)
-                sums, loss = {which: value / size for which, value in sums.items()}, None
-            return sums, loss
+                size = found[ONE] if options.normalize == "path" else paths._problem.lengths.amax(0)
+                found, loss = {which: value / size for which, value in found.items()}, None
+            return found, loss
 
-        sums, loss = terms(self.paths)
-        total = sums[COST]
+        found, loss = terms(self.paths)
+        total = found[COST]
         if options.debias:
             total = total - 0.5 * sum(terms(one)[0][COST] for one in self._selves)
-        omega = sums[LOG_VARIANCE] if LOG_VARIANCE in sums else torch.zeros_like(total)
+        omega = found[LOG_VARIANCE] if LOG_VARIANCE in found else torch.zeros_like(total)
         if loss is None or options.debias or isinstance(beta, Tensor):
             loss = torch.add(total, omega, alpha=beta) if isinstance(beta, float) else total + beta * omega
-        if DEVIATION in sums:
-            loss = loss + options.lam * sums[DEVIATION]
+        if DEVIATION in found:
+            loss = loss + options.lam * found[DEVIATION]
         return total, omega, loss
