@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments import image_runs
+from experiments.clutter_images import Clutter, foreground_correlation
 from experiments.deletion import deletion_curves
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.image_report import short
@@ -31,8 +32,8 @@ from udtw.images import (
     load_images,
     open_tokens,
 )
-from udtw.images.datasets import Clutter, ImageSet, make_images
-from udtw.images.reverse_attention import foreground, measure_reverse_attention
+from udtw.images.datasets import ImageSet, make_images
+from udtw.images.reverse_attention import measure_reverse_attention
 
 NAME = "clutter"
 METHODS = {
@@ -117,8 +118,10 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
         accuracy = evaluate_scores(scores, sampler, unit.options["n_episodes"])
         result[kind] = {"mean": accuracy.mean, "half_width": accuracy.half_width, "n": accuracy.n_episodes}
         if unit.method == "udtw":
-            masks = foreground(novel, images_of(unit, "novel", data_dir)["clutter"]) if kind == "clutter" else None
-            maps = measure_reverse_attention(recognizer, novel, masks=masks)
+            maps = measure_reverse_attention(recognizer, novel)
+            if kind == "clutter":
+                images = images_of(unit, "novel", data_dir)["clutter"]
+                maps["foreground"] = foreground_correlation(recognizer, novel, images)
             result[f"correlations-{kind}"] = {name: [one.mean, one.half_width] for name, one in maps.items()}
             result[f"deletion-{kind}"] = _deletion(recognizer, novel, unit.options["n_episodes"])
     return result

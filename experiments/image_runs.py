@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from experiments import published
+from experiments.image_settings import Setting, settings_of
 from experiments.units import Unit
 from udtw._engine.metrics import METRICS
 from udtw.errors import DataError, OptionError
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, load_images, open_tokens
-from udtw.images.datasets import ImageSet, Setting, settings_of
+from udtw.images.datasets import ImageSet
 from udtw.images.reverse_attention import measure_reverse_attention
 
 EPISODES = 1000

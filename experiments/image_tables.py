@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.image_report import report_accuracies
 from experiments.image_runs import Settings, changed, make_units, prepare, work
-from experiments.published import Rows
+from experiments.published import IMAGES, Rows
 from experiments.units import Unit
 from udtw.demo.document import Document
 from udtw.errors import OptionError
-from udtw.images.datasets import DATASETS
 
 SUPERVISED: Settings = {"n_steps": 300, "n_way": 10}
 UNSUPERVISED: Settings = {"n_steps": 150}
-PHOTOGRAPHS = tuple(name for name, row in DATASETS.items() if row.paper and name not in ("cifar-fs", "omniglot"))
+PHOTOGRAPHS = tuple(name for name in IMAGES if name not in ("cifar-fs", "omniglot"))
 """Data sets of photographs with published figures; all have the same settings."""
 
 
@@ -99,7 +98,7 @@ IMAGE_TABLES = (
     ImageTable(
         "cifar-fs",
         "CIFAR-FS: few-shot image classification",
-        DATASETS["cifar-fs"].paper,
+        IMAGES["cifar-fs"],
         changes={
             "snake order": {"order": "snake"},
             "Hilbert order": {"order": "hilbert"},
@@ -111,11 +110,11 @@ IMAGE_TABLES = (
             "the SigmaNet sees the unit tokens as they are": {"sigma_gain": 1.0},
         },
     ),
-    *(ImageTable(name, f"{name}: few-shot image classification", DATASETS[name].paper) for name in PHOTOGRAPHS),
+    *(ImageTable(name, f"{name}: few-shot image classification", IMAGES[name]) for name in PHOTOGRAPHS),
     ImageTable(
         "cross-domain",
         "Cross-domain: trained on miniImageNet without labels",
-        {name: row.paper["cross-domain"] for name, row in DATASETS.items() if "cross-domain" in row.paper},
+        {name: modes["cross-domain"] for name, modes in IMAGES.items() if "cross-domain" in modes},
         modes={"unsupervised": UNSUPERVISED},
         source="miniimagenet",
     ),

@@ -11,10 +11,11 @@ from experiments import image_runs
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.image_report import report_accuracies, short
 from experiments.image_runs import METHODS, Settings, make_units, tokens_folder
+from experiments.omniglot_runs import omniglot_runs, runs_as_images
+from experiments.published import IMAGES
 from experiments.units import Unit
 from udtw.demo.document import Document, over_seeds
 from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
-from udtw.images.datasets import DATASETS, omniglot_runs, runs_as_images
 
 NAME, RUNS = "omniglot", "omniglot-runs"
 MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
@@ -71,7 +72,7 @@ def _runs_folder(folder: str, backbone: str) -> Any:
 
 def report(results: Results, document: Document) -> None:
     """Report accuracies beside the paper's, and the errors in the official runs."""
-    report_accuracies(results, document, DATASETS[NAME].paper)
+    report_accuracies(results, document, IMAGES[NAME])
     for backbone in sorted({unit.options["backbone"] for unit, _ in results}):
         rows = []
         for method, label in METHODS.items():

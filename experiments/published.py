@@ -1,7 +1,7 @@
-"""Figures that the paper prints on series and skeletons, by table, part of the table and method.
+"""Figures that the paper prints, by table, part of the table and method.
 
 Methods are the metrics of `udtw.Metric` and the baselines of `udtw.fewshot`. Which metrics an experiment runs, and in
-which order, is also read from here. Figures on images belong to their data sets, `udtw.images.datasets.DATASETS`.
+which order, is also read from here.
 """
 
 from collections.abc import Mapping
@@ -83,3 +83,50 @@ SKELETONS: dict[str, dict[str, Rows]] = {
     },
 }
 """Accuracy in %: of NTU by number of training classes, of Kinetics from 2D and from 3D joints."""
+
+
+def _images(*, euclidean: Row, soft_dtw: Row, udtw: Row) -> Rows:
+    return {"protonet": euclidean, "soft_dtw": soft_dtw, "udtw": udtw}
+
+
+IMAGES: dict[str, dict[str, Rows]] = {
+    "cifar-fs": {"supervised": _images(euclidean=(74.01, 85.45), soft_dtw=(79.96, 90.24), udtw=(80.32, 91.15))},
+    "miniimagenet": {
+        "supervised": _images(euclidean=(81.66, 92.56), soft_dtw=(85.82, 95.00), udtw=(88.05, 95.59)),
+        "unsupervised": _images(
+            euclidean=(76.92, 91.21, 93.93, 94.47),
+            soft_dtw=(79.29, 92.96, 96.36, 96.96),
+            udtw=(80.18, 93.16, 96.55, 97.13),
+        ),
+    },
+    "tieredimagenet": {"supervised": _images(euclidean=(77.71, 88.49), soft_dtw=(81.54, 92.37), udtw=(83.44, 93.07))},
+    "cub": {
+        "supervised": _images(euclidean=(72.00, 85.61), soft_dtw=(84.17, 93.74), udtw=(87.77, 95.08)),
+        "cross-domain": _images(euclidean=(69.20, 76.94), soft_dtw=(78.73, 87.25), udtw=(79.20, 89.12)),
+    },
+    "dogs": {"supervised": _images(euclidean=(71.48, 86.31), soft_dtw=(75.32, 89.97), udtw=(83.38, 93.58))},
+    "cars": {
+        "supervised": _images(euclidean=(68.34, 83.42), soft_dtw=(82.58, 94.82), udtw=(90.45, 96.64)),
+        "cross-domain": _images(euclidean=(57.55, 68.70), soft_dtw=(65.31, 79.79), udtw=(69.56, 79.96)),
+    },
+    "aircraft": {"supervised": _images(euclidean=(62.58, 76.13), soft_dtw=(74.02, 88.03), udtw=(83.89, 91.68))},
+    "nabirds": {"supervised": _images(euclidean=(71.75, 76.17), soft_dtw=(81.19, 92.85), udtw=(85.72, 94.49))},
+    "cotton80": {
+        "supervised": _images(euclidean=(60.65, 71.07), soft_dtw=(64.02, 71.40), udtw=(64.72, 75.47)),
+        "unsupervised": _images(euclidean=(51.77, 60.73), soft_dtw=(58.48, 69.27), udtw=(60.12, 72.30)),
+        "cross-domain": _images(euclidean=(58.18, 67.43), soft_dtw=(58.17, 67.57), udtw=(58.27, 68.47)),
+    },
+    "soylocal": {
+        "supervised": _images(euclidean=(59.40, 67.63), soft_dtw=(58.85, 71.43), udtw=(61.25, 72.67)),
+        "unsupervised": _images(euclidean=(50.53, 58.60), soft_dtw=(54.13, 64.30), udtw=(56.78, 64.83)),
+        "cross-domain": _images(euclidean=(55.08, 62.30), soft_dtw=(55.05, 62.10), udtw=(55.70, 62.37)),
+    },
+    "omniglot": {
+        "unsupervised": _images(
+            euclidean=(82.20, 93.09, 62.61, 81.32),
+            soft_dtw=(83.13, 94.55, 67.69, 87.30),
+            udtw=(83.84, 94.88, 68.21, 87.48),
+        )
+    },
+}
+"""Accuracy in % by data set, mode and method, one for each of `experiments.image_settings.settings_of`."""

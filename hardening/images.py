@@ -201,8 +201,8 @@ def _cars(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _omniglot(folder: Path) -> tuple[list[Seed], Read]:
+    from experiments.omniglot_runs import _run  # of one run, since the others would be read again every time
     from udtw.images.datasets.folders import Folder
-    from udtw.images.datasets.omniglot import _run  # of one run, since the others would be read again every time
 
     lines = [f"run01/test/item{i:02d}.png run01/training/class{21 - i:02d}.png\n" for i in range(1, 21)]
     text = "".join(lines).encode()
@@ -263,7 +263,7 @@ def _token_shard(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _processing(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.images.backbones.checkpoint import read_processing
+    from udtw.images.backbones.hugging_face import read_processing
 
     one = {
         "image_processor_type": "ViTImageProcessor",
@@ -287,7 +287,7 @@ def _processing(folder: Path) -> tuple[list[Seed], Read]:
 
 
 def _weights_index(folder: Path) -> tuple[list[Seed], Read]:
-    from udtw.images.backbones.checkpoint import find_checkpoint
+    from udtw.images.backbones.hugging_face import find_checkpoint
 
     put(folder / "config.json", b"{}")
     put(folder / "model-00001-of-00001.safetensors", b"weights")

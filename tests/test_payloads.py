@@ -21,7 +21,7 @@ from udtw.cli.files import read_series
 from udtw.data import load_ucr
 from udtw.errors import DataError, UdtwError
 from udtw.images import ImageRecognizer, open_tokens
-from udtw.images.backbones.checkpoint import read_processing
+from udtw.images.backbones.hugging_face import read_processing
 from udtw.images.backbones.onnx import OnnxBackbone
 from udtw.images.datasets.class_splits import read_split_file
 from udtw.images.datasets.folders import open_folder
@@ -29,8 +29,8 @@ from udtw.images.tokens.token_set import TokenShard
 from udtw.skeleton import ActionRecognizer
 from udtw.skeleton.datasets import load_skeletons, open_prepared
 from udtw.skeleton.datasets.kinetics import read_clip, read_lifted
+from udtw.skeleton.datasets.numbered_sets import read_mat
 from udtw.skeleton.datasets.store import ClipShard
-from udtw.skeleton.datasets.utd_mhad import read_mat
 from udtw.timeseries import SequenceForecaster
 
 

@@ -191,7 +191,7 @@ X, Y, NOISE = np.zeros(4), np.zeros(5), np.ones(4)
         ({"warp_penalty": float("nan")}, NonFiniteError, "warp_penalty must be finite; got"),
         ({"warp_penalty": [1.0, 2.0]}, OptionError, r"one for each of 1 pairs; got shape \(2,\)"),
         ({"lam": 0.1}, OptionError, "belong to weighting='precision'"),
-        ({"relax": "z"}, OptionError, "relax='z' is not known. relax is None, 'x', 'y', 'both', or four counts"),
+        ({"relax": "z"}, OptionError, "relax='z' is not supported. relax is None, 'x', 'y', 'both', or four counts"),
         ({"relax": (1, 2)}, OptionError, r"has shape \(2,\)"),
         ({"relax": (0, 0, -1, 0)}, OptionError, "whole numbers that are not negative"),
         ({"relax": (0, 0.5, 0, 0)}, OptionError, "whole numbers that are not negative"),

@@ -64,7 +64,7 @@ def test_few_shot_models_of_earlier_versions_are_read(tmp_path):
 
 def test_trainings_of_forecasters_of_earlier_versions_are_refused_by_name(tmp_path):
     write_tensors(tmp_path / "c", "udtw.forecaster-training", 1, {}, {"settings": {}, "numbers": {}})
-    with pytest.raises(FileFormatError, match=r"earlier version of udtw .* no longer read"):
+    with pytest.raises(FileFormatError, match=r"earlier version of udtw .* no longer supported"):
         read_checkpoint(tmp_path / "c")
 
 

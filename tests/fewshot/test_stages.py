@@ -96,9 +96,9 @@ def test_variances_learn_by_the_same_loss_alone_as_together():
     torch.testing.assert_close(gradients(model, "sigma")["sigma"], gradients(model, "both")["sigma"])
 
 
-@pytest.mark.parametrize("per_feature", [False, True])
-def test_scaled_gradients_are_those_of_a_token_times_its_variance_to_kappa(per_feature):
-    model = make_model(per_feature=per_feature)
+@pytest.mark.parametrize(("per_feature", "sigma_context"), [(False, False), (True, False), (True, True)])
+def test_scaled_gradients_are_those_of_a_token_times_its_variance_to_kappa(per_feature, sigma_context):
+    model = make_model(per_feature=per_feature, sigma_context=sigma_context)
     encoded = model.encoder(SOURCE.batch(np.arange(4)))
     raw = model.with_variance(encoded).variance
     scaled = model.with_variance(encoded, "scaled")

@@ -9,7 +9,7 @@ pytest.importorskip("scipy")
 from scipy.stats import spearmanr
 
 from udtw.errors import NonFiniteError, ShapeError
-from udtw.images.reverse_attention import RankCorrelation, contrast, rank_correlation, rank_correlations
+from udtw.images.reverse_attention import RankCorrelation, contrast, rank_correlations, summary
 
 GENERATOR = np.random.default_rng(0)
 VARIANCE = GENERATOR.uniform(0.25, 4, (6, 30))
@@ -24,14 +24,14 @@ def test_is_spearmans_correlation_of_each_image():
 
 
 def test_reverse_attention_is_negative_whatever_the_scale():
-    found = rank_correlation(torch.tensor(VARIANCE), np.exp(-5 * VARIANCE))
+    found = summary(rank_correlations(torch.tensor(VARIANCE), np.exp(-5 * VARIANCE)))
     assert found.mean == pytest.approx(-1)
-    assert rank_correlation(np.sqrt(VARIANCE), VARIANCE).mean == pytest.approx(1)
+    assert summary(rank_correlations(np.sqrt(VARIANCE), VARIANCE)).mean == pytest.approx(1)
 
 
 def test_mean_and_interval_are_over_images():
     each = rank_correlations(VARIANCE, ATTENTION)
-    found = rank_correlation(VARIANCE, ATTENTION)
+    found = summary(rank_correlations(VARIANCE, ATTENTION))
     assert found.mean == pytest.approx(each.mean())
     assert found.half_width == pytest.approx(1.959964 * each.std(ddof=1) / np.sqrt(6))
     assert (found.n_images, found.n_constant) == (6, 0)
@@ -42,16 +42,16 @@ def test_constant_maps_are_left_out_and_counted():
     variance, attention = VARIANCE.copy(), ATTENTION.copy()
     variance[1], attention[3] = 1.0, 0.1
     variance[4] = 1 + 1e-8 * GENERATOR.uniform(size=30)  # rounding errors are no ranks
-    found = rank_correlation(variance, attention)
+    found = summary(rank_correlations(variance, attention))
     assert (found.n_images, found.n_constant) == (3, 3)
-    assert found.mean == pytest.approx(rank_correlation(VARIANCE[[0, 2, 5]], ATTENTION[[0, 2, 5]]).mean)
-    none = rank_correlation(np.ones((2, 5)), np.ones((2, 5)))
+    assert found.mean == pytest.approx(summary(rank_correlations(VARIANCE[[0, 2, 5]], ATTENTION[[0, 2, 5]])).mean)
+    none = summary(rank_correlations(np.ones((2, 5)), np.ones((2, 5))))
     assert (none.n_images, none.n_constant) == (0, 2)
     assert np.isnan(none.mean)
 
 
 def test_one_image_has_no_interval():
-    found = rank_correlation(VARIANCE[:1], ATTENTION[:1])
+    found = summary(rank_correlations(VARIANCE[:1], ATTENTION[:1]))
     assert np.isfinite(found.mean)
     assert np.isnan(found.half_width)
 
@@ -71,7 +71,7 @@ def test_contrast_is_the_distance_from_the_mean_token_of_the_image():
 )
 def test_wrong_maps_are_named(error, said, maps):
     with pytest.raises(error, match=said):
-        rank_correlation(*maps)
+        rank_correlations(*maps)
 
 
 def test_wrong_tokens_are_named():

@@ -18,7 +18,7 @@ from udtw.images.backbones import PatchBackbone, TokenGrid
 from udtw.images.datasets import make_images
 from udtw.images.projection import token_order
 from udtw.images.recognizer import ImageRecipe, ImageRecognizer
-from udtw.images.reverse_attention import contrast, measure_reverse_attention, rank_correlation
+from udtw.images.reverse_attention import contrast, measure_reverse_attention, rank_correlations, summary
 from udtw.images.tokens import embed, open_tokens
 from udtw.plots.image_views import picture, show_components, show_match, show_uncertainty
 
@@ -142,11 +142,13 @@ def test_the_whole_set_is_measured_in_batches(model, tokens):
     found = measure_reverse_attention(model, tokens, batch_size=7)
     variance = model.encode(tokens.tokens(range(len(tokens)))).variance
     assert found["attention"].n_images + found["attention"].n_constant == len(tokens)
-    wanted = rank_correlation(variance, tokens.attention(range(len(tokens))))
+    wanted = summary(rank_correlations(variance, tokens.attention(range(len(tokens)))))
     assert found["attention"].mean == pytest.approx(wanted.mean, abs=1e-3)
     encoder = model.model.encoder
     standardized = (tokens.tokens(range(len(tokens))) - encoder.mean) / encoder.scale
-    assert found["contrast"].mean == pytest.approx(rank_correlation(variance, contrast(standardized)).mean, abs=1e-3)
+    assert found["contrast"].mean == pytest.approx(
+        summary(rank_correlations(variance, contrast(standardized))).mean, abs=1e-3
+    )
     with pytest.raises(OptionError, match="batch_size"):
         measure_reverse_attention(model, tokens, batch_size=0)
 

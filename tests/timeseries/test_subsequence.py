@@ -12,7 +12,7 @@ from tests._kernels.cpu.test_stream import plain
 from udtw import errors
 from udtw._kernels.cpu.stream import StreamSweep
 from udtw.timeseries import SubsequenceSearch, subsequence
-from udtw.timeseries.window_search import LENGTHS
+from udtw.timeseries.subsequence import LENGTHS
 
 
 def bumps(seed=0, steps=400, noise=0.05):

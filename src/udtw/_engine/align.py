@@ -1,7 +1,7 @@
 """`align`, `dtw`, `soft_dtw`, `soft_dtw_divergence` and `euclidean`.
 
 All are sums of **squared** Euclidean differences along the path (no root is taken unless ``squared=False`` is offered
-and given), and are not divided by the length unless ``normalize`` says so.
+and given), and are divided by the length only with ``normalize``.
 """
 
 from collections.abc import Sequence

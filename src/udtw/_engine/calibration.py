@@ -30,7 +30,7 @@ MAX_PRICE = 20.0
 
 @dataclass(frozen=True, repr=False)
 class Calibration:
-    """What `calibrate` found: pass ``gamma`` and ``warp_penalty`` to `udtw.align`.
+    """Result of `calibrate`: pass ``gamma`` and ``warp_penalty`` to `udtw.align`.
 
     >>> from udtw._engine.calibration import Calibration
     >>> fitted = Calibration(4.0, 0.5, 0.9, 0.91, 1.7, (0.5, 0.9), (0.55, 0.91))
@@ -53,7 +53,7 @@ class Calibration:
     observed: tuple[float, ...]
     """The coverage at each of `levels`; `udtw.plots.plot_calibration` draws both."""
     checked: str = "on true alignments"
-    """What the coverage was observed on, and what that leaves unchecked."""
+    """The alignments on which the coverage was observed, and what they leave unchecked."""
 
     def __repr__(self) -> str:
         return (
@@ -199,7 +199,7 @@ class _Aligned:
     y: SeriesSet
     truth: list[Truth]
     words: tuple[Any, Any]
-    """``var_x`` and ``var_y`` where they are no arrays."""
+    """``var_x`` and ``var_y`` if they are not arrays."""
     options: dict[str, Any]
 
     def chunks(self, gamma: Any, penalty: Any) -> Iterator[tuple[Alignment, Tensor, Tensor, Tensor]]:
@@ -212,14 +212,14 @@ class _Aligned:
                 word if one.variances is None else torch.from_numpy(one.variances)
                 for one, word in ((left, self.words[0]), (right, self.words[1]))
             ]
-            found = align(
+            aligned = align(
                 torch.from_numpy(left.values), torch.from_numpy(right.values), *variances, gamma=gamma,
                 warp_penalty=penalty, lengths_x=left.lengths, lengths_y=right.lengths, **self.options,
             )  # fmt: skip
             mine = [self.truth[b] for b in chosen]
             pair = np.repeat(np.arange(len(mine)), [len(steps) for steps, _ in mine])
             steps, places = (np.concatenate([one[part] for one in mine]) for part in (0, 1))
-            yield found, torch.from_numpy(pair), torch.from_numpy(steps), torch.from_numpy(places)
+            yield aligned, torch.from_numpy(pair), torch.from_numpy(steps), torch.from_numpy(places)
 
     @property
     def count(self) -> int:
@@ -230,8 +230,8 @@ class _Aligned:
         """Mean of D/Σ over the true matches."""
         total = 0.0
         with torch.no_grad():
-            for found, pair, step, place in self.chunks(1.0, 0.0):
-                total += float(found.cost[pair, step, place.round().long()].sum())
+            for aligned, pair, step, place in self.chunks(1.0, 0.0):
+                total += float(aligned.cost[pair, step, place.round().long()].sum())
         return total / self.count
 
     def score(self, gamma: Tensor, penalty: Tensor) -> float:
@@ -240,8 +240,8 @@ class _Aligned:
         Between two whole positions p is interpolated.
         """
         total = 0.0
-        for found, pair, step, place in self.chunks(gamma, penalty):
-            coupling = found.coupling
+        for aligned, pair, step, place in self.chunks(gamma, penalty):
+            coupling = aligned.coupling
             low = place.floor().long()
             high = place.ceil().long()
             part = place - low
@@ -257,9 +257,9 @@ class _Aligned:
         """Shares of the true matches inside their intervals; those of positions between steps reach half a step out."""
         inside = np.zeros(len(levels))
         with torch.no_grad():
-            for found, pair, step, place in self.chunks(gamma, penalty):
+            for aligned, pair, step, place in self.chunks(gamma, penalty):
                 for k, level in enumerate(levels):
-                    at = found.matches(level)
+                    at = aligned.matches(level)
                     low, high = at.low[pair, step], at.high[pair, step]
                     inside[k] += float(((place >= low - 0.5) & (place <= high + 0.5)).sum())
         return tuple((inside / self.count).tolist())

@@ -55,7 +55,7 @@ def describe_gamma(number: float) -> str:
 
 
 FILL = "Fill missing values or leave those steps out (nan_policy='omit')"
-"""What to do about NaN, also where a series cannot be given lengths or a band."""
+"""Advice for NaN, for inputs with and without lengths or a band."""
 
 
 def check_finite(name: str, tensor: Tensor | None, inside: Tensor | None = None, advice: str | None = None) -> None:

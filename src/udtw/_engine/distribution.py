@@ -86,7 +86,7 @@ class PathDistribution:
 
     @classmethod
     def _of(cls, problem: Problem, form: Form, backend: Backend) -> "PathDistribution":
-        """From parts that are already validated; a matrix of the cells is made only if a question needs it."""
+        """Build from validated parts; a matrix of the cells is made only if a method needs it."""
         self = cls.__new__(cls)
         self._form, self._backend, self._problem = form, backend, problem
         return self
@@ -229,8 +229,8 @@ class PathDistribution:
             every = [self._with_gaps(b, matches[pair.cpu() == b]) for b in range(self._problem.shape[0])]
             return every[0] if self._form.single else every
         _, last, choice = self._backend.least_cost(self._for_kernels, with_choice=True)
-        found = [self._form_path(path) for path in walk_choices(choice, last)]
-        return found[0] if self._form.single else found
+        paths = [self._form_path(path) for path in walk_choices(choice, last)]
+        return paths[0] if self._form.single else paths
 
     def _refuse_without_paths(self) -> None:
         order = self._problem.prior.order

@@ -157,7 +157,7 @@ def read_names(value: Any) -> list[str] | None:
 def order_features(name: str, value: Any, other: str, wanted: list[str] | None) -> Any:
     """Return a data frame with its columns in the order of the names of another one; anything else as it is.
 
-    Frames that share only some names, or with a column of dates, raise a `ShapeError`: dates are no feature.
+    Frames that share only some names, or with a column of dates, raise a `ShapeError`: dates are not a feature.
     """
     names = read_names(value)
     for column in names or ():

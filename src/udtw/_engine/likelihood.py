@@ -1,4 +1,4 @@
-"""What a match costs: the base cost D, the variance Σ, and the energy that weights a path, in plain torch."""
+"""The cost of a match: the base cost D, the variance Σ, and the energy that weights a path, in plain torch."""
 
 import torch
 from torch import Tensor
@@ -46,7 +46,7 @@ def feature_distances(x: Tensor, y: Tensor, var_x: Tensor, var_y: Tensor) -> Ten
 
 
 WEIGHTINGS = ("likelihood", "precision")
-"""What a cell costs a path: D/Σ + β log Σ, so that claiming uncertainty has a price, or D/Σ as in the paper."""
+"""Energy of a cell: D/Σ + β log Σ, so that uncertainty has a price, or D/Σ as in the paper."""
 
 
 def check_weighting(weighting: str, lam: float = 0.0, distance: str = "expected") -> None:

@@ -84,11 +84,11 @@ class Matches(_Labelled):
         values = [torch.where(real, one, nan) for one in (best / size, moment / size)]
         index, low, high = (form.restore(one) for one in counts)
         probability, expected = (form.restore(one) for one in values)
-        found = cls(
+        matches = cls(
             index, probability, expected, low, high, form.restore(torch.where(inside, matched.clamp(0, 1), nan))
         )
-        object.__setattr__(found, "_labels", labels)
-        return found
+        object.__setattr__(matches, "_labels", labels)
+        return matches
 
     def __repr__(self) -> str:
         shape = torch.as_tensor(self.low).shape
@@ -115,14 +115,14 @@ class Matches(_Labelled):
         if not real.any():
             return []
         wide = real & (width > max(WIDE_RATIO * float(np.median(width[real])), LEAST_WIDE))
-        found: list[Stretch] = []
+        stretches: list[Stretch] = []
         for i in np.flatnonzero(wide).tolist():
             here = Stretch(i, i, int(low[i]), int(high[i]))
-            if found and i - found[-1].last <= 1 + LARGEST_GAP:
-                before = found.pop()
+            if stretches and i - stretches[-1].last <= 1 + LARGEST_GAP:
+                before = stretches.pop()
                 here = Stretch(before.first, i, min(before.low, here.low), max(before.high, here.high))
-            found.append(here)
-        return found
+            stretches.append(here)
+        return stretches
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per step; of one pair only.
@@ -142,6 +142,6 @@ class Matches(_Labelled):
         steps, partners = getattr(self, "_labels", (None, None))
         frame = pandas.DataFrame(columns, index=steps)
         if partners is not None:
-            found = pandas.Series(partners[columns["index"].clip(0)], index=frame.index)
-            frame["partner"] = found.where(frame["index"] >= 0)
+            partner = pandas.Series(partners[columns["index"].clip(0)], index=frame.index)
+            frame["partner"] = partner.where(frame["index"] >= 0)
         return frame

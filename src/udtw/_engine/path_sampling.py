@@ -18,7 +18,7 @@ def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
     It goes back from the cells ``last`` (2, B) to a cell of the first row or column that was reached from the corner.
     """
     columns = choice.shape[2]
-    found = []
+    paths = []
     for chosen, cell in zip(choice.detach().to("cpu", torch.uint8).numpy(), last.T.tolist(), strict=True):
         steps = chosen.tobytes()
         i, j = cell
@@ -26,8 +26,8 @@ def walk_choices(choice: Tensor, last: Tensor) -> list[Tensor]:
         while (step := steps[i * columns + j]) != CORNER or (i and j):
             i, j = i - (step != LEFT), j - (step != UP)
             cells.append((i, j))
-        found.append(torch.tensor(cells[::-1], dtype=torch.int64))
-    return found
+        paths.append(torch.tensor(cells[::-1], dtype=torch.int64))
+    return paths
 
 
 def walk_back(
@@ -70,11 +70,11 @@ def walk_back(
 
 def _drawn(probabilities: np.ndarray, dice: np.ndarray) -> np.ndarray:
     """(B, k) positions drawn from each row of ``probabilities`` (B, cells) by ``dice`` in [0, 1)."""
-    found = []
+    paths = []
     for row, thrown in zip(probabilities, dice, strict=True):
         reached = row.cumsum(dtype=np.float64)
-        found.append(np.searchsorted(reached, thrown * reached[-1], "right"))
-    return np.stack(found)
+        paths.append(np.searchsorted(reached, thrown * reached[-1], "right"))
+    return np.stack(paths)
 
 
 def with_unmatched(matches: Tensor, rows: int, columns: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which paths there are, and how likely they are before the data: bands, prices per operation and relaxed ends.
+"""Admissible paths and their prior probability: bands, prices per operation and relaxed ends.
 
 A band is an int radius or a float fraction (Sakoe-Chiba), ``"itakura"``, or a boolean mask. Radius and parallelogram
 are measured on the *slanted* diagonal from the first to the last cell, so unequal lengths always have a path:
@@ -23,7 +23,7 @@ from udtw.errors import BandError, LengthError, OptionError, ShapeError
 STEPS = ((1, 1), (1, 0), (0, 1))
 """The steps of a path."""
 CORNER, UP, LEFT = range(3)
-"""Which of `STEPS` led to a cell, that is, from where it was reached. Ties go to the first."""
+"""Number in `STEPS` of the step that led to a cell. Ties go to the first."""
 NONE, RADIUS, FRACTION, ITAKURA, MASK = range(5)
 ITAKURA_SLOPE = 2.0
 _CHOICES = "A band is an int radius, a float fraction of the shorter length, 'itakura', or a boolean (N, M) mask."
@@ -40,7 +40,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of the paths of B pairs before their data."""
+    """The prior distribution of the paths of B pairs."""
 
     band: Band = Band()
     warp_penalty: Tensor | None = None  # (B,): ω, the mean energy of a non-diagonal step; None is zero
@@ -120,7 +120,7 @@ def parse_relax(relax: Any, lengths: Tensor) -> Tensor | None:
     choices = "relax is None, 'x', 'y', 'both', or four counts (x begin, x end, y begin, y end)."
     if isinstance(relax, str):
         if relax not in RELAXED:
-            raise OptionError(f"relax={relax!r} is not known. {choices}", parameter="relax")
+            raise OptionError(f"relax={relax!r} is not supported. {choices}", parameter="relax")
         return (lengths.repeat_interleave(2, 0) - 1) * torch.tensor(RELAXED[relax], device=lengths.device)[:, None]
     counts = relax if isinstance(relax, Tensor) else np.asarray(relax)
     if tuple(counts.shape) != (4,):
@@ -195,7 +195,7 @@ def parse(band: Any, count: int, rows: int, columns: int, device: torch.device) 
         return Band()
     if isinstance(band, str):
         if band != "itakura":
-            raise BandError(f"band={band!r} is not known; the only name is 'itakura'. {_CHOICES}")
+            raise BandError(f"band={band!r} is not supported; the only name is 'itakura'. {_CHOICES}")
         return Band(ITAKURA)
     if isinstance(band, bool):
         raise BandError(f"band={band} is neither a radius nor a mask. {_CHOICES}")

@@ -170,7 +170,7 @@ class Problem:
     def few_features(self) -> bool:
         """Whether D is better made by the kernel than by a matrix product; False if D is given.
 
-        With a variance of each feature C is no matrix product.
+        With a variance per feature, C is not a matrix product.
         """
         return self.x is not None and (self.by_feature or self.x.shape[2] <= likelihood.MAX_DIRECT_DIM)
 

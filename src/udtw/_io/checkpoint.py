@@ -103,7 +103,7 @@ def read_checkpoint(path: Path) -> Saved:
     if written_as == OLD_FORECASTER:
         raise FileFormatError(
             f"{path} holds the unfinished training of a forecaster, written by an earlier version of udtw in a format "
-            "that is no longer read. Remove the file to train from the start, or finish with the earlier version."
+            "that is no longer supported. Remove the file to train from the start, or finish with the earlier version."
         )
     if written_as == OLD_FEWSHOT:
         tensors, about = read_tensors(path, OLD_FEWSHOT, 1, ("config",), "checkpoint")
@@ -134,9 +134,9 @@ def check_shapes(
 ) -> None:
     """Raise unless ``tensors`` has the weights of ``modules`` in the same shapes; meta tensors will do."""
     for name, wanted in module_tensors(modules, prefix).items():
-        found = tensors.get(name)
-        if found is None or found.shape != wanted.shape:
-            problem = "is missing" if found is None else f"has shape {tuple(found.shape)}"
+        own = tensors.get(name)
+        if own is None or own.shape != wanted.shape:
+            problem = "is missing" if own is None else f"has shape {tuple(own.shape)}"
             raise FileFormatError(f"{path} does not fit this model: {name} {problem}, not {tuple(wanted.shape)}.")
 
 
@@ -171,11 +171,11 @@ def restore_state(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: s
             state.setdefault(int(number) if number.isdecimal() and len(number) < 10 else -1, {})[field_name] = tensor
     parameters = dict(enumerate(one for group in optimizer.param_groups for one in group["params"]))
     for index, fields in state.items():
-        found = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in fields.items()}
+        layout = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in fields.items()}
         own = (parameters[index].dtype, tuple(parameters[index].shape)) if index in parameters else None
         wanted = {"step": (torch.float32, ()), "exp_avg": own, "exp_avg_sq": own}
-        if own is None or found != wanted or not 1 <= float(fields["step"]) <= MOST_STEPS:
-            raise ValueError(f"it holds {found}, step {fields.get('step')}, for a parameter {index} of {own}")
+        if own is None or layout != wanted or not 1 <= float(fields["step"]) <= MOST_STEPS:
+            raise ValueError(f"it holds {layout}, step {fields.get('step')}, for a parameter {index} of {own}")
         if not all(tensor.isfinite().all() for tensor in fields.values()):
             raise ValueError(f"the state of parameter {index} is not finite")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -20,15 +20,15 @@ def checked_device(device: Device) -> torch.device:
     device(type='cpu')
     """
     try:
-        found = CPU if device is None else torch.device(device)
-        torch.zeros(1, dtype=torch.float64, device=found).cpu().numpy()
+        checked = CPU if device is None else torch.device(device)
+        torch.zeros(1, dtype=torch.float64, device=checked).cpu().numpy()
     except (AssertionError, ImportError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise OptionError(
             f"device={device!r} cannot be used: torch sees no such device, or it has no float64 ({reason}). Pass "
             f"'cpu', or a device of this machine; torch.cuda.is_available() is {torch.cuda.is_available()}."
         ) from None
-    return found
+    return checked
 
 
 def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:

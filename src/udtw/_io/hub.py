@@ -33,9 +33,9 @@ class HubModel:
     def from_pretrained(cls, folder: str | Path, **options: Any) -> Self:
         """Load the model from a folder, or from a repository of the Hub such as "name/model"."""
         kind: Any = cls
-        found = _with_mixin(kind).from_pretrained(folder, **options)
-        found.__class__ = cls  # of the same layout; a class made at run time could not be pickled
-        return found
+        model = _with_mixin(kind).from_pretrained(folder, **options)
+        model.__class__ = cls  # of the same layout; a class made at run time could not be pickled
+        return model
 
 
 def _twin(model: HubModel) -> Any:

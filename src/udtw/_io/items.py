@@ -13,14 +13,7 @@ ON_ERROR = ("raise", "skip")
 
 @dataclass(frozen=True)
 class Skipped:
-    """A clip or image that was left out because its file could not be read, and the reason.
-
-    Examples
-    --------
-    >>> from udtw._io.items import Skipped
-    >>> Skipped("S001C001P001R001A001", "the file is empty").reason
-    'the file is empty'
-    """
+    """A clip or image that was left out because its file could not be read, and the reason."""
 
     name: str
     reason: str

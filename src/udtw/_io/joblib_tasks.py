@@ -11,7 +11,7 @@ from typing import Any
 from udtw.errors import OptionError, WorkerError
 
 ROUNDS = 3
-"""How often tasks whose worker died are submitted."""
+"""Most submissions of a task whose worker died."""
 TASKS_A_WORKER = 4
 """Tasks per worker: several, so that none waits long for the last one."""
 
@@ -74,12 +74,12 @@ def _finished(
     parallel = joblib.Parallel(n_jobs, return_as=kind, batch_size=1)
     # The arguments stay inside one tuple. Dask would put a bare array on one worker for all the others, where it is
     # lost if that worker dies.
-    found = parallel([joblib.delayed(_run)(number, function, arguments) for number, arguments in tasks.items()])
+    results = parallel([joblib.delayed(_run)(number, function, arguments) for number, arguments in tasks.items()])
     try:
-        yield from found
+        yield from results
     finally:
         if kind != "list":
-            found.close()
+            results.close()
 
 
 def _run(number: int, function: Callable[..., Any], arguments: tuple) -> tuple[int, Any, Exception | None]:

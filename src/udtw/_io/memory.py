@@ -1,4 +1,4 @@
-"""How much memory is free; raises `SizeError` before an allocation fails or the process is killed."""
+"""Free memory: raise `SizeError` before an allocation fails or the process is killed."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from udtw.errors import OptionError, SizeError
 UNCHECKED_BYTES = 256 * 2**20
 """Smaller requests are not checked: asking the system takes longer than a small alignment."""
 VARIABLE = "UDTW_MEMORY_GIB"
-"""Environment variable: how many GiB udtw may plan for, instead of what the system says is free."""
+"""Environment variable: GiB that udtw may use, in place of the free memory that the system reports."""
 
 _PROC, _CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 _VERSION_2 = ("memory.max", "memory.current", "inactive_file")

@@ -1,6 +1,6 @@
 """A data set in shards: a folder of plain safetensors files, each named by its number and checksum, and a manifest.
 
-Any reader of safetensors opens a shard; its header says in JSON which items it holds. Names and manifest add what the
+Any reader of safetensors opens a shard; its header lists its items as JSON. Names and manifest add what the
 format lacks: safetensors 0.8.0 refuses a file that is cut off, but reads altered values without an error (one flipped
 bit of an array of 1000 numbers), and it does not know whether a set is complete. Shards are written one by one and the
 manifest last, each in full or not at all: a run that was stopped continues after its last complete shard. Nothing is
@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ LEFTOVER_SECONDS = 3600
 DAMAGE = (OSError, LookupError, TypeError, ValueError, OverflowError, AttributeError)
 
 ArraySpec = tuple[str, tuple[int | None, ...]]
-"""Type as safetensors names it ("F32") and shape of an array; None for a size that is not known in advance."""
+"""Type as safetensors names it ("F32") and shape of an array; None for a size that is unknown in advance."""
 
 
 @dataclass(frozen=True)
@@ -109,36 +109,41 @@ class Shard(ABC):
 
     def _contents(self, header: str) -> Contents:
         try:
-            found = strict_json.loads(header)
-            columns = {name: list(found[name]) for name in self.columns}
+            values = strict_json.loads(header)
+            columns = {name: list(values[name]) for name in self.columns}
+            skipped = as_skipped(values["skipped"])
             contents = Contents(
-                str(found["plan"]), list(found["names"]), as_skipped(found["skipped"]), columns, found.get("layout"),
-                self.path.name,
-            )  # fmt: skip
+                str(values["plan"]), list(values["names"]), skipped, columns, values.get("layout"), self.path.name
+            )
             if not all(isinstance(name, str) for name in contents.names):
                 raise ValueError("a name is not a string")
             if any(type(value) is not int for column in columns.values() for value in column):
                 raise ValueError(f"{', '.join(columns)} must be whole numbers")
         except DAMAGE as error:
-            raise FileFormatError(f"{self.path} does not say which {self.items} it holds ({error!r}).") from error
+            raise FileFormatError(f"{self.path} does not list its {self.items} ({error!r}).") from error
         counts = {len(column) for column in (contents.names, *columns.values())}
         if len(counts) > 1:
             raise FileFormatError(f"{self.path} describes different numbers of {self.items}: {sorted(counts)}.")
         return contents
 
 
-class Part(Protocol):
-    """A required shard: its number, the checksum of what it is made from, and its number of items."""
+@dataclass(frozen=True)
+class Part:
+    """A required shard: its number, a checksum of what it is made from, and its items by their indices.
 
-    @property
-    def number(self) -> int: ...
-    @property
-    def plan(self) -> str: ...
-    def __len__(self) -> int: ...
+    ``skipped`` are items that are known to be unreadable; they are not among the ``indices``.
+    """
+
+    number: int
+    plan: str
+    indices: Sequence[int]
+    skipped: tuple[Skipped, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indices)
 
 
 ShardT = TypeVar("ShardT", bound=Shard)
-PartT = TypeVar("PartT", bound=Part)
 SetT = TypeVar("SetT")
 
 
@@ -152,23 +157,24 @@ class ShardStore(Generic[ShardT]):
         """Make the folder for the data set ``name``; raise if it already holds another one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            found = strict_json.loads(self.manifest.read_text(encoding="utf-8"))
+            present = strict_json.loads(self.manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return  # none, or a damaged one, which is written again
-        if not isinstance(found, dict) or found.get("format") != self.kind.format:
+        if not isinstance(present, dict) or present.get("format") != self.kind.format:
             raise DataError(
                 f"{self.manifest} does not describe a {self.kind.format}. Choose another folder for {name!r}, or "
                 "delete that file."
             )
-        if found.get("name") != name:
+        if present.get("name") != name:
             raise DataError(
-                f"{self.folder} holds the prepared data set {found.get('name')!r}. Choose another folder for {name!r}."
+                f"{self.folder} holds the prepared data set {present.get('name')!r}. Choose another folder for "
+                f"{name!r}."
             )
 
     def fill(
         self,
-        parts: Iterable[PartT],
-        make: Callable[[list[PartT]], Iterable[tuple[int, Contents]]],
+        parts: Iterable[Part],
+        make: Callable[[list[Part]], Iterable[tuple[int, Contents]]],
         *,
         on_error: str,
         advance: Callable[[int], None],
@@ -181,13 +187,13 @@ class ShardStore(Generic[ShardT]):
         done: dict[int, Contents] = {}
         missing = []
         for part in parts:
-            found = self._finished(part)
-            if found is None:
+            kept = self._finished(part)
+            if kept is None:
                 missing.append(part)
-            elif on_error == "raise" and found.skipped:
-                raise DataError(found.skipped[0].reason)
+            elif on_error == "raise" and kept.skipped:
+                raise DataError(kept.skipped[0].reason)
             else:
-                done[part.number] = found
+                done[part.number] = kept
                 advance(len(part))
         done.update(make(missing))
         return [done[number] for number in sorted(done)], len(missing)
@@ -213,7 +219,7 @@ class ShardStore(Generic[ShardT]):
 
         ``description`` are JSON values that describe the set, ``columns`` lists with one value per item.
         """
-        found = {
+        content = {
             "format": self.kind.format,
             "version": self.kind.version,
             "name": name,
@@ -223,7 +229,7 @@ class ShardStore(Generic[ShardT]):
             **columns,
             "skipped": [asdict(one) for one in skipped],
         }
-        write_atomically(self.manifest, json.dumps(found, ensure_ascii=False).encode())
+        write_atomically(self.manifest, json.dumps(content, ensure_ascii=False).encode())
         # Not before: until here the folder held the previous set in full.
         _remove_others(self.folder, {part.file for part in parts})
 
@@ -303,12 +309,12 @@ def check_file(path: Path, remedy: str) -> None:
         raise FileFormatError(f"{path} does not have the name of a shard.")
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise FileFormatError(f"{path} is missing. {remedy}; the other shards are kept.") from None
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}.") from error
-    if found != match[2]:
+    if digest != match[2]:
         raise FileFormatError(
             f"{path} is damaged: its checksum is not the one in its name. {remedy}; the other shards are kept."
         )
@@ -328,11 +334,11 @@ def _array(file: Any, name: str, spec: ArraySpec) -> Any:
     """Return the mapped array ``name``; indexing it reads from the file."""
     dtype, shape = spec
     array = file.get_slice(name)
-    found = array.get_shape()
-    fits = len(found) == len(shape) and all(want in (None, size) for want, size in zip(shape, found, strict=True))
+    present = array.get_shape()
+    fits = len(present) == len(shape) and all(want in (None, size) for want, size in zip(shape, present, strict=True))
     if not fits or array.get_dtype() != dtype:
         sizes = ["any" if size is None else size for size in shape]
-        raise ValueError(f"{name}: {array.get_dtype()} of {found}, not {dtype} of {sizes}")
+        raise ValueError(f"{name}: {array.get_dtype()} of {present}, not {dtype} of {sizes}")
     return array
 
 

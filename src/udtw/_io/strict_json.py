@@ -49,12 +49,12 @@ def plain(where: str, value: Any, non_finite: Callable[[float], Any], reserved: 
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"duplicate key {twice!r:.60}")
-    return found
+    return values
 
 
 def read_versioned(path: Path, form: str, version: int, what: str) -> dict[str, Any]:

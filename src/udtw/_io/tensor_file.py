@@ -69,8 +69,8 @@ def refuse_other_settings(path: Path, saved: Any, wanted: Mapping[str, Any]) -> 
 
 def _digest(tensors: Mapping[str, Tensor], described: Mapping[str, str]) -> str:
     """Return the sha256 of everything in the file, independent of the order in which it is stored."""
-    found = hashlib.sha256(json.dumps(sorted(described.items())).encode())
+    digest = hashlib.sha256(json.dumps(sorted(described.items())).encode())
     for name, tensor in sorted(tensors.items()):
-        found.update(f"\n{json.dumps(name)} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        digest.update(f"\n{json.dumps(name)} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,13 +1,13 @@
-"""The training loop: steps of a task that can stop anywhere and go on as if they had not.
+"""The training loop: steps of a task that can be interrupted and resumed with the same bits.
 
-A `Task` says what one step is; `Training` runs the steps with learning-rate schedules, early stopping, a `Checkpoint`
+A `Task` defines one step; `Training` runs the steps with learning-rate schedules, early stopping, a `Checkpoint`
 and a sensible number of threads. Forecasters, few-shot models and the classifiers' SigmaNets are all trained by it.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +28,7 @@ from udtw._io.device import seeded_generator
 from udtw.errors import FileFormatError
 
 CELLS_FOR_THREADS = 1_000_000
-"""Cells to align per step, from which threads pay. Smaller steps take a millisecond or two: threads then gain little on
+"""Cells to align per step from which threads are used. Smaller steps take a millisecond or two: threads gain little on
 idle cores, and on busy cores waiting for each other costs ten times the work."""
 
 
@@ -210,14 +210,19 @@ def cosine(number: int, n_steps: int) -> float:
 @contextmanager
 def threads_for(cells: int | None) -> Iterator[None]:
     """Use one torch thread while steps align fewer cells than `CELLS_FOR_THREADS`; None leaves the number alone."""
+    with torch_threads(1) if cells is not None and cells < CELLS_FOR_THREADS else nullcontext():
+        yield
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Set the number of torch's threads while the block runs."""
     before = torch.get_num_threads()
-    if cells is not None and cells < CELLS_FOR_THREADS:
-        torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        if cells is not None:
-            torch.set_num_threads(before)
+        torch.set_num_threads(before)
 
 
 @contextmanager

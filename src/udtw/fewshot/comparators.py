@@ -1,4 +1,4 @@
-"""How far two token sequences are apart: every query against every support, in one batched call.
+"""Distances of token sequences: every query against every support, in one batched call.
 
 All comparators take `Tokens` and return a `Comparison`, so that an experiment changes the metric by a name. Those that
 do not align (Matching Networks, Prototypical Networks, TAP) follow their formulas.
@@ -39,10 +39,10 @@ class Comparison:
 
 
 class Comparator(nn.Module, ABC):
-    """``comparator(queries, supports)`` gives a `Comparison`; it may have weights of its own."""
+    """``comparator(queries, supports)`` returns a `Comparison`; it may have weights of its own."""
 
     chunk_cells = 2**22
-    """Cells (pairs × steps × steps) that are worth holding in memory, or rather in the cache, at once."""
+    """Cells (pairs × steps × steps) computed at once, so that they fit into the cache."""
 
     @torch.no_grad()
     def in_chunks(self, queries: Tokens, supports: Tokens) -> Comparison:
@@ -85,7 +85,7 @@ class AlignmentComparator(Comparator):
     """An elastic metric, divided by the longer length or by the expected path length ``E[1]``.
 
     Without the division, ``d²`` grows with the number of tokens, and a target such as δ = 1 or a temperature would mean
-    something else for every data set.
+    something different for every data set.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ class TAPComparator(Comparator):
         return distance.unflatten(0, (len(x), len(y)))
 
     def _one_way(self, base: Tensor, in_x: Tensor, in_y: Tensor) -> Tensor:
-        """Return ``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are no padding."""
+        """Return ``Σ T_ij D_ij`` (B,), from D (B, N, M) and masks of the tokens that are not padding."""
         positions = [torch.arange(1, m.shape[1] + 1, device=m.device) / m.sum(1)[:, None] for m in (in_x, in_y)]
         apart = (positions[0][:, :, None] - positions[1][:, None, :]).abs().to(base.dtype)
         valid = (in_x[:, :, None] & in_y[:, None, :])[:, None]

@@ -83,7 +83,7 @@ class EpisodeSampler:
             self._check("n_query", n_query, counts)
             self._check("n_shot", n_shot, {c: len(own) - counts[c] for c, own in self._members.items()})
         if len(self._members) < n_way:
-            raise DataError(f"n_way={n_way} classes were asked for; the data has {len(self._members)}.")
+            raise DataError(f"n_way={n_way} is more than the {len(self._members)} classes of the data.")
 
     @staticmethod
     def _check(what: str, needed: int, counts: dict[Any, int]) -> None:

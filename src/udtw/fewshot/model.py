@@ -214,14 +214,12 @@ class FewShotModel(nn.Module):
         if self.sigma_context:
             seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
         if not self.reads_noise:
-            return replace(tokens, variance=sigma(seen, tokens.lengths))
+            return replace(tokens, variance=_of_features(sigma(seen, tokens.lengths), tokens))
         noise = tokens.noise
         if noise is None:  # atoms of a dictionary
             noise = seen.new_zeros(seen.shape[:2])
         seen = torch.cat([seen, (noise / NOISE_UNIT).log1p()[..., None]], -1)
-        variance = sigma(seen, tokens.lengths)
-        if variance.ndim == 3:
-            variance = variance[..., :-1]
+        variance = _of_features(sigma(seen, tokens.lengths), tokens)
         if self.adds_noise:
             added = self.log_noise_gain.exp() * noise
             variance = variance + (added if variance.ndim == 2 else added[..., None])
@@ -263,6 +261,11 @@ class FewShotModel(nn.Module):
             comparison, columns = self.compare(queries, supports, support_labels)
             losses.append(self.objective(comparison, query_labels, columns))
         return torch.stack(losses).sum()
+
+
+def _of_features(variance: Tensor, tokens: Tokens) -> Tensor:
+    """Return variances (B, T), or of (B, T, inputs) those of the tokens' features, which are the first inputs."""
+    return variance if variance.ndim == 2 else variance[..., : tokens.features.shape[2]]
 
 
 def _features(encoder: nn.Module) -> int:

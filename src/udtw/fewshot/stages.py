@@ -1,4 +1,4 @@
-"""How variances learn beside the features: which of the two the loss of a step reaches."""
+"""Schedules by which features and variances learn: which of the two the loss of a step trains."""
 
 from collections.abc import Callable
 from dataclasses import replace

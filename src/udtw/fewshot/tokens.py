@@ -22,9 +22,9 @@ class Tokens:
     variance : Tensor (B, T) or (B, T, d), optional
         σ² of every token, or of every feature of it.
     noise : Tensor (B, T), optional
-        Variance of what the token was made from, as far as the encoder knows it: of the joints of a block, for example.
+        Variance of the token's source, if the encoder states it: of the joints of a block, for example.
     weight : Tensor (B, T, d), optional
-        How far each feature can be trusted, in (0, 1], as far as the encoder knows it. See `AlignmentComparator`.
+        Reliability of each feature, in (0, 1], if the encoder states it. See `AlignmentComparator`.
 
     Examples
     --------

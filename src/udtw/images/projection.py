@@ -1,4 +1,4 @@
-"""From the tokens of a frozen backbone to the sequence that is compared: the order of the grid, and a linear map."""
+"""Turn the tokens of a frozen backbone into the sequence that is compared: order of the grid, and a linear map."""
 
 import math
 

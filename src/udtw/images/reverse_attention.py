@@ -1,24 +1,18 @@
-"""How well uncertainty behaves as reverse attention: the rank correlation of σ² and attention within images."""
+"""Uncertainty as reverse attention: the rank correlation of σ² and attention within images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d
 
 from udtw.errors import NonFiniteError, OptionError, ShapeError
 from udtw.fewshot.evaluation import NORMAL_975
 from udtw.images.backbones.base import needed
-from udtw.images.backbones.pixels import Framing
-from udtw.images.datasets.safe_images import import_pillow
-from udtw.images.datasets.synthetic import shape_mask
 from udtw.images.projection import token_order
 
 if TYPE_CHECKING:
-    from udtw.images.datasets import ImageSet
     from udtw.images.recognizer import ImageRecognizer
     from udtw.images.tokens import TokenSet
 
@@ -48,21 +42,11 @@ class RankCorrelation:
         return f"ρ = {self.mean:.3f} ± {self.half_width:.3f} ({self.n_images} images{left_out})".replace("-", "−")
 
 
-def rank_correlation(variance: Any, attention: Any) -> RankCorrelation:
-    """Return Spearman's ρ of ``variance`` and ``attention``, both (B, T): −1 if attention reverses all ranks.
-
-    Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both decrease
-    toward the edges, so do their ranks.
-    """
-    return summary(rank_correlations(variance, attention))
-
-
 def rank_correlations(variance: Any, attention: Any) -> Floats:
-    """Return Spearman's ρ (B,) of each image over its tokens; NaN where one of the maps is constant.
+    """Return Spearman's ρ (B,) of ``variance`` and ``attention`` (B, T) for each image; NaN where a map is constant.
 
-    Ties get their mean rank.
-
-    σ instead of σ² gives the same. Values count as equal if they agree to six digits.
+    −1 if attention reverses all ranks. Ties get their mean rank; values count as equal if they agree to six digits. σ
+    instead of σ² gives the same.
     """
     ranks = []
     maps = {"variance": _maps("variance", variance), "attention": _maps("attention", attention)}
@@ -93,9 +77,8 @@ def summary(correlations: Floats) -> RankCorrelation:
 def contrast(tokens: Any) -> Floats:
     """Return how far each of ``tokens`` (B, T, D) lies from the mean token of its image, ``‖x_t − x̄‖``, (B, T).
 
-    A substitute for attention where the backbone has none: it is large for what stands out in its image, such as an
-    object on a background. It is not attention: it ignores what the image shows, and is small for an object that fills
-    the image.
+    A substitute for attention where the backbone has none: large for what stands out in its image, such as an object on
+    a background. Unlike attention it ignores what the image shows, and is small for an object that fills the image.
     """
     array = _array(tokens)
     if array.ndim != 3 or 0 in array.shape:
@@ -103,51 +86,32 @@ def contrast(tokens: Any) -> Floats:
     return np.linalg.norm(array - array.mean(1, keepdims=True), axis=2)
 
 
-def foreground(tokens: "TokenSet", images: "ImageSet") -> Floats:
-    """Return the share of each token's cell that belongs to the shape, or is not clutter, (n, h·w), row by row.
-
-    ``images``, found by name, are generated ones or those of `udtw.images.datasets.Clutter`.
-    """
-    place = {name: i for i, name in enumerate(images.names)}
-    used = tokens.identity["backbone"].get("framing")
-    framing = used and Framing(tuple(used["resize"]), tuple(used["crop"]), used["fit"], used["resample"])
-    found = []
-    for name in tokens.names:
-        mask = import_pillow().fromarray(255 * shape_mask(images, place[name]).astype(np.uint8))
-        pixels = framing(mask)[:1] if framing else torch.from_numpy(np.array(mask) / 255)[None]
-        found.append(adaptive_avg_pool2d(pixels[None].double(), tokens.grid).flatten().numpy())
-    return np.stack(found)
-
-
 def measure_reverse_attention(
-    recognizer: "ImageRecognizer", tokens: "TokenSet", *, masks: Any = None, batch_size: int = BATCH
+    recognizer: "ImageRecognizer", tokens: "TokenSet", *, batch_size: int = BATCH
 ) -> dict[str, RankCorrelation]:
     """Measure rank correlations of a model's uncertainty over all images of ``tokens``, batch by batch.
 
     "contrast": with the contrast of the tokens as the projection standardizes them (raw features differ by orders of
-    magnitude). "attention": with the attention, if it was kept when the tokens were extracted. "foreground": with
-    ``masks`` (n, h·w), if given, as `foreground` returns them.
+    magnitude). "attention": with the attention, if it was kept when the tokens were extracted.
+
+    Uncertainty as reverse attention is a negative correlation. Position in the image is part of it: where both maps
+    decrease toward the edges, so do their ranks.
     """
     check_uncertain(recognizer)
-    if masks is not None and _array(masks).shape != (len(tokens), tokens.grid[0] * tokens.grid[1]):
-        raise ShapeError(f"masks must have one number for each token of {tokens}; got {_array(masks).shape}.")
     if batch_size < 1:
         raise OptionError(f"batch_size must be at least 1; got {batch_size}.")
     source, order = recognizer.source(tokens), token_order(recognizer.recipe.order, tokens.grid)
     encoder: Any = recognizer.model.encoder
-    given = {"attention": tokens.has_attention, "contrast": True, "foreground": masks is not None}
-    found: dict[str, list[Floats]] = {name: [] for name, there in given.items() if there}
+    correlations: dict[str, list[Floats]] = {name: [] for name in ("attention", "contrast")[not tokens.has_attention :]}
     for start in range(0, len(tokens), batch_size):
         chosen = np.arange(start, min(start + batch_size, len(tokens)))
         batch = source.batch(chosen)
         variance = recognizer.encode(batch).variance
         standardized = (batch - encoder.mean.cpu()) / encoder.scale.cpu()
-        found["contrast"].append(rank_correlations(variance, contrast(standardized)))
+        correlations["contrast"].append(rank_correlations(variance, contrast(standardized)))
         if tokens.has_attention:
-            found["attention"].append(rank_correlations(variance, tokens.attention(chosen)[:, order]))
-        if masks is not None:
-            found["foreground"].append(rank_correlations(variance, _array(masks)[chosen][:, order]))
-    return {name: summary(np.concatenate([*parts, np.empty(0)])) for name, parts in found.items()}
+            correlations["attention"].append(rank_correlations(variance, tokens.attention(chosen)[:, order]))
+    return {name: summary(np.concatenate([*parts, np.empty(0)])) for name, parts in correlations.items()}
 
 
 def check_uncertain(recognizer: "ImageRecognizer") -> None:

@@ -14,7 +14,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from udtw._io.training import torch_threads
 from udtw.errors import OptionError, ShapeError
+from udtw.images.backbones.base import needed
 
 Pair = tuple[float, float]
 
@@ -167,10 +169,7 @@ def _drawing_from(seed: int) -> Iterator[None]:
 
 
 def _steps(settings: Augmentation, height: int, width: int) -> list[Any]:
-    try:
-        from kornia import augmentation as kornia
-    except ModuleNotFoundError as error:
-        raise ImportError("Views are made by kornia; install it with: pip install 'udtw[images]'") from error
+    kornia = needed("kornia.augmentation", "Views")
     neutral, s = Augmentation(), settings
     steps: list[Any] = []
     if (s.rotation, s.translation, s.scale, s.shear) != (0, 0, neutral.scale, 0):
@@ -201,14 +200,3 @@ class _Affine:
         sides = [pixels[..., 0, :], pixels[..., -1, :], pixels[..., :, 0], pixels[..., :, -1]]
         ground = torch.cat(sides, dim=-1).median(dim=-1).values[..., None, None]
         return self.affine(pixels - ground) + ground
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Set the number of torch's threads while the block runs."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

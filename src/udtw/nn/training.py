@@ -42,7 +42,7 @@ class TrainingSettings:
     sigma_range: tuple[float, float] = DEFAULT
     """Range (low, high) of σ."""
     objective: str = DEFAULT
-    """What training minimizes, where there is a choice."""
+    """Training objective, for estimators with several."""
     weight_decay: float = DEFAULT
     """Decoupled weight decay of Adam."""
     dropout: float = DEFAULT

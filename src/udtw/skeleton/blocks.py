@@ -1,4 +1,4 @@
-"""From clips to batches of blocks: normalize the frames, cut them into blocks of M frames, augment, pad."""
+"""Turn clips into batches of blocks: normalize the frames, cut them into blocks of M frames, augment, pad."""
 
 import math
 import warnings
@@ -141,12 +141,6 @@ class Augmentation:
 
     ``rotation``: largest rotation about the vertical (second) axis, in degrees. ``stretch``: largest relative change of
     the size along each axis. ``noise``: standard deviation of added noise, in units of the normalized body.
-
-    Examples
-    --------
-    >>> from udtw.skeleton.blocks import Augmentation
-    >>> Augmentation(rotation=30.0, noise=0.02)
-    Augmentation(rotation=30.0, stretch=0.0, noise=0.02)
     """
 
     rotation: float = 0.0
@@ -277,11 +271,11 @@ class SkeletonSource:
             frames, present, variance = self._normalized(index)
             count = torch.tensor(len(block_starts(len(frames), *self._sizes)))
             tensors = (*(torch.from_numpy(np.ascontiguousarray(one)) for one in (frames, present, variance)), count)
-            found = tuple(one.to(self._device) for one in tensors)
-            size = sum(one.nbytes for one in found)
+            prepared = tuple(one.to(self._device) for one in tensors)
+            size = sum(one.nbytes for one in prepared)
             if self._kept_bytes + size > CACHED_BYTES:
-                return found
-            self._kept[index] = found
+                return prepared
+            self._kept[index] = prepared
             self._kept_bytes += size
         return self._kept[index]
 

@@ -1,4 +1,4 @@
-"""From confidence to variances: which joints can be trusted, and how lost and exchanged ones are repaired."""
+"""Turn confidence into variances of the joints; repair lost joints and exchanged limbs."""
 
 import itertools
 import warnings
@@ -18,7 +18,7 @@ UNKNOWN = 1e4
 """Variance of a joint before any observation, in the same units."""
 MOST_MOTION = 0.01
 """A joint's mean squared motion in one frame, along one axis and in units of the normalized body, is at most this: more
-comes from faults that nothing tells of, and would make all variances of the joint enormous."""
+comes from undetected faults, and would make all variances of the joint enormous."""
 STILL_FRAMES = 3
 """Frames in the same place to the last digit after which a joint counts as lost, if the person moves."""
 ROUGH_FRAMES = 5
@@ -32,7 +32,7 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     A joint that stays in the same place to the last digit for `STILL_FRAMES` frames or more, while half of the joints
     move, is lost: 0. One that jitters has ``1/(1 + 10 v)`` where its variance v, the median of
     ``⅙ (x_{t−1} − 2x_t + x_{t+1})²`` over `ROUGH_FRAMES` frames in units of the squared body, is above `ROUGH`. All
-    others have 1: clips without such faults are not changed.
+    others have 1, so that clips without such faults do not change.
 
     Examples
     --------
@@ -43,22 +43,22 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     >>> plausible_confidence(frames)[[5, 10, 15, 20], 0, 7].tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
-    found = np.ones(frames.shape[:3], np.float32)
+    sure = np.ones(frames.shape[:3], np.float32)
     if len(frames) < STILL_FRAMES:
-        return found
+        return sure
     known = np.isfinite(frames).all(-1)
     frames = np.where(known[..., None], frames, np.nan)
     bends = np.nan_to_num(np.square(np.diff(frames, n=2, axis=0)).mean(-1) / 6)
     beside = 1 + ROUGH_FRAMES // 2  # one more at each end, where there is no second difference
     windows = sliding_window_view(np.pad(bends, ((beside, beside), (0, 0), (0, 0)), mode="edge"), ROUGH_FRAMES, axis=0)
     rough = np.median(windows, -1) / _squared_body(frames, known)[:, None]
-    found[rough > ROUGH] = (1 / (1 + 10 * rough[rough > ROUGH])).astype(np.float32)
+    sure[rough > ROUGH] = (1 / (1 + 10 * rough[rough > ROUGH])).astype(np.float32)
     same = (np.diff(frames, axis=0) == 0).all(-1)
     same &= same.mean(-1, keepdims=True) <= 0.5
     stuck = np.all(sliding_window_view(same, STILL_FRAMES - 1, axis=0), axis=-1)
     for offset in range(STILL_FRAMES):
-        found[offset : offset + stuck.shape[0]][stuck] = 0
-    return found
+        sure[offset : offset + stuck.shape[0]][stuck] = 0
+    return sure
 
 
 CHECKED_CLIPS, CHECKED_POSITIONS = 100, 100
@@ -96,8 +96,8 @@ def misread_confidence(clips: Sequence) -> str | None:
     'doubted positions are as plausible as trusted ones'
     """
     chosen = np.unique(np.linspace(0, len(clips) - 1, min(len(clips), CHECKED_CLIPS)).round().astype(int))
-    found = [_doubts(clips[index]) for index in chosen.tolist()]
-    doubt, bend, deviation = (np.concatenate(part) for part in zip(*found, strict=True))  # (positions, joints) each
+    checked = [_doubts(clips[index]) for index in chosen.tolist()]
+    doubt, bend, deviation = (np.concatenate(part) for part in zip(*checked, strict=True))  # (positions, joints) each
     known, doubted = ~np.isnan(doubt), doubt >= DOUBTED
     if doubted.sum() < CHECKED_POSITIONS and np.nansum(doubt) < CHECKED_POSITIONS:
         return None
@@ -268,8 +268,8 @@ def swapped_limbs(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> n
     [False, True, True, False]
     """
     pairs = limb_pairs(graph)
-    found = np.zeros((*frames.shape[:2], len(pairs)), bool)
-    across = np.zeros((*found.shape, frames.shape[3]))
+    swapped = np.zeros((*frames.shape[:2], len(pairs)), bool)
+    across = np.zeros((*swapped.shape, frames.shape[3]))
     for number, (left, right) in enumerate(pairs):
         apart = frames[:, :, left].astype(np.float64) - frames[:, :, right]
         sure = np.minimum(confidence[:, :, left], confidence[:, :, right]) >= TRUSTED
@@ -279,14 +279,14 @@ def swapped_limbs(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> n
         votes = (products / np.maximum(sizes, TINY)).sum(-1) / np.maximum(sizes.sum(-1), TINY)
         usual = np.ma.median(np.ma.masked_equal(size, 0), axis=0).filled(0)
         far = sizes.sum(-1) >= APART * (usual * (sizes > 0)).sum(-1)
-        found[1:, :, number] = np.cumsum((votes < FLIP) & far, axis=0) % 2 == 1
+        swapped[1:, :, number] = np.cumsum((votes < FLIP) & far, axis=0) % 2 == 1
         across[:, :, number] = apart[:, :, 0] / np.maximum(size[:, :, :1], TINY)
     for person in range(frames.shape[1]):
-        found[:, person] = _most_plausible(found[:, person], across[:, person])
-    return found
+        swapped[:, person] = _most_plausible(swapped[:, person], across[:, person])
+    return swapped
 
 
-def _most_plausible(found: np.ndarray, across: np.ndarray) -> np.ndarray:
+def _most_plausible(swapped: np.ndarray, across: np.ndarray) -> np.ndarray:
     """Return the labeling of ``swapped`` (T, L), up to a change of all frames of a limb, in which limbs agree."""
 
     def score(labels: np.ndarray) -> tuple[float, float]:
@@ -294,8 +294,8 @@ def _most_plausible(found: np.ndarray, across: np.ndarray) -> np.ndarray:
         agreement = np.square(signed.sum(1)).sum(-1).mean()  # larger by 2⟨u, v⟩ for each two limbs
         return round(float(agreement), 1), -float(labels.mean())
 
-    choices = itertools.product((False, True), repeat=found.shape[1])
-    return max((found ^ np.array(choice, bool) for choice in choices), key=score) if found.any() else found
+    choices = itertools.product((False, True), repeat=swapped.shape[1])
+    return max((swapped ^ np.array(choice, bool) for choice in choices), key=score) if swapped.any() else swapped
 
 
 def unswapped(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -316,13 +316,13 @@ def unswapped(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> tuple
     >>> bool((faulty[0].frames == actions[0].frames).all()), bool((frames == actions[0].frames).all())
     (False, True)
     """
-    found = swapped_limbs(frames, confidence, graph)
-    if not found.any():
+    swapped = swapped_limbs(frames, confidence, graph)
+    if not swapped.any():
         return frames, confidence
     frames, confidence = frames.copy(), confidence.copy()
     for number, (left, right) in enumerate(limb_pairs(graph)):
         for person in range(frames.shape[1]):
-            when = np.flatnonzero(found[:, person, number])[:, None]
+            when = np.flatnonzero(swapped[:, person, number])[:, None]
             frames[when, person, left + right] = frames[when, person, right + left]
             sure = confidence[when, person, right + left]
             confidence[when, person, left + right] = np.where(sure >= TRUSTED, 1, sure)

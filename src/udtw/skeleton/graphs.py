@@ -47,14 +47,14 @@ class Graph:
 
     def outwards(self) -> list[tuple[int, int]]:
         """Return (joint, its neighbor toward the center) for every other connected joint, the nearest first."""
-        found: dict[int, int] = {self.centre: self.centre}
+        parents: dict[int, int] = {self.centre: self.centre}
         ways = [*self.edges, *((b, a) for a, b in self.edges)]
         reached = [self.centre]
         for parent in reached:
-            for joint in (b for a, b in ways if a == parent and b not in found):
-                found[joint] = parent
+            for joint in (b for a, b in ways if a == parent and b not in parents):
+                parents[joint] = parent
                 reached.append(joint)
-        return [(joint, parent) for joint, parent in found.items() if joint != self.centre]
+        return [(joint, parent) for joint, parent in parents.items() if joint != self.centre]
 
     @property
     def text(self) -> str:
@@ -91,6 +91,15 @@ def _chains(joints: str, centre: str, *chains: str) -> Graph:
     return Graph(names, tuple(edges), numbers[centre])
 
 
+_KINECT = (
+    "head neck spine hip",
+    "neck shoulder_l elbow_l wrist_l hand_l",
+    "neck shoulder_r elbow_r wrist_r hand_r",
+    "hip hip_l knee_l ankle_l foot_l",
+    "hip hip_r knee_r ankle_r foot_r",
+)
+"""Chains of the 20 joints of a Kinect v1, which data sets list in different orders."""
+
 GRAPHS = {
     "ntu25": _chains(
         "spine_base spine_mid neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
@@ -117,31 +126,19 @@ GRAPHS = {
         "head neck spine hip shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
         "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "kinect-sdk20": _chains(
         "hip spine neck head shoulder_l elbow_l wrist_l hand_l shoulder_r elbow_r wrist_r hand_r "
         "hip_l knee_l ankle_l foot_l hip_r knee_r ankle_r foot_r",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "msr20": _chains(
         "shoulder_r shoulder_l neck spine hip_r hip_l hip elbow_r elbow_l wrist_r wrist_l hand_r hand_l "
         "knee_r knee_l ankle_r ankle_l foot_r foot_l head",
         "spine",
-        "head neck spine hip",
-        "neck shoulder_l elbow_l wrist_l hand_l",
-        "neck shoulder_r elbow_r wrist_r hand_r",
-        "hip hip_l knee_l ankle_l foot_l",
-        "hip hip_r knee_r ankle_r foot_r",
+        *_KINECT,
     ),
     "coco17": _chains(
         "nose eye_l eye_r ear_l ear_r shoulder_l shoulder_r elbow_l elbow_r wrist_l wrist_r hip_l hip_r knee_l knee_r "
@@ -244,5 +241,5 @@ def graph_name(layout: str | Graph) -> str:
     """
     if isinstance(layout, str):
         return layout
-    found = graph(layout)
-    return next((name for name, known in GRAPHS.items() if known == found), found.text)
+    chosen = graph(layout)
+    return next((name for name, known in GRAPHS.items() if known == chosen), chosen.text)

@@ -1,15 +1,22 @@
 """Fréchet means of series, with their uncertainty."""
 
+import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from udtw._engine.align import AUTO_GAMMA
 from udtw._engine.deprecation import REMOVED_IN
 from udtw._engine.metrics import Metric
+from udtw._engine.pair_block import Batch
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet, load_series
 from udtw._io import joblib_tasks
@@ -17,7 +24,6 @@ from udtw._io.device import Device
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 from udtw.nn import SigmaNet
 from udtw.timeseries.base import make_metric, resample
-from udtw.timeseries.frechet_descent import descend
 from udtw.timeseries.matched_means import Means, can_match, least_variance, match, prior_energy, update
 
 INITS = ("mean", "medoid")
@@ -143,16 +149,8 @@ def barycenter(  # noqa: PLR0913 (the options that users type)
     else:
         unit = np.sqrt(noise or 1.0) if learned else 1.0
         scaled = replace(series, values=series.values / unit)
-        end = descend(scaled, share, start / unit, chosen, sigma, max_iter, tol)
-        average = Barycenter(
-            end.mean * unit,
-            end.variance * unit**2,
-            end.trace[-1],
-            end.trace,
-            end.converged,
-            len(end.trace) - 1,
-            end.sigma,
-        )
+        average = descend(scaled, share, start / unit, chosen, sigma, max_iter, tol)
+        average = replace(average, mean=average.mean * unit, variance=average.variance * unit**2)
     return replace(average, mean=average.mean[:, 0]) if np.ndim(X[0]) == 1 else average
 
 
@@ -289,3 +287,110 @@ def barycenters_of(
 
 def _mean(group: Sequence[np.ndarray], metric: str | Metric, params: Mapping[str, Any]) -> Barycenter:
     return barycenter(group, metric, **params)
+
+
+LOG_VARIANCE_BOUNDS = (-9.0, 9.0)
+"""Bounds of ``log(σ²_μ / noise)``."""
+
+
+def descend(
+    series: SeriesSet,
+    share: np.ndarray,
+    start: np.ndarray,
+    metric: Metric,
+    sigma: SigmaNet | str | None,
+    max_iter: int,
+    tol: float,
+) -> Barycenter:
+    """Minimize by L-BFGS over the mean, together with ``Σ = 1 + σ²_μ`` or the weights of a network.
+
+    For metrics whose mean is not an average of matched steps.
+    """
+    x, weight = Batch.of(series, torch.float64), torch.as_tensor(share, device=series.device)
+    net = None
+    parts = [start.ravel()]
+    bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
+    if metric.uncertain:
+        if isinstance(sigma, SigmaNet):
+            net = copy.deepcopy(sigma).double().to(series.device)
+            parts.append(parameters_to_vector(net.parameters()).detach().cpu().numpy())
+            bounds += [(None, None)] * parts[1].size
+        elif sigma == "free":
+            parts.append(np.log(_spread(series, share, start)).clip(*LOG_VARIANCE_BOUNDS))
+            bounds += [LOG_VARIANCE_BOUNDS] * len(start)
+        elif sigma is not None:
+            raise OptionError(f"sigma must be 'free', None or a SigmaNet; got {sigma!r}.")
+    plain = metric.without_bias
+    # ½ Σ_i w_i sdtw(x_i, x_i) of the divergence does not depend on the mean.
+    constant = 0.0 if plain is None else float(0.5 * weight @ plain.between(x, x))
+
+    def objective(theta: Tensor) -> Tensor:
+        mean, rest = theta[: start.size].reshape(1, *start.shape), theta[start.size :]
+        pairs, center = x, Batch(mean)
+        if net is not None:
+            weights = _as_weights(net, rest)
+            noise = functional_call(net, weights, (x.values, x.lengths))
+            pairs, center = x.with_variances(noise), Batch(mean, None, functional_call(net, weights, mean))
+        elif rest.numel():
+            # Σ = ½[2 + 2σ²_μ] in the additive form of the engine.
+            two = theta.new_full(x.values.shape[:2], 2.0)
+            pairs, center = x.with_variances(two), Batch(mean, None, 2 * rest.exp()[None])
+        if plain is not None:
+            return weight @ plain.between(pairs, center) - 0.5 * plain.between(center, center)[0] - constant
+        return weight @ metric.between(pairs, center)
+
+    theta, trace, converged = _minimize(
+        lambda point: objective(point.to(series.device)), np.concatenate(parts), bounds, max_iter, tol
+    )
+    rest = theta[start.size :]
+    mean = theta[: start.size].reshape(start.shape)
+    if net is not None:
+        net = net.to("cpu")
+        vector_to_parameters(torch.from_numpy(rest), net.parameters())
+        with torch.no_grad():
+            variance = net(torch.from_numpy(mean)).numpy()
+    else:
+        variance = np.exp(rest) if rest.size else np.zeros(len(mean))
+    return Barycenter(mean, variance, trace[-1], trace, converged, len(trace) - 1, net)
+
+
+def _spread(series: SeriesSet, share: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return initial variances (L,): the mean squared difference of the resampled series from ``start``.
+
+    The optimization then starts with costs near one everywhere, and steps become certain as they are matched.
+    """
+    same = np.stack([resample(row, len(start)) for row in series.rows()])
+    return np.einsum("n,ntd->t", share, np.square(same - start)) + 1e-12
+
+
+def _as_weights(net: SigmaNet, vector: Tensor) -> dict[str, Tensor]:
+    """Return the parameters of ``net`` as views of one vector, so that gradients reach the vector."""
+    named = dict(net.named_parameters())
+    parts = vector.split([parameter.numel() for parameter in named.values()])
+    return {name: part.view_as(named[name]) for name, part in zip(named, parts, strict=True)}
+
+
+def _minimize(
+    objective: Callable[[Tensor], Tensor],
+    start: np.ndarray,
+    bounds: list[tuple[float | None, float | None]],
+    max_iter: int,
+    tol: float,
+) -> tuple[np.ndarray, list[float], bool]:
+    def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        point = torch.from_numpy(theta.copy()).requires_grad_()
+        value = objective(point)
+        [gradient] = torch.autograd.grad(value, [point])
+        return float(value.detach()), gradient.numpy()
+
+    trace = [value_and_gradient(start)[0]]
+    result = minimize(
+        value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        callback=lambda intermediate_result: trace.append(float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-8},
+    )
+    return result.x, trace, bool(result.success)

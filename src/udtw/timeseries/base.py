@@ -1,4 +1,4 @@
-"""What the estimators share: metric and parameters, checks of series and labels, and scikit-learn's tags."""
+"""The base of the estimators: metric and parameters, checks of series and labels, and scikit-learn's tags."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self, TypeVar

@@ -153,7 +153,7 @@ def update(matched: Matched, means: Means, metric: Metric, least: float) -> Mean
     rest = matched.square - 2 * (values * matched.total).sum(2) + matched.count * np.square(values).sum(2)
     rest = np.maximum(rest, 0)  # rounding
     price = metric.params["beta"]
-    # log Σ counts relative to its mean, which gives back a share of what the warps cost.
+    # log Σ counts relative to its mean, which returns a share of the price of warps.
     counted = matched.count - matched.warps[:, None] / (2 * count.shape[1])
     level = 1 / (1 / means.variances).mean(1, keepdims=True)
     fresh = (rest + PRIOR_SERIES * level) / (price * np.maximum(counted, 0) + PRIOR_SERIES)

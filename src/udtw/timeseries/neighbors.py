@@ -154,7 +154,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, MetricEstimator):
         self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Store the training series, and learn their variances if ``sigma`` says so."""
+        """Store the training series, and learn their variances, depending on ``sigma``."""
         if self.vote not in VOTES:
             raise OptionError(f"vote must be one of {VOTES}; got {self.vote!r}.")
         check_counts(self, ("max_iter",))

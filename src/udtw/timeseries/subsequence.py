@@ -13,12 +13,12 @@ from udtw._engine import inputs, likelihood
 from udtw._engine.align import AUTO_GAMMA
 from udtw._engine.checks import make_range_error
 from udtw._engine.distribution import PathDistribution
-from udtw._engine.metrics import get_metric
-from udtw._engine.series_set import load_one_series
+from udtw._engine.metrics import Metric, get_metric
+from udtw._engine.pairwise import distances
+from udtw._engine.series_set import SeriesSet, load_one_series
 from udtw._io.progress import progress_bar
 from udtw._kernels.backends import choose
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.timeseries.window_search import best_windows, normalized
 
 TOLERANCE = 0.1
 """Widening of a match on either side in `SubsequenceMatch.probability`, as a share of the query's length."""
@@ -176,11 +176,11 @@ class SubsequenceSearch:
         for again in (True, False):
             own = _Stream(self, steps.dtype, noise is not None, self._penalty(gamma))
             own.append(steps, noise, progress)
-            found = self._temperature_of_best(own, gamma)
-            if not again or found <= 2 * gamma or self.warp_penalty is not None:
+            noise_gamma = self._temperature_of_best(own, gamma)
+            if not again or noise_gamma <= 2 * gamma or self.warp_penalty is not None:
                 break
-            gamma = found  # the noise is larger than the roughness says: with a larger penalty
-        return self._matches(own, k, level, max(gamma, found))
+            gamma = noise_gamma  # the noise is larger than estimated from the roughness: repeat with a larger penalty
+        return self._matches(own, k, level, max(gamma, noise_gamma))
 
     def _temperature(self, noisy: bool, *streams: np.ndarray) -> float:
         """Return γ: the one given, 4 with variances, or 4 times the variance of the noise by the series' roughness."""
@@ -212,15 +212,17 @@ class SubsequenceSearch:
         gamma = shape._temperature(False) if self.gamma is None else self.gamma
         for again in (True, False):
             metric = get_metric("dtw", warp_penalty=self._penalty(gamma))
-            found = best_windows(queries, stream, k, metric)
-            left = min((0.5 * AUTO_GAMMA * cost / len(queries[number]) for number, _, _, cost in found), default=gamma)
+            windows = best_windows(queries, stream, k, metric)
+            left = min(
+                (0.5 * AUTO_GAMMA * cost / len(queries[number]) for number, _, _, cost in windows), default=gamma
+            )
             if not again or self.gamma is not None or left <= 2 * gamma or self.warp_penalty is not None:
                 break
             gamma = left
         if self.gamma is None:
             gamma = max(gamma, left)
         matches = []
-        for number, begin, end, distance in found:
+        for number, begin, end, distance in windows:
             inside = stream[begin : end + 1]
             scaled = (stream - inside.mean(0)) / np.where(inside.std(0) > 0, inside.std(0), 1.0)
             posterior = _posterior(
@@ -495,3 +497,98 @@ def _check_request(k: int, level: float) -> None:
         raise OptionError(f"k must be at least 1; got {k!r}.", parameter="k")
     if not 0 < level < 1:
         raise OptionError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.", parameter="level")
+
+
+LENGTHS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4)
+"""Lengths of the windows as shares of the query's."""
+LEAST_DEVIATION = 0.01
+"""Windows whose deviation is a smaller share of the stream's are flat, and not compared."""
+CHUNK_CELLS = 20_000_000
+"""Cells of the pairs that are evaluated at once, those of the least bounds first."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of one length in a stream: their means and standard deviations, (n, d) each."""
+
+    length: int
+    mean: np.ndarray
+    std: np.ndarray
+
+    @classmethod
+    def of(cls, stream: np.ndarray, length: int) -> "Windows":
+        """Compute the moments of all windows of a stream (M, d) by sums over it."""
+        centered = stream - stream.mean(0)  # so that the sums lose no digits
+        sums = [np.cumsum(np.vstack([np.zeros(stream.shape[1]), one]), 0) for one in (centered, centered**2)]
+        mean, square = ((one[length:] - one[:-length]) / length for one in sums)
+        std = np.sqrt(np.maximum(square - mean**2, 0))
+        return cls(length, mean + stream.mean(0), std)
+
+    def values(self, stream: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Return normalized windows, (len(starts), length, d)."""
+        steps = stream[starts[:, None] + np.arange(self.length)]
+        std = self.std[starts]
+        return (steps - self.mean[starts][:, None]) / np.where(std > 0, std, 1.0)[:, None]
+
+
+def normalized(query: np.ndarray) -> np.ndarray:
+    """Return a query (N, d) with mean 0 and standard deviation 1 of each feature."""
+    std = query.std(0)
+    return (query - query.mean(0)) / np.where(std > 0, std, 1.0)
+
+
+def best_windows(
+    queries: list[np.ndarray], stream: np.ndarray, k: int, metric: Metric
+) -> list[tuple[int, int, int, float]]:
+    """Return the k best disjoint windows (query, begin, end, distance) under a DTW metric, greedily.
+
+    Queries are `normalized`. The candidates are all windows whose length is a share `LENGTHS` of a query's. Each has a
+    lower bound of its distance; exact values are computed in the order of these until the least of all is exact, so
+    that the result is that of comparing all of them.
+    """
+    flat = LEAST_DEVIATION * stream.std(0)
+    kinds: list[tuple[int, Windows]] = []
+    for number, query in enumerate(queries):
+        sizes = sorted({max(2, round(share * len(query))) for share in LENGTHS})
+        kinds += [(number, Windows.of(stream, size)) for size in sizes if size <= len(stream)]
+    counts = [len(windows.mean) for _, windows in kinds]
+    if not counts:
+        return []
+    begins = np.concatenate([np.arange(count) for count in counts])
+    kind = np.repeat(np.arange(len(kinds)), counts)
+    lengths = np.array([windows.length for _, windows in kinds])[kind]
+    bounds = []
+    for number, windows in kinds:
+        ends = np.arange(len(windows.mean)) + windows.length - 1
+        scale = np.where(windows.std > 0, windows.std, 1.0)
+        first, last = ((stream[at] - windows.mean) / scale for at in (ends - windows.length + 1, ends))
+        query = queries[number]
+        bound = np.square(first - query[0]).sum(1) + np.square(last - query[-1]).sum(1)
+        bound += abs(windows.length - len(query)) * float(metric.params.get("warp_penalty", 0.0))
+        bounds.append(np.where((windows.std > flat).any(1), 0.999999 * bound, np.inf))
+    value = np.concatenate(bounds)
+    exact = np.zeros(len(value), bool)
+    chunk = max(64, CHUNK_CELLS // max(len(one) ** 2 for one in queries))
+    chosen: list[tuple[int, int, int, float]] = []
+    while len(chosen) < k:
+        best = int(value.argmin())
+        if value[best] == np.inf:
+            break
+        if not exact[best]:
+            open_ones = np.flatnonzero(~exact & (value < np.inf))
+            few = open_ones[np.argpartition(value[open_ones], min(chunk, len(open_ones)) - 1)[:chunk]]
+            for which in np.unique(kind[few]):
+                number, windows = kinds[which]
+                some = few[kind[few] == which]
+                pairs = _as_set(windows.values(stream, begins[some]))
+                value[some] = distances(_as_set(queries[number][None]), pairs, metric)[0]
+            exact[few] = True
+            continue
+        begin, end = int(begins[best]), int(begins[best] + lengths[best] - 1)
+        chosen.append((kinds[kind[best]][0], begin, end, float(value[best])))
+        value[(begins <= end) & (begins + lengths > begin)] = np.inf
+    return chosen
+
+
+def _as_set(values: np.ndarray) -> SeriesSet:
+    return SeriesSet(np.ascontiguousarray(values), np.full(len(values), values.shape[1]), None)

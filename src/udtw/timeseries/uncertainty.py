@@ -116,7 +116,7 @@ def neighbor_loss(table: Tensor, labels: Tensor, possible: Tensor, scale: Tensor
 
 
 class LeaveOneOut:
-    """How well each of some training series is classified by the others; ``faults`` puts faults into some of them."""
+    """Leave-one-out classification of some training series by the others; ``faults`` puts faults into some of them."""
 
     def __init__(self, series: SeriesSet, labels: np.ndarray, faults: RandomFaults | None, seed: int) -> None:
         rng = np.random.default_rng(seed)

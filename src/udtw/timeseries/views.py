@@ -75,7 +75,7 @@ class SlopeView(View):
         view = cls(net, torch.zeros(2), is_standardized(series))
         if pretrained:
             view.load_state_dict(dict(view.named_buffers()) | load_file(START_FILE))
-            # The weights were trained for the usual range; in another one σ = 1 shall remain σ = 1.
+            # The weights were trained for the usual range; in another one σ = 1 must stay σ = 1.
             usual = SigmaRange.of(USUAL_RANGE)
             assert net.out.bias is not None, "all layers have one"
             with torch.no_grad():

@@ -15,7 +15,7 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 from tests.images.backbones.checkpoints import PROCESSORS
 from tests.images.backbones.pictures import noise
 from udtw.errors import DataError, FileFormatError
-from udtw.images.backbones.checkpoint import PROCESSOR_FILE, read_processing
+from udtw.images.backbones.hugging_face import PROCESSOR_FILE, read_processing
 from udtw.images.backbones.pixels import normalize
 
 REFERENCES = {"dinov2": BitImageProcessorPil, "deit": DeiTImageProcessorPil, "vit": ViTImageProcessorPil}

@@ -187,9 +187,9 @@ def test_a_name_that_is_there_twice(tmp_path):
         archive.writestr("a.png", b"1")
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("a.png", b"2")
-    with pytest.raises(DataError, match="is there twice"):
+    with pytest.raises(DataError, match="occurs twice"):
         unpack(tmp_path / "x.zip")
-    with pytest.raises(DataError, match="is there twice"):
+    with pytest.raises(DataError, match="occurs twice"):
         unpack(write_tar(tmp_path / "x.tar", {"a.png": b"1", "./a.png": b"2"}))
 
 

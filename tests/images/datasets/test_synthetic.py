@@ -70,5 +70,5 @@ def test_what_is_refused(images, tmp_path):
     (tmp_path / "b").mkdir()
     for name in ("a/1.png", "b/1.png"):
         (tmp_path / name).write_bytes(images.read(0))
-    with pytest.raises(OptionError, match="Only generated images and those with clutter have masks; folder"):
+    with pytest.raises(OptionError, match="Only generated images have masks; folder"):
         shape_mask(load_images("folder", tmp_path), 0)

@@ -165,9 +165,9 @@ LAYOUT = {"grid": [1, 1], "dim": 1, "views": 0, "attention": False, "dtype": "fl
         ({"layout": LAYOUT | {"dim": 2}}, "is not a shard of tokens .*tokens: F16 of "),
         ({"layout": LAYOUT | {"attention": True}}, "is not a shard of tokens"),
         ({"names": ["a", "b"]}, "is not a shard of tokens .*tokens: F16 of "),
-        ({"names": [1]}, "does not say which images it holds"),
+        ({"names": [1]}, "does not list its images"),
         ({"layout": None}, "is not a shard of tokens"),
-        ("[" * 50_000, "does not say which images it holds"),
+        ("[" * 50_000, "does not list its images"),
     ],
 )
 def test_a_shard_with_an_impossible_description_is_refused(tmp_path, header, said):

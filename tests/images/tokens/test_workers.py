@@ -12,10 +12,10 @@ pytest.importorskip("kornia")
 pytest.importorskip("joblib")
 
 from tests.images.tokens.fakes import Backbone, Images
+from udtw._io.shard_store import Part
 from udtw.errors import DataError, WorkerError
 from udtw.images.tokens import embed
-from udtw.images.tokens.embed import make_shards
-from udtw.images.tokens.extract import Job, Part
+from udtw.images.tokens.embed import Job, make_shards
 
 IMAGES = Images(10)
 

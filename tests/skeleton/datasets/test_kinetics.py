@@ -235,7 +235,7 @@ def test_clips_are_those_of_the_lists(place):
         ({"a": {"label": "x", "label_index": 1}, "b": {"label": "y", "label_index": 1}}, "class 1 is called 'y' here"),
         ({"../../a": {"label": "x", "label_index": 1}}, "is not the name of a clip"),
         ({"\N{GOTHIC LETTER HWAIR}" * 100: {"label": "x", "label_index": 1}}, "is not the name of a clip"),
-        ({"q": {"label": "x", "label_index": 0}}, "none of the 1 clips"),
+        ({"q": {"label": "x", "label_index": 0}}, "none of the 1 listed clips"),
     ],
 )
 def test_lists_that_cannot_be_used_are_named(place, labels, said):

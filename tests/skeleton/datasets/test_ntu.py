@@ -139,7 +139,7 @@ def test_damage_is_named_with_its_line(read, text, said):
 
 
 def test_a_file_larger_than_any_recording_is_not_read(read):
-    with pytest.raises(DataError, match="more than a recording of this set"):
+    with pytest.raises(DataError, match="more than a file of this set"):
         read(b"1\n" * (MAX_BYTES // 2 + 1))
 
 

@@ -8,8 +8,10 @@ from udtw._io.items import Skipped
 from udtw.errors import DataError, OptionError
 from udtw.skeleton.datasets import SkeletonSet, make_actions, protocol
 from udtw.skeleton.datasets.ntu import CLASSES as NTU_CLASSES
+from udtw.skeleton.datasets.numbered_sets import UTD_MHAD
 from udtw.skeleton.datasets.protocols import class_split
-from udtw.skeleton.datasets.utd_mhad import CLASSES
+
+CLASSES = tuple(UTD_MHAD.actions.values())
 
 
 def one_clip_a_class(name, classes, repeat=2):
@@ -105,7 +107,7 @@ def test_validation_classes_can_be_taken_from_training():
 def test_missing_exemplars_are_named():
     skeletons = ntu(60, leave_out=["S001C003P008R001A007", "S001C003P008R001A055"])
     with pytest.raises(
-        DataError, match=r"2 of the 10 exemplars .* not there: S001C003P008R001A007, S001C003P008R001A055"
+        DataError, match=r"2 of the 10 exemplars .* missing: S001C003P008R001A007, S001C003P008R001A055"
     ):
         protocol(skeletons)
     clips = list(skeletons)

@@ -250,7 +250,7 @@ def test_a_shard_with_an_impossible_description_is_refused(tmp_path, change):
         "people": np.array([1], np.int64),
     }
     path = shard_file(tmp_path, tensors, known)
-    with pytest.raises(FileFormatError, match="does not say which clips it holds"):
+    with pytest.raises(FileFormatError, match="does not list its clips"):
         ClipShard(path)
 
 

@@ -12,7 +12,7 @@ from scipy.io import loadmat
 from tests.skeleton.datasets.clips import mat_bytes, outcome, zip_bytes
 from udtw.errors import DataError, UdtwError
 from udtw.skeleton.datasets import load_skeletons
-from udtw.skeleton.datasets.utd_mhad import CLASSES, MAX_BYTES, read_mat, utd_mhad_source
+from udtw.skeleton.datasets.numbered_sets import MAX_BYTES, UTD_MHAD, read_mat
 
 NAMES = ("a1_s1_t1", "a2_s3_t4", "a10_s1_t1", "a27_s8_t2")
 FILES = {f"{name}_skeleton.mat": mat_bytes(4 + i, seed=i) for i, name in enumerate(NAMES)}
@@ -45,8 +45,9 @@ def test_all_clips_in_the_order_of_their_numbers(place):
 
 
 def test_class_names_are_those_of_the_set():
-    assert len(set(CLASSES)) == 27
-    assert (CLASSES[2], CLASSES[22], CLASSES[26]) == ("wave", "walk", "squat")
+    classes = tuple(UTD_MHAD.actions.values())
+    assert len(set(classes)) == 27
+    assert (classes[2], classes[22], classes[26]) == ("wave", "walk", "squat")
 
 
 def test_a_joint_with_a_value_that_is_not_finite_is_missing():
@@ -136,4 +137,4 @@ def test_damaged_archives_are_named(tmp_path):
 def test_a_folder_without_it_says_what_was_expected(tmp_path):
     (tmp_path / "a28_s1_t1_skeleton.mat").write_bytes(b"")
     with pytest.raises(DataError, match=r"expected files such as a1_s1_t1_skeleton.mat"):
-        utd_mhad_source(tmp_path)
+        UTD_MHAD(tmp_path)

@@ -1,4 +1,4 @@
-"""What every backbone offers, an image in and a grid of tokens out, and what backbones share."""
+"""The interface of backbones, from an image to a grid of tokens, and what they share."""
 
 import difflib
 import importlib

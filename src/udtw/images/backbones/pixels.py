@@ -1,4 +1,4 @@
-"""From a PIL image of any mode and size to numbers in [0, 1], resized and cropped as a model needs it."""
+"""Convert a PIL image of any mode and size to numbers in [0, 1], resized and cropped for a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -84,7 +84,7 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     name, mark, query = spec.rpartition("?")
     if not mark or os.path.exists(spec.partition(":")[2]):
         return spec, {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for part in query.split("&"):
         key, _, value = part.partition("=")
         if key not in SETTINGS or not value or (key in NUMBERS and not value.isdigit()):
@@ -92,8 +92,8 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
                 f"Settings of a backbone are NAME=VALUE joined by &, of {', '.join(NUMBERS)} (numbers) and "
                 f"{', '.join(NAMES)} (numbers or names); got {query!r} in {spec!r}."
             )
-        found[key] = int(value) if key in NUMBERS else value
-    return name, found
+        settings[key] = int(value) if key in NUMBERS else value
+    return name, settings
 
 
 def _load(

@@ -295,7 +295,7 @@ def _check_name(path: Path, name: str) -> None:
 
 def _check_member(path: Path, name: str, size: int, seen: dict[str, Member] | dict[str, None]) -> None:
     if not name or name in seen:
-        raise _refused(path, name, "is there twice" if name else "has no name")
+        raise _refused(path, name, "occurs twice" if name else "has no name")
     if len(seen) >= MAX_MEMBERS:
         raise DataError(f"{path} is refused: it has more than {MAX_MEMBERS} files.")
     if is_image(name) and size > MAX_FILE:

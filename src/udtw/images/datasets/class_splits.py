@@ -1,4 +1,4 @@
-"""Which classes are for training ("train"), for choosing settings ("val"), and novel ("test"): lists of class names.
+"""Lists of the classes for training ("train"), for choosing settings ("val"), and of novel classes ("test").
 
 The lists in the folder `splits` were published with the data sets: CIFAR-FS (Bertinetto et al. 2019), miniImageNet
 (Ravi and Larochelle 2017), tieredImageNet (Ren et al. 2018), CUB (140/30/30) and Omniglot (Vinyals et al. 2016). Where
@@ -70,16 +70,21 @@ def _from_json(text: str, path: Path) -> Split:
 
 
 def _from_csv(text: str, path: Path) -> Split:
-    found: dict[str, list[str]] = {}
+    split_classes: dict[str, list[str]] = {}
+    for name, split in csv_rows(text, ("class", "split"), str(path)):
+        split_classes.setdefault(split, []).append(name)
+    return {split: tuple(classes) for split, classes in split_classes.items()}
+
+
+def csv_rows(text: str, columns: tuple[str, str], where: str) -> list[tuple[str, str]]:
+    """Return two columns of a CSV file; ``where`` names it in errors. Missing cells are empty."""
     try:
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        if not {"class", "split"} <= set(rows.fieldnames or ()):
-            raise DataError(f"{path} must have the columns class and split; it has {rows.fieldnames}.")
-        for row in rows:
-            found.setdefault(row["split"] or "", []).append(row["class"])
+        table = csv.DictReader(io.StringIO(text, newline=""))
+        if not set(columns) <= set(table.fieldnames or ()):
+            raise DataError(f"{where} must have the columns {' and '.join(columns)}; it has {table.fieldnames}.")
+        return [(row[columns[0]] or "", row[columns[1]] or "") for row in table]
     except csv.Error as error:
-        raise DataError(f"{path} is not a CSV file: {error}.") from error
-    return {split: tuple(classes) for split, classes in found.items()}
+        raise DataError(f"{where} is not a CSV file: {error}.") from error
 
 
 def checked(split: Split, where: str) -> Split:

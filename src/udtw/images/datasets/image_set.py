@@ -71,8 +71,8 @@ class ImageSet:
             raise ShapeError(f"labels must have shape ({len(self.names)},), one per image; got {self.labels.shape}.")
         self.labels.flags.writeable = False
         if len(self.labels) and not (self.labels.min() >= 0 and self.labels.max() < n):
-            found = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {n} classes from 0; got {found}.")
+            extent = f"{self.labels.min()} to {self.labels.max()}"
+            raise OptionError(f"{name}: labels must index the {n} classes from 0; got {extent}.")
         if len(set(self.names)) < len(self.names):
             raise OptionError(f"{name}: names of images must be unique.")
         members = [label for split in self.splits.values() for label in split]

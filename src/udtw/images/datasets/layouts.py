@@ -1,7 +1,5 @@
 """Layouts of data sets on the disk: which images there are and the class of each, found by folders or by lists."""
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +10,7 @@ import numpy as np
 
 from udtw._io.mat5 import read_value
 from udtw.errors import DataError
-from udtw.images.datasets.class_splits import natural
+from udtw.images.datasets.class_splits import csv_rows, natural
 from udtw.images.datasets.folders import Files, Folder, Mounted
 from udtw.images.datasets.image_set import SPLITS
 from udtw.images.datasets.safe_images import is_image
@@ -50,9 +48,9 @@ def by_split_folders(folder: Folder, merge: bool) -> Listing | None:
     images: Pairs = []
     seen: set[str] = set()
     for split, part in folders.items():
-        found = [(f"{split}/{name}", label) for name, label in _class_folders(part) if merge or label not in seen]
-        images += found
-        seen |= {label for _, label in found}
+        own = [(f"{split}/{name}", label) for name, label in _class_folders(part) if merge or label not in seen]
+        images += own
+        seen |= {label for _, label in own}
     if not images:
         return None
     return Listing(Mounted(folder.where, folders), tuple(images), tuple(sorted(seen, key=natural)))
@@ -117,14 +115,14 @@ class Layout:
 
 def rows(folder: Folder, name: str) -> list[tuple[str, str]]:
     """Return the lines of a text file, each a word and what follows it."""
-    found = []
+    pairs = []
     for number, line in enumerate(folder.read_text(name).splitlines(), start=1):
         words = line.strip().split(maxsplit=1)
         if len(words) == 2:
-            found.append((words[0], words[1]))
+            pairs.append((words[0], words[1]))
         elif words:
             raise DataError(f"{folder.place(name)}, line {number}: expected two words, got {line.strip()!r}.")
-    return found
+    return pairs
 
 
 CUB_LIST = ("images.txt",)
@@ -183,7 +181,12 @@ def find_miniimagenet(folder: Folder) -> Listing:
     if pictures is None or not flat:
         return find_imagenet(folder)
     if all(folder.has(f"{split}.csv") for split in SPLITS):
-        pairs = [pair for split in SPLITS for pair in _csv_rows(folder, f"{split}.csv")]
+        lists = [f"{split}.csv" for split in SPLITS]
+        pairs = [
+            pair
+            for name in lists
+            for pair in csv_rows(folder.read_text(name), ("filename", "label"), folder.place(name))
+        ]
     else:
         pairs = [(name, name[:9]) for name in flat if WORDNET_ID.match(name)]
     return by_list(pictures, pairs, sorted({label for _, label in pairs}))
@@ -194,8 +197,8 @@ def find_imagenet(folder: Folder) -> Listing:
 
     Of ImageNet as it is published (all classes in train and again in val) the images in train are taken.
     """
-    found = by_split_folders(folder, merge=False) or by_folders(folder.part("images") or folder)
-    kept = tuple((name, label) for name, label in found.images if WORDNET_ID.fullmatch(label))
+    listing = by_split_folders(folder, merge=False) or by_folders(folder.part("images") or folder)
+    kept = tuple((name, label) for name, label in listing.images if WORDNET_ID.fullmatch(label))
     if not kept:
         pickled = [name for name in folder.files() if name.lower().endswith(PICKLES)]
         if pickled:
@@ -203,19 +206,7 @@ def find_imagenet(folder: Folder) -> Listing:
                 f"{folder.place(pickled[0])} is a pickled archive. Pickles can run any code when they are read, so "
                 "udtw does not read them; take the images from ImageNet as folders n01530575, … in train, val and test."
             )
-    return Listing(found.files, kept, tuple(label for label in found.classes if WORDNET_ID.fullmatch(label)))
-
-
-def _csv_rows(folder: Folder, name: str) -> Pairs:
-    try:
-        table = csv.DictReader(io.StringIO(folder.read_text(name), newline=""))
-        if not {"filename", "label"} <= set(table.fieldnames or ()):
-            raise DataError(
-                f"{folder.place(name)} must have the columns filename and label; it has {table.fieldnames}."
-            )
-        return [(row["filename"] or "", row["label"] or "") for row in table]
-    except csv.Error as error:
-        raise DataError(f"{folder.place(name)} is not a CSV file: {error}.") from error
+    return Listing(listing.files, kept, tuple(label for label in listing.classes if WORDNET_ID.fullmatch(label)))
 
 
 CARS_META = "cars_meta.mat"
@@ -254,15 +245,15 @@ def find_cars(folder: Folder) -> Listing:
 
 def _annotations(folder: Folder, file: str, n_classes: int) -> list[tuple[str, int]]:
     """Read file name and number of the class, from 1, of each image."""
-    found = []
+    pairs = []
     for row in _mat_list(folder, file, "annotations"):
         fields = row if isinstance(row, dict) else {}
         name, number = fields.get("fname"), fields.get("class")
         label = int(number.item()) if isinstance(number, np.ndarray) and number.size == 1 else 0
         if not isinstance(name, str) or not 1 <= label <= n_classes:
             raise DataError(f"{folder.place(file)}: a row has no fname, or no class from 1 to {n_classes}: {row}.")
-        found.append((name, label))
-    return found
+        pairs.append((name, label))
+    return pairs
 
 
 def _mat_list(folder: Folder, file: str, name: str) -> list[Any]:

@@ -110,7 +110,7 @@ def make_images(n_images: int = N_IMAGES, seed: int = 0, size: int = SIZE) -> Im
 
 
 def shape_mask(images: ImageSet, i: int) -> np.ndarray:
-    """Return the mask (size, size) of the shape in image ``i`` of a generated set, or of what is not `Clutter`.
+    """Return the mask (size, size) of the shape in image ``i`` of a generated set.
 
     >>> from udtw.images.datasets import make_images, shape_mask
     >>> mask = shape_mask(make_images(), 0)
@@ -119,7 +119,7 @@ def shape_mask(images: ImageSet, i: int) -> np.ndarray:
     """
     mask = getattr(images.reader, "mask", None)
     if mask is None:
-        raise OptionError(f"Only generated images and those with clutter have masks; {images.name} is read from files.")
+        raise OptionError(f"Only generated images have masks; {images.name} is read from files.")
     return mask(images.names[i])
 
 

@@ -1,4 +1,4 @@
-"""The token cache: a folder of shards of tokens, and ``manifest.json``, which says what they were made from."""
+"""The token cache: a folder of shards of tokens, and ``manifest.json``, which describes their origin."""
 
 import hashlib
 import os
@@ -145,11 +145,11 @@ def check_against(tokens: TokenSet, images: Images) -> None:
     embedded = dict(zip(tokens.names, tokens.digests, strict=True))
     now = {name: index for index, name in enumerate(images.names)}
     skipped = {one.name for one in tokens.skipped}
-    found = {
+    lists = {
         "changed": [name for name in embedded if name in now and digest_of(images, now[name]) != embedded[name]],
         "gone": [name for name in embedded if name not in now],
         "new": [name for name in now if name not in embedded and name not in skipped],
     }
-    if any(found.values()):
-        said = "; ".join(f"{what}: {some(names)}" for what, names in found.items() if names)
-        raise DataError(f"{images.name} is not what was embedded ({said}). Embed it again into the same folder.")
+    if any(lists.values()):
+        differences = "; ".join(f"{what}: {some(names)}" for what, names in lists.items() if names)
+        raise DataError(f"{images.name} is not what was embedded ({differences}). Embed it again into the same folder.")

@@ -169,8 +169,8 @@ class TokenSet:
         if self.labels.shape != (n,) or len(self.digests) != n:
             raise ShapeError(f"{name}: {n} names, but {self.labels.shape} labels and {len(self.digests)} digests.")
         if n and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
-            found = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {found}.")
+            extent = f"{self.labels.min()} to {self.labels.max()}"
+            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {extent}.")
         if any(not 0 <= label < len(self.classes) for labels in self.splits.values() for label in labels):
             raise OptionError(f"{name}: splits must hold numbers of the {len(self.classes)} classes.")
         self.labels.flags.writeable = False
@@ -255,9 +255,9 @@ class TokenSet:
         """Return the images at ``indices``, in that order; no file is read."""
         chosen = self._checked(indices)
         names, digests = [self.names[i] for i in chosen], [self.digests[i] for i in chosen]
-        found = TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
-        found._other = None if self._other is None else self._other.subset(chosen)
-        return found
+        part = TokenSet(self.info, self.labels[chosen], names, digests, self._shards, self._rows[chosen])
+        part._other = None if self._other is None else self._other.subset(chosen)
+        return part
 
     def with_view(self, other: "TokenSet") -> "TokenSet":
         """Add one view: the images of the same names in ``other``, such as those with clutter."""
@@ -266,11 +266,11 @@ class TokenSet:
         if absent or other.identity["backbone"] != self.identity["backbone"] or other.grid != self.grid:
             what = f"lacks {some(absent)}" if absent else "has tokens of another backbone"
             raise DataError(f"{other.name} cannot be a view of {self.name}: it {what}.")
-        found = self.subset(np.arange(len(self)))
-        if found._other is not None:
+        both = self.subset(np.arange(len(self)))
+        if both._other is not None:
             raise DataError(f"{self.name} already has the images of another set as a view.")
-        found._other = other.subset([place[name] for name in self.names])
-        return found
+        both._other = other.subset([place[name] for name in self.names])
+        return both
 
     def of_split(self, split: str) -> "TokenSet":
         """Return the images of the classes of one split, such as "train"."""

@@ -1,4 +1,4 @@
-"""A clip: the joints of one or two people over time, and how sure the sensor was of each of them."""
+"""A clip: the joints of one or two people over time, and the confidence of the sensor in each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_PEOPLE = 2
 Recording = np.ndarray | tuple[np.ndarray, np.ndarray]
 """Frames (T, P, J, C), or frames and confidence (T, P, J)."""
 Reader = Callable[[int], Recording]
-"""Gives the recording of clip i."""
+"""Function from the index of a clip to its recording."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class Clip:
     subject, camera : int
         Numbers as the data set counts them; −1 if unknown.
     confidence : (T, P, J) float32, optional
-        How sure the sensor was of each position, from 0 (not tracked) to 1; ones if it does not say. A position that is
-        missing counts as not tracked, whatever stands here.
+        How sure the sensor was of each position, from 0 (not tracked) to 1; ones by default. Missing
+        positions count as not tracked, whatever their confidence.
 
     Examples
     --------
@@ -94,18 +94,18 @@ def checked_confidence(confidence: Any, shape: tuple[int, ...], what: str) -> np
 
     ``what`` begins messages.
     """
-    found = np.asarray(confidence)
-    if found.shape != shape[:3] or found.dtype.kind not in "fiub":
+    values = np.asarray(confidence)
+    if values.shape != shape[:3] or values.dtype.kind not in "fiub":
         raise ShapeError(
             f"{what}: confidence must hold one number per frame, person and joint, shape {shape[:3]}; got "
-            f"{found.dtype} of shape {found.shape}."
+            f"{values.dtype} of shape {values.shape}."
         )
-    found = found.astype(np.float32)
-    if np.isnan(found).any():
-        raise NonFiniteError(f"{what}: {int(np.isnan(found).sum())} confidences are NaN; use 0 for 'not tracked'.")
-    low, high = found.min(), found.max()
+    values = values.astype(np.float32)
+    if np.isnan(values).any():
+        raise NonFiniteError(f"{what}: {int(np.isnan(values).sum())} confidences are NaN; use 0 for 'not tracked'.")
+    low, high = values.min(), values.max()
     if not (low >= 0 and high <= 1):
         raise OptionError(
             f"{what}: confidence must lie in [0, 1]; got {low:g} to {high:g}. Divide by its largest value."
         )
-    return found
+    return values

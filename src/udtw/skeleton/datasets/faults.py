@@ -57,7 +57,7 @@ class Faults:
             raise OptionError(f"Faults need numbers that are not negative, and 0 < low ≤ high ≤ 1; got {self}.")
 
     def of(self, skeletons: SkeletonSet, random_state: int = 0, *, stated: bool = True) -> SkeletonSet:
-        """Put faults into the clips. The confidence says where they are only if ``stated``.
+        """Put faults into the clips. The confidence marks them only if ``stated``.
 
         A clip gets the same faults whatever else is in the set.
         """

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from udtw._io import strict_json
 from udtw._io.items import Skipped
 from udtw._io.npy import read_header, read_values
 from udtw._io.zip_members import open_zip, read_member
 from udtw.errors import DataError
 from udtw.skeleton.datasets.clip import Recording
+from udtw.skeleton.datasets.files import parse_json, read_file
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH, JOINTS = "openpose18", 18
@@ -35,14 +35,14 @@ def kinetics_source(path: Path, lifted: bool = False) -> Source:
     """Find the clips in the folder ``path`` with kinetics_train_label.json, kinetics_val_label.json, or both.
 
     The clips of each are in kinetics_train/NAME.json and kinetics_val/NAME.json. With ``lifted`` they are 3D, in
-    NAME.npz in the same folders. Clips without a skeleton according to a list, and clips that are not there, are in
+    NAME.npz in the same folders. Clips without a skeleton according to a list, and missing clips, are in
     ``skipped``. Classes are numbered as in the lists.
     """
     lists = [(part, path / f"kinetics_{part}_label.json") for part in PARTS]
     if not any(file.is_file() for _, file in lists):
         raise DataError(f"{path} holds no Kinetics-skeleton: expected {lists[0][1].name} or {lists[1][1].name} in it.")
     classes: dict[int, str] = {}
-    found: dict[str, tuple[Entry, Path]] = {}
+    clips: dict[str, tuple[Entry, Path]] = {}
     skipped = []
     for part, file in lists:
         for name, known in _label_list(file).items() if file.is_file() else ():
@@ -51,27 +51,27 @@ def kinetics_source(path: Path, lifted: bool = False) -> Source:
             if known.get("has_skeleton") is False:
                 skipped.append(Skipped(name, f"without skeleton according to {file.name}"))
             elif not place.is_file():
-                skipped.append(Skipped(name, f"{place} is not there"))
+                skipped.append(Skipped(name, f"{place} is missing"))
             else:
                 info = place.stat()
                 stamp = f"{info.st_size} {info.st_mtime_ns}"
-                found[name] = Entry(name, label, stamp=stamp, size=info.st_size), place
-    if not found:
-        raise DataError(f"{path} holds the lists of Kinetics-skeleton, but none of the {len(skipped)} clips in them.")
-    names = sorted(found)
-    readers = [partial(_read, place, entry.label, lifted) for entry, place in (found[name] for name in names)]
+                clips[name] = Entry(name, label, stamp=stamp, size=info.st_size), place
+    if not clips:
+        raise DataError(f"{path} holds the lists of Kinetics-skeleton, but none of the {len(skipped)} listed clips.")
+    names = sorted(clips)
+    readers = [partial(_read, place, entry.label, lifted) for entry, place in (clips[name] for name in names)]
     return Source(
         "kinetics-3d" if lifted else "kinetics",
         GRAPH,
         tuple(classes.get(label, f"class {label}") for label in range(max(classes) + 1)),
-        tuple(found[name][0] for name in names),
+        tuple(clips[name][0] for name in names),
         lambda index: readers[index](),
         tuple(skipped),
     )
 
 
 def _read(path: Path, label: int, lifted: bool) -> Recording:
-    content = _bytes(path)
+    content = read_file(path, MAX_BYTES)
     return read_lifted(content, str(path)) if lifted else read_clip(content, str(path), label)
 
 
@@ -84,7 +84,7 @@ def read_clip(content: bytes, where: str, label: int | None = None) -> tuple[np.
     OpenPose does not track people from frame to frame: the one or two with the highest mean score in a frame are
     taken, the highest first, so that two people may change places. Frames without people are dropped.
     """
-    clip = _json(content, where)
+    clip = parse_json(content, where)
     steps = clip.get("data") if isinstance(clip, dict) else None
     if not isinstance(steps, list) or len(steps) > MAX_FRAMES:
         raise DataError(f'{where}: expected {{"data": [...]}} with up to {MAX_FRAMES} frames. Get the file again.')
@@ -178,7 +178,7 @@ def _numbers(where: str, what: str, values: Any, count: int) -> np.ndarray:
 
 
 def _label_list(path: Path) -> dict[str, dict[str, Any]]:
-    labels = _json(_bytes(path), str(path))
+    labels = parse_json(read_file(path, MAX_BYTES), str(path))
     if not isinstance(labels, dict) or not all(isinstance(known, dict) for known in labels.values()):
         raise DataError(f'{path}: expected {{"NAME": {{"label": ..., "label_index": ...}}, ...}}. Get the file again.')
     for name in labels:
@@ -195,21 +195,3 @@ def _label(where: str, known: dict[str, Any], classes: dict[int, str]) -> int:
     if classes.setdefault(label, text) != text:
         raise DataError(f"{where}: class {label} is called {text!r} here and {classes[label]!r} before.")
     return label
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    if len(content) > MAX_BYTES:
-        raise DataError(f"{path} has more than {MAX_BYTES} bytes, more than a file of this set. Get it again.")
-    return content
-
-
-def _json(content: bytes, where: str) -> Any:
-    try:
-        return strict_json.loads(content)
-    except ValueError as error:
-        raise DataError(f"{where} is not JSON: {error}. Get the file again, or skip it.") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from udtw._io.items import check_on_error
 from udtw.data.folder import data_root
 from udtw.errors import DataError, OptionError, SizeError
-from udtw.skeleton.datasets import kinetics, msr_action3d, natops, ntu, nw_ucla, own_folder, synthetic, utd_mhad
+from udtw.skeleton.datasets import kinetics, natops, ntu, own_folder, synthetic
 from udtw.skeleton.datasets.class_splits import (
     ClassSplit,
     by_thirds,
@@ -20,6 +20,7 @@ from udtw.skeleton.datasets.class_splits import (
     synthetic_classes,
     utd_mhad_classes,
 )
+from udtw.skeleton.datasets.numbered_sets import MSR_ACTION3D, NW_UCLA, UTD_MHAD
 from udtw.skeleton.datasets.skeleton_set import SkeletonSet, Source, read_all
 from udtw.skeleton.datasets.store import is_prepared, open_prepared
 
@@ -35,12 +36,6 @@ class Dataset:
     files decide it. ``split``: the `ClassSplit` for a number of classes. ``find`` finds the original files in a folder;
     a set that is generated has ``make`` instead. ``folders``: folders that may hold the set besides the one with its
     own name. ``ignorable``: whether ``find`` takes a list of samples to leave out.
-
-    Examples
-    --------
-    >>> from udtw.skeleton.datasets.loading import DATASETS
-    >>> DATASETS["utd-mhad"].graph
-    'kinect20'
     """
 
     files: str
@@ -70,16 +65,14 @@ DATASETS = {
         partial(kinetics.kinetics_source, lifted=True), ("kinetics",),
     ),
     "utd-mhad": Dataset(
-        "the `.mat` files of the skeletons, or the zip file with them", utd_mhad.GRAPH, utd_mhad_classes,
-        utd_mhad.utd_mhad_source,
+        "the `.mat` files of the skeletons, or the zip file with them", UTD_MHAD.graph, utd_mhad_classes, UTD_MHAD,
     ),
     "nw-ucla": Dataset(
-        "the `.json` files of the skeletons, or the zip file with them", nw_ucla.GRAPH, nw_ucla_classes,
-        nw_ucla.nw_ucla_source,
+        "the `.json` files of the skeletons, or the zip file with them", NW_UCLA.graph, nw_ucla_classes, NW_UCLA,
     ),
     "msr-action3d": Dataset(
-        "the `.txt` files of the skeletons, or the zip file with them", msr_action3d.GRAPH, utd_mhad_classes,
-        msr_action3d.msr_action3d_source,
+        "the `.txt` files of the skeletons, or the zip file with them", MSR_ACTION3D.graph, utd_mhad_classes,
+        MSR_ACTION3D,
     ),
     "natops": Dataset("NATOPS_TRAIN.ts and NATOPS_TEST.ts", natops.GRAPH, natops_classes, natops.natops_source),
     "folder": Dataset(
@@ -145,17 +138,7 @@ def load_skeletons(
 def find_source(
     name: str, data_dir: str | os.PathLike | None = None, *, ignore: str | os.PathLike | None = None
 ) -> Source:
-    """Find the original files of the data set ``name`` without reading them; arguments as for `load_skeletons`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from udtw.skeleton.datasets.loading import find_source
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     find_source("natops", folder)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    udtw.errors.DataError: No data set 'NATOPS': looked for ...
-    """
+    """Find the original files of the data set ``name`` without reading them; arguments as for `load_skeletons`."""
     dataset = _dataset(name)
     find = dataset.find
     if find is None:

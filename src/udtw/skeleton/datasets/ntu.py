@@ -23,6 +23,7 @@ import numpy as np
 from udtw._io.items import Skipped
 from udtw.data.folder import read_lines
 from udtw.errors import DataError
+from udtw.skeleton.datasets.files import read_file
 from udtw.skeleton.datasets.skeleton_set import Entry, Source
 
 GRAPH = "ntu25"
@@ -33,7 +34,7 @@ JOINTS, BODY_VALUES, JOINT_VALUES = 25, 10, 12
 # A Kinect tracks six people; the longest recording of the set has 300 frames and 3 MB.
 MAX_BODIES, MAX_FRAMES, MAX_BYTES = 6, 10_000, 16 * 2**20
 CONFIDENCE = {b"0": 0.0, b"1": 0.5, b"2": 1.0}
-"""Of a state of tracking; an inferred position comes from the neighboring joints."""
+"""Confidence by state of tracking; an inferred position comes from the neighboring joints."""
 FARTHEST = 1000.0  # meters; a larger coordinate is a damaged number
 
 # The 120 actions, A1 first, with the names that the authors list; the first 60 are those of NTU RGB+D 60.
@@ -85,14 +86,14 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
     both sets.
     """
     unwanted = _ignored(ignore) if ignore else frozenset()
-    found: dict[str, tuple[Entry, Path]] = {}
+    clips: dict[str, tuple[Entry, Path]] = {}
     skipped = []
     for folder, folders, files in os.walk(path):
         folders.sort()
         for file in files:
             stem, ending = os.path.splitext(file)
             match = SAMPLE.fullmatch(stem)
-            if ending != ".skeleton" or not match or not 1 <= int(match[5]) <= n_classes or stem in found:
+            if ending != ".skeleton" or not match or not 1 <= int(match[5]) <= n_classes or stem in clips:
                 continue
             if stem in unwanted:
                 skipped.append(Skipped(stem, f"listed in {ignore}"))
@@ -101,16 +102,16 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
             info = place.stat()
             stamp = f"{info.st_size} {info.st_mtime_ns}"
             entry = Entry(stem, int(match[5]) - 1, int(match[3]), int(match[2]), stamp, info.st_size)
-            found[stem] = entry, place
-    if not found:
+            clips[stem] = entry, place
+    if not clips:
         raise DataError(f"{path} holds no NTU RGB+D: expected files such as S001C001P001R001A001.skeleton in it.")
-    names = sorted(found)
-    places = [found[name][1] for name in names]
+    names = sorted(clips)
+    places = [clips[name][1] for name in names]
     return Source(
         f"ntu{n_classes}",
         GRAPH,
         CLASSES[:n_classes],
-        tuple(found[name][0] for name in names),
+        tuple(clips[name][0] for name in names),
         lambda index: read_skeleton(places[index]),
         tuple(sorted(skipped, key=lambda one: one.name)),
     )
@@ -118,12 +119,7 @@ def ntu_source(path: Path, n_classes: int, ignore: Path | None = None) -> Source
 
 def read_skeleton(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Read frames (T, P, 25, 3) and confidence (T, P, 25), float32, of one file; see `choose_people`."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    n_frames, bodies = parse(content, str(path))
+    n_frames, bodies = parse(read_file(path, MAX_BYTES), str(path))
     if not bodies:
         raise DataError(
             f"{path}: no body in any of its {n_frames} frames. It is one of the samples with missing skeletons: "
@@ -178,8 +174,6 @@ def _ignored(path: Path) -> frozenset[str]:
 
 def parse(content: bytes, where: str) -> tuple[int, list[Body]]:
     """Parse the number of frames, and the bodies in order of appearance; ``where`` names the file in errors."""
-    if len(content) > MAX_BYTES:
-        raise DataError(f"{where} has {len(content)} bytes, more than a recording of this set. Get it again.")
     return _Lines(content, where).read()
 
 

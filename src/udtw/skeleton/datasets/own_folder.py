@@ -1,4 +1,4 @@
-"""Clips of one's own: a folder with a subfolder for each class, and a `.npy` or `.json` file for each clip.
+"""Clips of your own: a folder with a subfolder for each class, and a `.npy` or `.json` file for each clip.
 
 A `.npy` file holds positions (T, J, C) or (T, P, J, C), NaN where one is missing; if there is a file
 `NAME.confidence.npy` beside it, that holds their confidence (T, J) or (T, P, J). A `.json` file holds the positions as

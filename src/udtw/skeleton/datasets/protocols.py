@@ -1,4 +1,4 @@
-"""Which clips of a data set are for training, for validation, and of novel classes."""
+"""Protocols: the clips of a data set for training, for validation, and of novel classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ class Protocol:
     ``exemplars`` holds one index for each novel class, in the order of the classes, if the protocol names the one
     known example of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
     and support clips are drawn in episodes. ``queries`` (len(novel),) is True for novel clips that may only be queries,
-    and False for those that may only be supports, if the protocol says so (other cameras); otherwise None.
+    and False for those that may only be supports, if the protocol divides them (by camera); otherwise None.
 
     Examples
     --------
-    A protocol of one's own, for a set of six clips:
+    A protocol of your own, for a set of six clips:
 
     >>> import numpy as np
     >>> from udtw.skeleton.datasets.protocols import Protocol
@@ -136,7 +136,7 @@ def _exemplars(skeletons: SkeletonSet, names: Sequence[str]) -> np.ndarray:
         reasons = {one.name: one.reason for one in skeletons.skipped}
         why = next((f" {name} was skipped: {reasons[name]}" for name in absent if name in reasons), "")
         raise DataError(
-            f"{skeletons.name}: {len(absent)} of the {len(names)} exemplars of the one-shot protocol are not there: "
+            f"{skeletons.name}: {len(absent)} of the {len(names)} exemplars of the one-shot protocol are missing: "
             f"{', '.join(absent)}. Add their .skeleton files and prepare the set again.{why}"
         )
     return np.array([place[name] for name in names], dtype=np.int64)

@@ -21,12 +21,6 @@ class Entry:
 
     ``label``, ``subject`` and ``camera`` as in `Clip`. For a clip in original files, ``stamp`` is a string that changes
     when its file does, and ``size`` the size of the file in bytes.
-
-    Examples
-    --------
-    >>> from udtw.skeleton.datasets.skeleton_set import Entry
-    >>> Entry("wave-001", label=2, subject=5).camera
-    -1
     """
 
     name: str
@@ -52,7 +46,7 @@ class SkeletonSet(Sequence[Clip]):
     entries : sequence of Entry
         One per clip.
     read : callable
-        ``read(i)`` gives the frames (T, P, J, C) of clip i, or a pair of these and their confidence (T, P, J).
+        ``read(i)`` returns the frames (T, P, J, C) of clip i, or a pair of these and their confidence (T, P, J).
     skipped : sequence of Skipped
         Clips that were left out when the set was read.
 
@@ -93,8 +87,8 @@ class SkeletonSet(Sequence[Clip]):
         self.cameras = _column("cameras", [entry.camera for entry in self.entries])
         self._read = read
         if len(self) and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
-            found = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {found}.")
+            extent = f"{self.labels.min()} to {self.labels.max()}"
+            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {extent}.")
 
     @classmethod
     def from_clips(
@@ -264,11 +258,11 @@ class _Arrays:
 
 def with_people(what: str, values: Any, ndim: int) -> np.ndarray:
     """Convert to float32 with an axis of people after time, which is added if it is left out."""
-    found = np.asarray(values)
-    if found.ndim not in (ndim - 1, ndim) or found.dtype.kind not in "fiub":
+    array = np.asarray(values)
+    if array.ndim not in (ndim - 1, ndim) or array.dtype.kind not in "fiub":
         axes = "(T, P, J, C)" if ndim == 4 else "(T, P, J)"
-        raise ShapeError(f"{what} must be {axes}, or without P; got {found.dtype} of shape {found.shape}.")
-    return (found if found.ndim == ndim else found[:, None]).astype(np.float32)
+        raise ShapeError(f"{what} must be {axes}, or without P; got {array.dtype} of shape {array.shape}.")
+    return (array if array.ndim == ndim else array[:, None]).astype(np.float32)
 
 
 def _column(what: str, values: Sequence[int]) -> np.ndarray:
@@ -283,7 +277,7 @@ def _column(what: str, values: Sequence[int]) -> np.ndarray:
 class Source:
     """A data set in its original files, found but not read; see `SkeletonSet` for what the fields mean.
 
-    ``read(i)`` gives the frames (T, P, J, C) of entry i, or frames and confidence (T, P, J), or raises a `UdtwError`
+    ``read(i)`` returns the frames (T, P, J, C) of entry i, or frames and confidence (T, P, J), or raises a `UdtwError`
     that names its file.
 
     Examples

@@ -14,7 +14,7 @@ import numpy as np
 
 from udtw._io.items import Skipped, check_on_error
 from udtw._io.progress import progress_bar
-from udtw._io.shard_store import ArraySpec, Contents, Shard, Shards, ShardStore, checksum
+from udtw._io.shard_store import ArraySpec, Contents, Part, Shard, Shards, ShardStore, checksum
 from udtw.errors import OptionError, ShapeError
 from udtw.skeleton.datasets.clip import Clip, Recording, check_frames
 from udtw.skeleton.datasets.skeleton_set import Entry, SkeletonSet, Source, read_clips, refuse_empty
@@ -42,7 +42,7 @@ class ClipShard(Shard):
             "rows": ("F32", (None, None, None)), "offsets": ("I64", (n + 1,)), "people": ("I64", (n,)),
         }  # fmt: skip
         if self.contents.layout not in (None, CONFIDENCE):
-            raise ValueError(f"layout {self.contents.layout!r:.40} is not known")
+            raise ValueError(f"unknown layout {self.contents.layout!r:.40}")
         return specs | ({"confidence": ("F32", (None, None))} if self.contents.layout else {})
 
     def check(self) -> None:
@@ -70,33 +70,13 @@ class ClipShard(Shard):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The result of `prepare`: clips in the set, shards written now and kept from before, and clips left out.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from udtw.skeleton.datasets.store import Prepared
-    >>> Prepared(Path("prepared"), clips=861, written=4, kept=0, skipped=()).clips
-    861
-    """
+    """The result of `prepare`: clips in the set, shards written now and kept from before, and clips left out."""
 
     folder: Path
     clips: int
     written: int
     kept: int
     skipped: tuple[Skipped, ...]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A shard of the entries at ``indices``."""
-
-    number: int
-    plan: str
-    indices: range
-
-    def __len__(self) -> int:
-        return len(self.indices)
 
 
 def prepare(
@@ -133,7 +113,7 @@ def prepare(
     store.start(source.name)
     with progress_bar(f"preparing {source.name}", len(source), progress) as advance:
 
-        def make(parts: Iterable[_Part]) -> Iterator[tuple[int, Contents]]:
+        def make(parts: Iterable[Part]) -> Iterator[tuple[int, Contents]]:
             for part in parts:
                 clips, skipped = read_clips(source, part.indices, on_error, advance)
                 yield part.number, _write(store, part, clips, skipped)
@@ -183,14 +163,14 @@ def _recording(shards: Shards[ClipShard], index: int) -> Recording:
     return shard.recording(place)
 
 
-def _parts(source: Source, clips_per_shard: int) -> Iterator[_Part]:
+def _parts(source: Source, clips_per_shard: int) -> Iterator[Part]:
     for number, start in enumerate(range(0, len(source), clips_per_shard)):
         indices = range(start, min(start + clips_per_shard, len(source)))
         entries = [asdict(source.entries[index]) for index in indices]
-        yield _Part(number, checksum(source.name, source.graph, ClipShard.version, CONFIDENCE, entries), indices)
+        yield Part(number, checksum(source.name, source.graph, ClipShard.version, CONFIDENCE, entries), indices)
 
 
-def _write(store: ShardStore, part: _Part, clips: list[Clip], skipped: list[Skipped]) -> Contents:
+def _write(store: ShardStore, part: Part, clips: list[Clip], skipped: list[Skipped]) -> Contents:
     shapes = {clip.frames.shape[2:] for clip in clips}
     if len(shapes) > 1:
         raise ShapeError(f"Clips of one data set must agree in joints and coordinates; got {sorted(shapes)}.")

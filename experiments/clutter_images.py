@@ -1,4 +1,7 @@
-"""Images with clutter: on a foreign background, or with a foreign picture pasted over a part of them."""
+"""Images with clutter: on a foreign background, or with a foreign picture pasted over a part of them.
+
+Their masks tell which tokens belong to the image itself.
+"""
 
 import hashlib
 import io
@@ -7,10 +10,18 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch.nn.functional import adaptive_avg_pool2d
 
 from udtw.errors import DataError, OptionError
+from udtw.images.backbones.pixels import Framing
 from udtw.images.datasets.image_set import ImageSet, Reader
 from udtw.images.datasets.safe_images import decode, import_pillow
+from udtw.images.datasets.synthetic import shape_mask
+from udtw.images.projection import token_order
+from udtw.images.recognizer import ImageRecognizer
+from udtw.images.reverse_attention import BATCH, RankCorrelation, rank_correlations, summary
+from udtw.images.tokens import TokenSet
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,7 +46,8 @@ class Clutter:
 
     Examples
     --------
-    >>> from udtw.images.datasets import Clutter, make_images, shape_mask
+    >>> from experiments.clutter_images import Clutter
+    >>> from udtw.images.datasets import make_images, shape_mask
     >>> images = make_images(n_images=2)
     >>> cluttered = Clutter(size=64).of(images, foreign=make_images(2, seed=1), seed=0)
     >>> cluttered.image(0).size, bool(0 < shape_mask(cluttered, 0).mean() < 1)
@@ -128,3 +140,29 @@ def _square(image: "Image") -> "Image":
 
 def _resized(image: "Image", side: int) -> "Image":
     return image.resize((side, side), import_pillow().Resampling.BICUBIC)
+
+
+def foreground(tokens: TokenSet, images: ImageSet) -> np.ndarray:
+    """Return the share of each token's cell that belongs to the shape, or is not clutter, (n, h·w), row by row.
+
+    ``images``, found by name, are generated ones or those of `Clutter`.
+    """
+    place = {name: i for i, name in enumerate(images.names)}
+    used = tokens.identity["backbone"].get("framing")
+    framing = used and Framing(tuple(used["resize"]), tuple(used["crop"]), used["fit"], used["resample"])
+    found = []
+    for name in tokens.names:
+        mask = import_pillow().fromarray(255 * shape_mask(images, place[name]).astype(np.uint8))
+        pixels = framing(mask)[:1] if framing else torch.from_numpy(np.array(mask) / 255)[None]
+        found.append(adaptive_avg_pool2d(pixels[None].double(), tokens.grid).flatten().numpy())
+    return np.stack(found)
+
+
+def foreground_correlation(recognizer: ImageRecognizer, tokens: TokenSet, images: ImageSet) -> RankCorrelation:
+    """Measure the rank correlation of a model's uncertainty with the `foreground`."""
+    masks = foreground(tokens, images)[:, token_order(recognizer.recipe.order, tokens.grid)]
+    source, found = recognizer.source(tokens), []
+    for start in range(0, len(tokens), BATCH):
+        chosen = np.arange(start, min(start + BATCH, len(tokens)))
+        found.append(rank_correlations(recognizer.encode(source.batch(chosen)).variance, masks[chosen]))
+    return summary(np.concatenate(found))

@@ -5,10 +5,10 @@ import pytest
 
 pytest.importorskip("PIL")
 
+from experiments.clutter_images import Clutter, foreground
 from udtw.errors import OptionError
 from udtw.images import PatchBackbone, embed, open_tokens
-from udtw.images.datasets import Clutter, load_images, make_images, shape_mask
-from udtw.images.reverse_attention import foreground
+from udtw.images.datasets import make_images, shape_mask
 
 IMAGES, FOREIGN = make_images(3), make_images(2, seed=5)
 
@@ -66,12 +66,3 @@ def test_tokens_know_their_foreground(tmp_path):
 def test_impossible_settings_are_named(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         Clutter(**options)
-
-
-def test_images_from_files_have_no_mask(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        IMAGES.image(0).save(tmp_path / name / "1.png")
-        IMAGES.image(1).save(tmp_path / name / "2.png")
-    with pytest.raises(OptionError, match="have masks"):
-        shape_mask(load_images("folder", tmp_path), 0)

@@ -10,8 +10,7 @@ from tests.skeleton.datasets.clips import outcome, zip_bytes
 from udtw.errors import DataError, UdtwError
 from udtw.fewshot import EpisodeSampler
 from udtw.skeleton.datasets import load_skeletons, protocol
-from udtw.skeleton.datasets.msr_action3d import read_text
-from udtw.skeleton.datasets.nw_ucla import SINGLE_FRAMES, read_json
+from udtw.skeleton.datasets.numbered_sets import SINGLE_FRAMES, read_json, read_text
 from udtw.skeleton.datasets.protocols import cross_view
 
 RNG = np.random.default_rng(0)
