@@ -299,11 +299,10 @@ def _rescaled(fit: Fit, x: Array, y: Array, time: Array) -> Fit:
 def _updated(fit: Fit, x: Array, y: Array, time: Array, rough: tuple[Array, Array], switches: Switches) -> Fit:
     """Return the fit after one round: the posterior, then everything else given the posterior."""
     coupling, in_x, in_y = posterior(fit, GAUSSIAN_GAMMA * fit.temper**DAMPING)
-    to_y = coupling / (coupling.sum(2, keepdims=True) + TINY)
-    to_x = np.swapaxes(coupling / (coupling.sum(1, keepdims=True) + TINY), 1, 2)
-    partner, residual_x, residual_y = to_y @ fit.y, fit.x - to_y @ fit.y, fit.y - to_x @ fit.x
-    total_x = fit.var_x + _times(to_y, fit.var_y)
-    total_y = fit.var_y + _times(to_x, fit.var_x)
+    partner, var_of_partner = _expected(coupling, fit.y, fit.var_y)
+    partner_of_y, var_of_partner_of_y = _expected(np.swapaxes(coupling, 1, 2), fit.x, fit.var_x)
+    residual_x, residual_y = fit.x - partner, fit.y - partner_of_y
+    total_x, total_y = fit.var_x + var_of_partner, fit.var_y + var_of_partner_of_y
     standard_x = residual_x / np.sqrt(total_x)[..., None] * in_x[..., None]
     standard_y = residual_y / np.sqrt(total_y)[..., None] * in_y[..., None]
     tau = np.maximum(correlation_time(standard_x), correlation_time(standard_y))
@@ -344,8 +343,12 @@ def _noise_where_it_tells(squares: Array, partner: Array, weight: Array) -> Arra
     return (telling * squares).sum(1) / telling.sum(1) + TINY
 
 
-def _times(shares: Array, values: Array) -> Array:
-    return (shares @ values[..., None])[..., 0]
+def _expected(coupling: Array, values: Array, variances: Array) -> tuple[Array, Array]:
+    """(B, N, d) and (B, N): the mean of values (B, M, d) and of variances (B, M) over the partners of each step."""
+    ones = np.ones((*variances.shape, 1))
+    sums = coupling @ np.concatenate([values, variances[..., None], ones], 2)
+    means = sums[..., :-1] / (sums[..., -1:] + TINY)
+    return means[..., :-1], means[..., -1]
 
 
 def _local_variance(squares: Array, inside: Array, tau: Array) -> Array:

@@ -260,5 +260,10 @@ def refined(values: Array, stride: int, rows: int) -> Array:
     """(…, N): values of the blocks of x, (…, N'), interpolated at every step."""
     edges = block_edges(rows, stride)
     centers = 0.5 * (edges + np.r_[edges[1:], rows] - 1)
-    flat = values.reshape(-1, values.shape[-1])
-    return np.stack([np.interp(np.arange(rows), centers, row) for row in flat]).reshape(*values.shape[:-1], rows)
+    if len(centers) == rows:
+        return values
+    place = np.interp(np.arange(rows), centers, np.arange(len(centers)))
+    below = np.minimum(place.astype(int), len(centers) - 2) if len(centers) > 1 else np.zeros(rows, int)
+    above = np.minimum(below + 1, len(centers) - 1)
+    part = place - below
+    return values[..., below] * (1 - part) + values[..., above] * part
