@@ -8,7 +8,7 @@ over warps (a generalized EM) estimate all of it.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -102,7 +102,9 @@ class Fit:
 
     def pair(self, index: int) -> "Fit":
         """Return the fit of a single pair of the batch."""
-        arrays = {name: one[index : index + 1] for name, one in vars(self).items() if isinstance(one, np.ndarray)}
+        arrays: dict[str, Any] = {
+            name: one[index : index + 1] for name, one in vars(self).items() if isinstance(one, np.ndarray)
+        }
         return replace(self, **arrays)
 
     @property
@@ -461,8 +463,9 @@ def _estimate_all(
     fits = []
     for switches, group in groupby(starts, key=lambda one: one.switches):
         gains, offsets, drifts = (np.concatenate(one) for one in list(zip(*group, strict=True))[:3])
-        copies = (np.repeat(one, len(gains), 0) for one in (x, y))
-        batch = estimate(*copies, Start(gains, offsets, drifts, switches), extra=extra, open_ends=open_ends)
+        start = Start(gains, offsets, drifts, switches)
+        copied_x, copied_y = np.repeat(x, len(gains), 0), np.repeat(y, len(gains), 0)
+        batch = estimate(copied_x, copied_y, start, extra=extra, open_ends=open_ends)
         fits += [batch.pair(i) for i in range(len(gains))]
     return fits
 
