@@ -27,6 +27,7 @@ MODULES = [
     "udtw.skeleton",
     "udtw.timeseries",
 ]
+HEROES = ("dtw", "soft_dtw", "udtw")
 PLOTS = [name for name in importlib.import_module("udtw.plots").__all__ if name.startswith("plot_")]
 
 
@@ -119,12 +120,16 @@ def test_every_plot_function_has_its_picture_and_its_code_in_the_gallery(site, n
     assert "#1f2933" not in dark
 
 
-def test_the_home_page_starts_with_match_lines(site):
+def test_the_home_page_starts_with_the_typical_pair_by_three_methods(site):
     page = (site / "index.html").read_text(encoding="utf-8")
-    assert (
-        re.search(r'<img[^>]*src="([^"]*)"', page[page.index("<h1") :])[1]
-        == "pictures/plot_matches-light.svg#only-light"
-    )
+    shown = re.findall(r'<img[^>]*src="([^"]*)"', page[page.index("<h1") :])
+    expected = [f"pictures/hero_{name}-{theme}.svg#only-{theme}" for name in HEROES for theme in ("light", "dark")]
+    assert shown[:6] == expected
+
+
+def test_there_are_five_tabs(site):
+    page = (site / "tutorial.html").read_text(encoding="utf-8")
+    assert page.count('class="md-tabs__link"') == 5
 
 
 def test_the_code_of_the_gallery_is_short():

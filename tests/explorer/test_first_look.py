@@ -18,7 +18,9 @@ import pandas
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.explorer.browser import AXE, DESKTOP, PHONE, TABS, axe_violations, emulate
+from tests.explorer.browser import AXE, DESKTOP, PATIENCE, PHONE, TABS, axe_violations, emulate
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 COLOUR = re.compile(r"[\d.]+")
 
@@ -134,7 +136,7 @@ def test_every_bad_file_is_answered_by_name_and_answered_again(page, tmp_path):
             page.upload("series-files", tmp_path / name, *([tmp_path / "good.csv"] if name == "flat.csv" else []))
             page.until(lambda: page.text("series-message") != "")
             assert name in page.text("series-message"), page.text("series-message")
-        page.settle()
+            page.settle()
     page.screenshot("bad-file")
 
 

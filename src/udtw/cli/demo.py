@@ -24,12 +24,16 @@ def demo(
     - `udtw demo --out look --quick`
     """
     from udtw.demo import FULL, QUICK, run_demo
+    from udtw.demo.run import SUMMARY, summary
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
+    typer.echo(f"{SUMMARY}:")
+    for task, verdict, own, rival, measure, _ in summary(parts):
+        typer.echo(f"- {task}: {verdict} (uDTW {own}, {rival}; {measure})")
     for part in parts:
         typer.echo()
         show_table(part.title, part.columns, part.rows, part.note)
-    typer.echo(f"\nOpen {report} for the tables with figures.")
+    typer.echo(f"\nOpen {report} for the tables with figures. Now yours: udtw align a.csv b.csv")
 
 
 def explore(

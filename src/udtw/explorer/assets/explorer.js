@@ -3,7 +3,7 @@
   "use strict";
   const BREAK = 2; // standard deviation of the noise of a broken sensor
   const held = {}; // the file that waits for a second one
-  const PATIENCE = 15000; // milliseconds after which an answer counts as lost
+  const PATIENCE = 60000; // milliseconds after which an answer counts as lost
   const tabs = {};
   const times = (window.udtwTimes = []); // milliseconds from a request to its drawn answer, for the benchmark
   const clientside = (window.dash_clientside = window.dash_clientside || {});
