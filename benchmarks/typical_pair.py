@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from udtw.data.generators import TYPICAL_PAIR, known_warps
-from udtw.demo.pair import compare, picture
+from udtw.demo.series import compare, picture
 
 PAIRS, SEED = 300, 0
 

@@ -23,7 +23,7 @@ TEXT = {"light": "#1F2933", "dark": "#D9DEE6"}
 BRIGHTER = {b"#0072b2": b"#4fa8e0", b"#009e73": b"#3cc49a", b"#d55e00": b"#ff8a3d", b"#c8283a": b"#ff7482"}
 """Brighter replacements of line colors that are too dark on a dark background."""
 HOME = {
-    f"hero_{name}": f"from udtw.demo.pair import picture\nfigure = picture({number})"
+    f"hero_{name}": f"from udtw.demo.series import picture\nfigure = picture({number})"
     for number, name in enumerate(("dtw", "soft_dtw", "udtw"))
 }
 HOME["search"] = """

@@ -12,7 +12,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 DRIVER = shutil.which("chromedriver")
 PATIENCE = 600  # seconds; only reached if something is broken
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, TABLET, PHONE = (1440, 1000), (1024, 900), (390, 844)
 SCREENSHOTS = Path(os.environ.get("UDTW_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
 """Where the tests keep pictures of what they saw."""
 
@@ -21,7 +21,7 @@ def start(downloads):
     """A headless browser that saves what is downloaded."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,1000"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(

@@ -12,7 +12,7 @@ from tests.explorer.helpers import FIRST, IMAGES, SKELETONS, answer
 def app():
     from udtw.explorer import create_app
 
-    return create_app()
+    return create_app(all_tabs=True)
 
 
 @pytest.fixture(scope="session")

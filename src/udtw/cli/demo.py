@@ -23,8 +23,7 @@ def demo(
 
     - `udtw demo --out look --quick`
     """
-    from udtw.demo import FULL, QUICK, run_demo
-    from udtw.demo.run import SUMMARY, summary
+    from udtw.demo import FULL, QUICK, SUMMARY, run_demo, summary
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
     typer.echo(f"{SUMMARY}:")
@@ -46,12 +45,13 @@ def explore(
     backbone: Annotated[
         str | None, typer.Option(help="Backbone of the model's tokens, as in `udtw images embed --backbone`.")
     ] = None,
+    all_tabs: Annotated[bool, typer.Option("--all-tabs", help="Show images and skeletons as well.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Explore alignments in the browser, with sliders for γ, β, the band and the noise.
+    """Match two series in the browser: an example, series of the UCR archive in `--data-dir`, or two files of yours.
 
-    Series (generated, of the UCR archive in `--data-dir`, or a CSV file), images and skeletons. The page is served to
-    this machine only and loads nothing from elsewhere; Ctrl-C ends it.
+    The page says which matches to trust, and lets you break a sensor with the mouse. It is served to this machine only
+    and loads nothing from elsewhere; Ctrl-C ends it.
 
     Examples:
 
@@ -63,4 +63,13 @@ def explore(
     """
     from udtw.explorer import serve
 
-    serve(data_dir, host=host, port=port, model=model, backbone=backbone, open_browser=browser, say=note)
+    serve(
+        data_dir,
+        host=host,
+        port=port,
+        model=model,
+        backbone=backbone,
+        all_tabs=all_tabs,
+        open_browser=browser,
+        say=note,
+    )

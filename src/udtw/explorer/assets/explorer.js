@@ -208,8 +208,8 @@
     tick: function (n, value) { return value >= 100 ? 0 : Math.min(value + 2, 100); },
     range: function (value) { return short(value[0]) + " – " + short(value[1]) + " %"; },
     pages: function (value) {
-      return ["series", "images", "skeletons"].map(function (tab) {
-        return tab === value ? {} : { display: "none" };
+      return [].concat(clientside.callback_context.outputs_list).map(function (output) {
+        return output.id === value + "-page" ? {} : { display: "none" };
       });
     },
   };
