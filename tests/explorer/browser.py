@@ -70,6 +70,14 @@ def emulate(driver, size=DESKTOP, theme="light"):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
 
 
+BOX = """
+const one = document.getElementById(arguments[0]);
+one.scrollIntoView({block: "center", behavior: "instant"});
+return one.getBoundingClientRect();
+"""
+"""Where an element is, after it was scrolled into view: the mouse cannot reach others."""
+
+
 class Page:
     """The explorer in the browser."""
 
@@ -125,7 +133,7 @@ class Page:
 
     def drop(self, name, *paths):
         """Let go of files or folders over ``name``, as from a file manager."""
-        box = self.driver.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect()", name)
+        box = self.driver.execute_script(BOX, name)
         place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
         data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
         for kind in ("dragEnter", "dragOver", "drop"):
