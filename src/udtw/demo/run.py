@@ -38,7 +38,13 @@ NOW_YOURS = (
 
 
 def summary(parts: list[Part]) -> list[list[str]]:
-    """Return the rows of the first table."""
+    """Return the rows of the first table.
+
+    >>> from udtw.demo import Comparison, Part, summary
+    >>> one = Comparison("align", "steps off", {"DTW": [5.0], "uDTW": [2.0]}, lower=True)
+    >>> summary([Part("Align", "Two series.", "Errors", [], [], "One seed.", compared=[one])])
+    [['align', 'pays', '2.0', 'DTW: 5.0', 'steps off', '']]
+    """
     return [one.row() for part in parts for one in part.compared]
 
 
