@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=50)
     count = parser.parse_args().requests
     load = os.getloadavg()[0]
-    app = create_app()
+    app = create_app(all_tabs=True)
     warm_up()
     through_flask(app, 3)
     print(f"length 256, 20 sampled paths, {os.cpu_count()} cores, load {load:.1f} by others at the start")

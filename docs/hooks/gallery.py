@@ -1,4 +1,4 @@
-"""Run the code of the gallery and keep its figures in light and dark colors (MkDocs hook).
+"""Run the code of the gallery and of the home page's pictures, and keep the figures in two colors (MkDocs hook).
 
 A picture ``pictures/plot_NAME.svg`` in any page becomes the one of the reader's theme. mkdocs-matplotlib (0.10) keeps
 only pyplot's current figure, and mkdocs-gallery (0.10) makes a page of each script; neither draws for two themes.
@@ -20,8 +20,25 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"\b(plot_\w+)\(")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)?pictures/\w+)\.svg\)")
 TEXT = {"light": "#1F2933", "dark": "#D9DEE6"}
-BRIGHTER = {b"#0072b2": b"#4fa8e0", b"#009e73": b"#3cc49a", b"#d55e00": b"#ff8a3d"}
+BRIGHTER = {b"#0072b2": b"#4fa8e0", b"#009e73": b"#3cc49a", b"#d55e00": b"#ff8a3d", b"#c8283a": b"#ff7482"}
 """Brighter replacements of line colors that are too dark on a dark background."""
+HOME = {
+    f"hero_{name}": f"from udtw.demo.series import picture\nfigure = picture({number})"
+    for number, name in enumerate(("dtw", "soft_dtw", "udtw"))
+}
+HOME["search"] = """
+import numpy as np
+from udtw.cli.figures import search_figure
+from udtw.data.series_files import Series
+from udtw.timeseries import SubsequenceSearch
+rng = np.random.default_rng(0)
+stream = 0.2 * rng.standard_normal(600)
+stream[100:160] += np.sin(np.linspace(0, 2 * np.pi, 60))
+stream[350:440] += np.sin(np.linspace(0, 2 * np.pi, 90))
+found = SubsequenceSearch(np.sin(np.linspace(0, 2 * np.pi, 60))).search(stream, k=2)
+figure = search_figure(Series(stream[:, None], ['value'], steps=np.arange(600)), found)
+"""
+"""Code of the pictures of the home page that are not in the gallery."""
 COLORED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 
@@ -42,8 +59,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def pictures(page: str) -> dict[str, bytes]:
     """Map names to the SVG of every figure drawn by the code of a page."""
     drawn = {}
-    for block in BLOCK.findall(page):
-        name = CALL.findall(block)[-1]
+    for name, block in ({CALL.findall(one)[-1]: one for one in BLOCK.findall(page)} | HOME).items():
         for theme in TEXT:
             drawn[f"{name}-{theme}.svg"] = draw(block, theme)
     return drawn

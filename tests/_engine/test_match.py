@@ -147,6 +147,14 @@ def test_mirrored_periodic_and_straight_series_get_no_confident_verdict():
     assert udtw.match(np.arange(50.0), np.arange(60.0) ** 1.05).trust.verdict != "good"
 
 
+def test_warp_takes_arrays_that_are_read_only():
+    """As pandas gives them."""
+    ages = np.arange(6.0)
+    ages.flags.writeable = False
+    mean, _ = udtw.match([0.0, 1.0, 4.0, 1.0, 0.0, 2.0], [0.0, 1.0, 4.0, 1.0, 0.0, 2.0]).warp(ages)
+    assert mean == pytest.approx(ages, abs=0.2)
+
+
 def test_warp_brings_values_to_the_other_axis_with_gradients():
     x, y, _ = warped_pair(6)
     m = udtw.match(x, y)

@@ -1,5 +1,6 @@
 """The command as a whole: help with examples, few imports at start, errors in one line with an exit code."""
 
+import os
 import subprocess
 import sys
 
@@ -70,6 +71,16 @@ def test_an_unexpected_error_is_one_line_too(monkeypatch, tmp_path):
 
     monkeypatch.setattr("udtw.cli.files.read_series", broken)
     assert "TypeError: a bug (unexpected; `udtw --debug" in fails(1, "align", "a.csv", "b.csv")
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    """As `udtw … | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from udtw.cli import main; import sys; sys.argv = ['udtw', 'doctor', '--json']; main()"
+    done = subprocess.run([sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_ctrl_c_is_code_130(monkeypatch):

@@ -1,5 +1,7 @@
 """`udtw demo`: the whole job at a small size, and a report that needs nothing else."""
 
+import re
+
 import pytest
 
 pytest.importorskip("typer")
@@ -9,6 +11,7 @@ pytest.importorskip("matplotlib")
 from experiments import published
 from tests.cli.helpers import run_ok
 from udtw._engine.metrics import METRICS
+from udtw.demo import Comparison
 
 
 def test_demo_prints_tables_and_leaves_a_report(tmp_path):
@@ -21,5 +24,28 @@ def test_demo_prints_tables_and_leaves_a_report(tmp_path):
     for metric in published.UCR:
         assert f"<td>{METRICS[metric].label}</td>" in page
         assert METRICS[metric].label in shown
-    # two series by DTW and uDTW, three classes of means, an alignment, forecasts, matched actions, uncertain images
-    assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 8
+    assert page.count("<img") == len(list(out.glob("figure-*.png"))) == 6, "one picture for each task"
+    first = page[page.index("<main>") : page.index("</table>")]
+    assert "<h1>Where uncertainty pays, and where it does not</h1>" in first
+    assert len(re.findall(r"<td>(?:pays|does not pay|no clear difference)</td>", first)) == first.count("<tr>") - 1 == 8
+    assert "<code>udtw align a.csv b.csv" in page
+    assert "(s)" not in page
+
+
+@pytest.mark.parametrize(
+    ("rival", "own", "verdict"),
+    [
+        ([5.0, 6.0], [2.0, 1.0], "pays"),
+        ([2.0, 1.0], [5.0, 6.0], "does not pay"),
+        ([5.0, 6.0], [4.0, 7.0], "no clear difference"),
+        ([5.0, 6.0], [4.99, 5.99], "no clear difference"),
+    ],
+)
+def test_the_verdict_is_that_of_every_seed(rival, own, verdict):
+    values = {"DTW": [9.0, 9.0], "sDTW": rival, "helped": [0.0, 0.0], "uDTW": own}
+    lower = Comparison("align", "steps", values, lower=True, apart=("helped",)).row()
+    assert (lower[3].split(":")[0], lower[1]) == ("sDTW", verdict)
+    higher = Comparison(
+        "align", "steps", {name: [-one for one in some] for name, some in values.items()}, apart=("helped",)
+    )
+    assert higher.row()[1] == verdict

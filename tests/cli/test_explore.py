@@ -14,7 +14,7 @@ from tests.cli.helpers import fails, run_ok
 
 def test_help_names_the_options():
     shown = run_ok("explore", "--help", env={"COLUMNS": "120"}).stdout
-    for option in ("--data-dir", "--port", "--no-browser", "--model"):
+    for option in ("--data-dir", "--port", "--no-browser", "--model", "--all-tabs"):
         assert option in shown
 
 
@@ -39,5 +39,5 @@ def test_a_missing_dash_is_named():
     code = "import sys; sys.modules['dash'] = None; from udtw.cli import main; sys.argv[1:] = ['explore']; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'udtw[explore]'" in done.stderr
+    assert "pip install 'udtw[cli]'" in done.stderr
     assert "Traceback" not in done.stderr

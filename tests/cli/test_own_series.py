@@ -124,6 +124,20 @@ def test_search(folder, tmp_path):
     assert "1. steps 40 to 59 (2024-02-10 to 2024-02-29): distance" in run_ok(*words).stdout
 
 
+def test_the_picture_of_a_forecast_has_the_time_axis_and_the_names_of_the_file(tmp_path, monkeypatch):
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    rows = [f"{day},{np.sin(step / 3)}" for step, day in enumerate(days)]
+    (tmp_path / "power.csv").write_text("\n".join(["day,load", *rows]))
+    drawn = []
+    monkeypatch.setattr("udtw.cli.forecast_file.save_figure", lambda figure, path: drawn.append(figure))
+    run_ok(
+        "forecast", tmp_path / "power.csv", "--horizon", 5, "--max-epochs", 1, "--loss", "euclidean", "--plot", "f.png"
+    )
+    [axes] = drawn[0].axes
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert (axes.get_title(), axes.get_xlabel(), ticks[-1]) == ("load", "day", "2024-03-05")
+
+
 def test_forecast(folder, tmp_path):
     model, out, picture = tmp_path / "model", tmp_path / "f.csv", tmp_path / "f.png"
     words = ("forecast", folder / "sales.csv", "--horizon", 6, "--max-epochs", 3, "--loss", "euclidean")

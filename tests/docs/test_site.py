@@ -27,6 +27,8 @@ MODULES = [
     "udtw.skeleton",
     "udtw.timeseries",
 ]
+LOOKED_AT = ("index", "gallery", "api/core", "mathematics", "classification", "tasks/command-line", "recipes")
+HEROES = ("dtw", "soft_dtw", "udtw")
 PLOTS = [name for name in importlib.import_module("udtw.plots").__all__ if name.startswith("plot_")]
 
 
@@ -119,12 +121,16 @@ def test_every_plot_function_has_its_picture_and_its_code_in_the_gallery(site, n
     assert "#1f2933" not in dark
 
 
-def test_the_home_page_starts_with_match_lines(site):
+def test_the_home_page_starts_with_the_typical_pair_by_three_methods(site):
     page = (site / "index.html").read_text(encoding="utf-8")
-    assert (
-        re.search(r'<img[^>]*src="([^"]*)"', page[page.index("<h1") :])[1]
-        == "pictures/plot_matches-light.svg#only-light"
-    )
+    shown = re.findall(r'<img[^>]*src="([^"]*)"', page[page.index("<h1") :])
+    expected = [f"pictures/hero_{name}-{theme}.svg#only-{theme}" for name in HEROES for theme in ("light", "dark")]
+    assert shown[:6] == expected
+
+
+def test_there_are_five_tabs(site):
+    page = (site / "tutorial.html").read_text(encoding="utf-8")
+    assert page.count('class="md-tabs__link"') == 5
 
 
 def test_the_code_of_the_gallery_is_short():
@@ -155,19 +161,34 @@ def test_the_search_works_from_disk(site, browser):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_pages_fit_every_screen_and_axe_finds_nothing(site, browser, width, theme):
+    from tests.explorer.browser import AXE, SCREENSHOTS, axe_violations, emulate
+
+    emulate(browser, (width, 1000), theme)
+    browser.get((site / "index.html").as_uri())
+    browser.execute_script("localStorage.clear()")  # the site keeps the theme of the first visit
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for page in LOOKED_AT:
+        browser.get((site / f"{page}.html").as_uri())
+        assert browser.save_screenshot(str(SCREENSHOTS / f"site-{page.replace('/', '-')}-{width}-{theme}.png"))
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width, page
+        if AXE.is_file():  # `make browser` fetches it
+            assert axe_violations(browser) == [], page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_fit_the_theme(site, browser, theme):
     from selenium.webdriver.common.by import By
 
-    from tests.explorer.browser import DESKTOP, SCREENSHOTS, emulate
+    from tests.explorer.browser import DESKTOP, emulate
 
     emulate(browser, DESKTOP, theme)
     browser.get((site / "index.html").as_uri())
     browser.execute_script("localStorage.clear()")  # the site keeps the theme of the first visit
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for page in ("index", "gallery"):
         browser.get((site / f"{page}.html").as_uri())
         images = browser.find_elements(By.CSS_SELECTOR, ".md-content img[src*='pictures/']")
         shown = {one.get_attribute("src").rpartition("#")[2] for one in images if one.is_displayed()}
         assert shown == {f"only-{theme}"}
         assert all(int(one.get_attribute("naturalWidth")) > 100 for one in images if one.is_displayed())
-        assert browser.save_screenshot(str(SCREENSHOTS / f"site-{page}-{theme}.png"))

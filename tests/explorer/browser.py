@@ -10,9 +10,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-PATIENCE = 180  # seconds; only reached if something is broken (the first page may wait for kernels to compile)
+PATIENCE = 600  # seconds; only reached if something is broken
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, TABLET, PHONE = (1440, 1000), (1024, 900), (390, 844)
 SCREENSHOTS = Path(os.environ.get("UDTW_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
 """Where the tests keep pictures of what they saw."""
 
@@ -21,16 +21,30 @@ def start(downloads):
     """A headless browser that saves what is downloaded."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,1000"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(
         options, webdriver.ChromeService(DRIVER)
     )  # with its path given, Selenium does not download a driver
+    # Chromedriver's own limits are for idle machines: 30 s for axe, and 120 s for any command.
+    driver.set_script_timeout(PATIENCE)
+    driver.set_page_load_timeout(PATIENCE)
+    driver.command_executor.client_config.timeout = PATIENCE
     # Without this, Chromium asks whether a downloaded script shall be kept, and waits for an answer.
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
     return driver
 
+
+PENDING = """
+const [store] = window.dash_stores || [];
+if (!store || !window.udtwBusy || window.udtwBusy()) { return true; }
+const {stored, completed, ...open} = store.getState().callbacks;
+const drawn = Array.from(document.querySelectorAll(".dash-graph")).filter(one => one.offsetParent);
+return Object.values(open).some(one => one.length) || drawn.some(one => !one.querySelector(".main-svg"))
+  || Array.from(document.images).some(one => one.offsetParent && !one.complete);
+"""
+"""Whether the page has requests without an answer, figures that are not drawn yet, or images that are not decoded."""
 
 AXE = Path(os.environ.get("UDTW_AXE", Path(__file__).parents[2] / "build/axe/node_modules/axe-core/axe.min.js"))
 """The accessibility checker that `make browser` fetches; never part of the package."""
@@ -56,6 +70,14 @@ def emulate(driver, size=DESKTOP, theme="light"):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
 
 
+BOX = """
+const one = document.getElementById(arguments[0]);
+one.scrollIntoView({block: "center", behavior: "instant"});
+return one.getBoundingClientRect();
+"""
+"""Where an element is, after it was scrolled into view: the mouse cannot reach others."""
+
+
 class Page:
     """The explorer in the browser."""
 
@@ -79,17 +101,21 @@ class Page:
     def text(self, name):
         return self.find(f"#{name}").text
 
+    def named(self, selector, text):
+        """The first element with that text, as soon as there is one."""
+        return self.until(lambda: next((one for one in self.all(selector) if text in one.text), None))
+
     def until(self, true):
         return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: true())
 
     def open_tab(self, tab):
-        next(one for one in self.all("#tabs .tab") if one.text == TABS[tab]).click()
+        self.named("#tabs .tab", TABS[tab]).click()
         self.until(lambda: self.text(f"{tab}-distance") not in ("", "–"))
         self.settle()
 
     def settle(self):
-        """Wait until all requests are answered."""
-        self.until(lambda: not self.driver.execute_script("return window.udtwBusy()"))
+        """Wait until every request is answered and drawn."""
+        self.until(lambda: not self.driver.execute_script(PENDING))
 
     def changed(self, name, act):
         """The text of ``name`` after ``act`` has changed it."""
@@ -107,7 +133,7 @@ class Page:
 
     def drop(self, name, *paths):
         """Let go of files or folders over ``name``, as from a file manager."""
-        box = self.driver.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect()", name)
+        box = self.driver.execute_script(BOX, name)
         place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
         data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
         for kind in ("dragEnter", "dragOver", "drop"):

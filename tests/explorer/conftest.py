@@ -5,16 +5,25 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("typer")
 
+from tests.explorer.helpers import FIRST, IMAGES, SKELETONS, answer
+
 
 @pytest.fixture(scope="session")
 def app():
     from udtw.explorer import create_app
 
-    return create_app()
+    return create_app(all_tabs=True)
 
 
 @pytest.fixture(scope="session")
-def url(app):
+def warm(app):
+    """Compile the kernels of the first view of every tab, which takes minutes on a busy machine."""
+    for tab, values in (("series", FIRST), ("images", IMAGES), ("skeletons", SKELETONS)):
+        answer(app, tab, values)
+
+
+@pytest.fixture(scope="session")
+def url(app, warm):
     from udtw.explorer.app import bind, make_server
 
     listening = bind("127.0.0.1", 0)

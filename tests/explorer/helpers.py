@@ -8,6 +8,11 @@ SERIES = {
     "beta": 1, "band": 100, "noise": 1, "stretch": [40, 60], "side": "x", "variance": "known",
     "scale": ["znormalize"], "paths": 5, "seed": 0, "view": "matrix", "theme": "light",
 }  # fmt: skip
+FIRST = SERIES | {
+    "x-set": "warps", "x-item": 1, "y-set": "warps", "y-item": 0, "gamma": 0.6, "noise": 0, "stretch": [40, 60],
+    "variance": "match", "scale": [], "paths": 20, "view": "lines",
+}  # fmt: skip
+"""The first view of the page."""
 IMAGES = {
     "x-set": "disc striped", "x-item": 0, "x-key": None, "y-set": "disc striped", "y-item": 1, "y-key": None,
     "gamma": -1.5, "beta": 1, "band": 100, "order": "raster", "position": 0.2, "variance": "contrast", "matches": 8,

@@ -1,7 +1,6 @@
 """The page in a real browser: headless Chromium, driven by Selenium; it must not contact any other machine."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,9 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.explorer.browser import TABS
+from tests.explorer.browser import PATIENCE, TABS
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 
 def test_the_page_loads_nothing_from_other_machines(page, browser, url):
@@ -53,7 +54,7 @@ def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):
     set_gamma_by_hand(page)
     first = page.text("series-entropy")
     by_key = page.changed("series-entropy", lambda: page.press("series-gamma", Keys.ARROW_RIGHT))
-    assert page.text("series-gamma-shown") == "4.5"
+    page.until(lambda: page.text("series-gamma-shown") == "4.5")
     thumb = page.find("#series-gamma [role=slider]")
     drag = ActionChains(browser).click_and_hold(thumb)
     for _ in range(8):
@@ -70,7 +71,7 @@ def test_after_a_quick_drag_the_last_value_is_shown(page):
     page.until(lambda: page.text("series-entropy") == first)
     page.settle()
     assert page.text("series-entropy") == first
-    assert page.text("series-gamma-shown") == "4"
+    page.until(lambda: page.text("series-gamma-shown") == "4")
 
 
 def test_beta_band_and_noise_change_the_right_numbers(page):
@@ -88,18 +89,15 @@ def test_an_image_is_uploaded_and_a_broken_one_is_explained(page, tmp_path):
     page.open_tab("images")
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)).save(tmp_path / "mine.png")
     page.changed("images-distance", lambda: page.upload("images-x-upload", tmp_path / "mine.png"))
-    assert page.text("images-x-upload-name") == "mine.png: 60 × 40 pixels"
+    page.until(lambda: page.text("images-x-upload-name") == "mine.png: 60 × 40 pixels")
     (tmp_path / "broken.png").write_bytes(b"not a picture")
     shown = page.changed("images-message", lambda: page.upload("images-y-upload", tmp_path / "broken.png"))
     assert "broken.png is damaged" in shown
 
 
-def test_another_set_begins_with_its_first_series(page, browser):
+def test_another_set_begins_with_its_first_series(page):
     page.find("#series-x-set").click()
-    page.until(lambda: browser.find_elements(By.CSS_SELECTOR, ".dash-dropdown-option"))
-    options = browser.find_elements(By.CSS_SELECTOR, ".dash-dropdown-option")
-    charts = next(one for one in options if "Control charts, 60" in one.text)
-    page.changed("series-distance", charts.click)
+    page.changed("series-distance", page.named(".dash-dropdown-option", "Control charts, 60").click)
     assert page.text("series-message") == ""
     assert "No. 1" in page.text("series-x-item")
     assert "needs equal lengths" in page.find("#series-comparison").get_attribute("textContent")
@@ -122,6 +120,5 @@ def test_the_clip_plays_and_pauses(page):
     before = page.text("skeletons-frame-shown")
     page.until(lambda: page.text("skeletons-frame-shown") != before)
     page.find("#skeletons-play").click()
-    assert page.text("skeletons-play") == "Play"
-    time.sleep(0.3)  # the last tick may still be on its way
+    page.until(lambda: page.text("skeletons-play") == "Play")
     page.settle()

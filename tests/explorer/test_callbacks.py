@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.explorer.helpers import IMAGES, SERIES, SKELETONS, answer, post, request_body
+from udtw.explorer import create_app
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,14 @@ def test_an_unexpected_error_is_reported_without_its_details(app, monkeypatch, c
     found = answer(app, "series", SERIES)
     assert found["series-message"]["children"] == "Unexpected error (ZeroDivisionError); see the terminal for details."
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_newcomer_sees_series_only(app):
+    """Images and skeletons do not show yet what uncertainty gains there."""
+    pages = [
+        json.dumps(one.layout.to_plotly_json(), default=lambda part: part.to_plotly_json())
+        for one in (create_app(), app)
+    ]
+    for tab, expected in (("series", [True, True]), ("images", [False, True]), ("skeletons", [False, True])):
+        assert [f'"id": "{tab}-page"' in page for page in pages] == expected
+    assert ['"hidden": true' in page for page in pages] == [True, False], "one tab needs no choice"

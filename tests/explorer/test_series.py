@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import udtw
-from tests.explorer.helpers import SERIES, data_url
+from tests.explorer.helpers import FIRST, SERIES, data_url
 from udtw.errors import DataError, OptionError, ShapeError
 from udtw.explorer.figures import blocks, corners, typed
 from udtw.explorer.match_lines import PANELS, WRONG_COLOR
@@ -18,7 +18,7 @@ from udtw.explorer.series_alignment import (
     prepare_series,
     roughness,
 )
-from udtw.explorer.series_choices import WARPS, ChosenSeries
+from udtw.explorer.series_choices import ChosenSeries
 from udtw.explorer.series_figures import PATH, panel_pixels
 from udtw.explorer.series_tab import SeriesTab
 from udtw.explorer.uploads import UPLOAD
@@ -178,8 +178,7 @@ def test_arrays_are_sent_as_bytes():
     assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}
 
 
-EXAMPLE = SERIES | {"x-set": WARPS, "x-item": 1, "y-set": WARPS, "y-item": 0, "gamma": 0.6, "noise": 0,
-                    "variance": "estimate", "scale": [], "view": "lines"}  # fmt: skip
+EXAMPLE = FIRST | {"variance": "estimate", "paths": 5}
 
 
 def test_in_the_first_example_uncertainty_pays(tab):
@@ -196,6 +195,15 @@ def test_in_the_first_example_uncertainty_pays(tab):
     *_, same = tab.aligned(off)
     assert same.errors[1] == same.errors[2], "with σ = 1, uDTW is soft-DTW"
     assert "is told" in tab.update(EXAMPLE | {"variance": "known"})["sentence"]
+
+
+def test_the_sentence_does_not_praise_a_pair_on_which_uncertainty_loses(tab):
+    worst = {"variance": "match", "noise": 2, "side": "x"}
+    for seed in range(4):
+        example = EXAMPLE | worst | {"seed": seed}
+        *_, result = tab.aligned(example)
+        plain, soft, uncertain = (round(one, 1) for one in result.errors)
+        assert ("Here uDTW is not the best" in tab.update(example)["sentence"]) == (uncertain > min(plain, soft))
 
 
 def test_more_noise_never_reads_as_better(tab, monkeypatch):

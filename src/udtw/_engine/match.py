@@ -109,7 +109,7 @@ class Match(Matches):
         >>> mean.round(-1).tolist(), std.shape
         ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0], (6,))
         """
-        tensor = values if isinstance(values, Tensor) else torch.from_numpy(read_array("values", values))
+        tensor = values if isinstance(values, Tensor) else torch.tensor(read_array("values", values))
         columns, (at_x, at_y) = len(self._series[1]), self._times
         steps = columns if at_y is None else len(at_y)
         if tensor.ndim not in (1, 2) or tensor.shape[0] != steps:

@@ -1,5 +1,7 @@
 """The command ``udtw`` with all its subcommands, and what they share: version, errors and exit codes."""
 
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +26,7 @@ from udtw.cli.reproduce import report, reproduce
 from udtw.cli.search import search
 from udtw.errors import BandError, GammaError, OptionError, UdtwError
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+FAILURE, USAGE, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 # Click's UsageError by way of a public name of typer: typer bundles click, under a name that changed between versions.
 UsageError: Any = typer.BadParameter.__base__
@@ -41,7 +43,10 @@ OTHER_NAMES = {
 
 
 class Commands(TyperGroup):
-    """Prints every error as one line on standard error, with an exit code: 1 failure, 2 wrong usage, 130 Ctrl-C."""
+    """Prints every error as one line on standard error, with an exit code.
+
+    1 failure, 2 wrong usage, 130 Ctrl-C, 141 if the reader of the output has left.
+    """
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         if not args:
@@ -57,6 +62,9 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             error_line("stopped by Ctrl-C")
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader of the output, such as `head`, has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+            raise typer.Exit(UNREAD) from None
         except UsageError as error:
             raise _refused(error) from None
         except (typer.Exit, typer.Abort):

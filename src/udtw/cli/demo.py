@@ -23,13 +23,16 @@ def demo(
 
     - `udtw demo --out look --quick`
     """
-    from udtw.demo import FULL, QUICK, run_demo
+    from udtw.demo import FULL, QUICK, SUMMARY, run_demo, summary
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
+    typer.echo(f"{SUMMARY}:")
+    for task, verdict, own, rival, measure, _ in summary(parts):
+        typer.echo(f"- {task}: {verdict} (uDTW {own}, {rival}; {measure})")
     for part in parts:
         typer.echo()
         show_table(part.title, part.columns, part.rows, part.note)
-    typer.echo(f"\nOpen {report} for the tables with figures.")
+    typer.echo(f"\nOpen {report} for the tables with figures. Now yours: udtw align a.csv b.csv")
 
 
 def explore(
@@ -42,12 +45,13 @@ def explore(
     backbone: Annotated[
         str | None, typer.Option(help="Backbone of the model's tokens, as in `udtw images embed --backbone`.")
     ] = None,
+    all_tabs: Annotated[bool, typer.Option("--all-tabs", help="Show images and skeletons as well.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Explore alignments in the browser, with sliders for γ, β, the band and the noise.
+    """Match two series in the browser: an example, series of the UCR archive in `--data-dir`, or two files of yours.
 
-    Series (generated, of the UCR archive in `--data-dir`, or a CSV file), images and skeletons. The page is served to
-    this machine only and loads nothing from elsewhere; Ctrl-C ends it.
+    The page says which matches to trust, and lets you break a sensor with the mouse. It is served to this machine only
+    and loads nothing from elsewhere; Ctrl-C ends it.
 
     Examples:
 
@@ -59,4 +63,13 @@ def explore(
     """
     from udtw.explorer import serve
 
-    serve(data_dir, host=host, port=port, model=model, backbone=backbone, open_browser=browser, say=note)
+    serve(
+        data_dir,
+        host=host,
+        port=port,
+        model=model,
+        backbone=backbone,
+        all_tabs=all_tabs,
+        open_browser=browser,
+        say=note,
+    )

@@ -65,7 +65,7 @@ class FileForecaster:
         if out is not None:
             write_table(out, rows)
         if plot is not None:
-            save_figure(self._figure(values, mean, (low, high)), plot)
+            save_figure(self._figure(series, ids, mean, (low, high)), plot)
         result = {"file": str(file), **result, "horizon": self.horizon, "columns": self.names, "level": self.level}
         if as_json:
             show("", result | {"forecast": rows}, True)
@@ -90,14 +90,32 @@ class FileForecaster:
                     )
         return rows
 
-    def _figure(self, values: list[np.ndarray], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> Any:
+    def _figure(
+        self, series: Sequence[Series], ids: list[str], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]
+    ) -> Any:
+        from udtw.cli.figures import set_times
         from udtw.plots import plot_forecast
 
         panels = max(1, SHOWN // len(self.names))
-        shown = min(len(one) for one in values[:panels])
-        past = np.stack([one[-min(shown, 4 * self.horizon) :] for one in values[:panels]])
+        drawn = min(4 * self.horizon, *(len(one) for one in series[:panels]))
+        past = np.stack([one.values[-drawn:] for one in series[:panels]])
         low, high = (one[:panels] for one in interval)
-        return plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level)
+        several = len(series) > 1
+        titles = [f"{one}: {name}" if several else name for one in ids[:panels] for name in self.names]
+        figure = plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles)
+        if not several:  # the panels have one axis, on which several series have different times
+            [one] = series
+            times = one.time_text
+            following = None if times is None else next_times(times, self.horizon)
+            if times is None or following is None:
+                times = list(map(str, one.steps))
+                following = [str(int(one.steps[-1]) + 1 + ahead) for ahead in range(self.horizon)]
+            texts = times[-drawn:] + following
+            axis = Series(past[0], self.names, time_text=texts, time_name=one.time_name, steps=np.arange(len(texts)))
+            for axes in figure.axes:
+                if axes.get_xlabel():
+                    set_times(axes, axis)
+        return figure
 
 
 def load_forecaster(folder: Path) -> FileForecaster:

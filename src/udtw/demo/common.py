@@ -13,6 +13,10 @@ from udtw.demo.document import Document
 Tick = Callable[[str], None]
 """Callback with a note on the next computation, called before each step of the progress bar."""
 
+OWN = METRICS["udtw"].label
+LEAST_GAIN = 0.02
+"""A difference is clear if it is at least this share of the rival's value, and has the same sign for every seed."""
+
 CLASSES = {1: "cylinder", 2: "bell", 3: "funnel"}
 DISTURBED_SHARE = (0.4, 0.6)
 DISTURBANCE = 6.0
@@ -34,7 +38,7 @@ class Sizes:
     """
 
     seeds: int = 3
-    pairs: int = 100
+    pairs: int = 40
     """Pairs of series to align."""
     length: int = 64
     """Steps of a Cylinder-Bell-Funnel series."""
@@ -81,8 +85,39 @@ QUICK = Sizes(
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Hold the scores of all methods by seed on one task, for the first table of the report.
+
+    >>> from udtw.demo import Comparison
+    >>> one = Comparison("align", "steps off", {"DTW": [5.0, 6.0], "uDTW": [2.0, 1.0]}, lower=True)
+    >>> one.row()
+    ['align', 'pays', '1.5', 'DTW: 5.5', 'steps off', '']
+    """
+
+    task: str
+    measure: str
+    values: dict[str, list[float]]
+    lower: bool = False
+    """Whether lower values are better."""
+    caveat: str = ""
+    apart: tuple[str, ...] = ()
+    """Methods that do not count as rivals, because they have part of uDTW."""
+
+    def row(self) -> list[str]:
+        """Return the task, the verdict, uDTW, the best rival, the measure and the caveat."""
+        sign = -1 if self.lower else 1
+        rivals = {name: one for name, one in self.values.items() if name != OWN and name not in self.apart}
+        best = max(rivals, key=lambda name: sign * np.mean(rivals[name]))
+        own, rival = np.array(self.values[OWN]), np.array(rivals[best])
+        gains = sign * (own - rival)
+        clear = abs(gains.mean()) >= LEAST_GAIN * abs(rival.mean()) and len(set(np.sign(gains))) == 1
+        verdict = ("pays" if gains.mean() > 0 else "does not pay") if clear else "no clear difference"
+        return [self.task, verdict, f"{own.mean():.1f}", f"{best}: {rival.mean():.1f}", self.measure, self.caveat]
+
+
+@dataclass(frozen=True)
 class Part:
-    """Hold the result of one part: a heading, a description, one table and some figures.
+    """Hold the result of one part: a heading, a description, one table, a picture, and what the first table says of it.
 
     >>> from udtw.demo import Part
     >>> part = Part("Align", "Two series.", "Distances", ["metric", "distance"], [["DTW", "1.2"]], note="One seed.")
@@ -98,6 +133,7 @@ class Part:
     note: str
     figures: list[tuple[Any, str]] = field(default_factory=list)
     """Pairs of a matplotlib figure and its caption."""
+    compared: list[Comparison] = field(default_factory=list)
 
     def add_to(self, document: Document) -> None:
         """Append the part to a report."""
@@ -123,3 +159,8 @@ def disturbed_steps(length: int) -> slice:
     """Return the steps during which the sensor fails."""
     first, last = (round(share * length) for share in DISTURBED_SHARE)
     return slice(first, last)
+
+
+def seeds_in_words(count: int) -> str:
+    """Say how many seeds a mean is over, after "Mean": with the spread if there are several."""
+    return "of one seed" if count == 1 else f"± standard deviation over {count} seeds"

@@ -207,10 +207,17 @@ pre code { padding: 0; }
 .table { overflow-x: auto; margin: 1.5rem 0 0.5rem; }
 table { border-collapse: collapse; font-size: 0.92rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.4rem; }
-th, td { padding: 0.3rem 0.8rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: 0.3rem 0.8rem; text-align: left; vertical-align: top; max-width: 18em;
+  border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--soft); }
 tbody tr:hover { background: var(--tint); }
 .number { text-align: right; }
+td.number { white-space: nowrap; }
+@media (max-width: 40rem) {
+  body { padding: 1rem 0.75rem 3rem; }
+  h1 { font-size: 1.5rem; }
+  th, td { padding: 0.3rem 0.4rem; max-width: 9.5em; }
+}
 .note, figcaption { color: var(--soft); font-size: 0.9rem; margin: 0.4rem 0 1.5rem; }
 figure { margin: 1.5rem 0; }
 img { max-width: 100%; background: #fff; border-radius: 4px; }
@@ -231,8 +238,10 @@ def page(title: str, body: str) -> str:
 <style>{STYLE}</style>
 </head>
 <body>
+<main>
 <h1>{safe}</h1>
 {body}
+</main>
 </body>
 </html>
 """

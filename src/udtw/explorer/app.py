@@ -1,4 +1,4 @@
-"""Build the page with its three tabs as a Dash app, and serve it on this machine until Ctrl-C."""
+"""Build the page with its tabs as a Dash app, and serve it on this machine until Ctrl-C."""
 
 import errno
 import ipaddress
@@ -38,6 +38,7 @@ def create_app(
     *,
     model: str | os.PathLike | None = None,
     backbone: str | None = None,
+    all_tabs: bool = False,
 ) -> Dash:
     """Create the explorer as a Dash app; ``app.server`` is its Flask application.
 
@@ -49,6 +50,9 @@ def create_app(
         Model written by `udtw images train`, for the image tab.
     backbone : str, optional
         Backbone of the model's tokens, see `udtw.images.load_backbone`.
+    all_tabs : bool
+        Whether to show images and skeletons too. They show the distribution over paths of generated data, but not yet
+        what uncertainty gains there. With ``model``, the tab of images is always there.
 
     Examples
     --------
@@ -57,13 +61,13 @@ def create_app(
     >>> app.server.test_client().get("/").status_code
     200
     """
-    tabs: dict[str, Tab] = {
-        "Series": SeriesTab(data_dir),
-        "Images": ImageTab(model, backbone),
-        "Skeletons": SkeletonTab(),
-    }
+    tabs: dict[str, Tab] = {"Series": SeriesTab(data_dir)}
+    if all_tabs or model is not None:
+        tabs["Images"] = ImageTab(model, backbone)
+    if all_tabs:
+        tabs["Skeletons"] = SkeletonTab()
     names = [tab.name for tab in tabs.values()]
-    named: dict[str, Any] = {"aria-label": "Kind of data"}
+    named: dict[str, Any] = {"aria-label": "Kind of data", "hidden": len(tabs) == 1}
     app = Dash(
         "udtw.explorer",
         assets_folder=os.path.join(os.path.dirname(__file__), "assets"),
@@ -125,6 +129,7 @@ def serve(
     port: int = PORT,
     model: str | os.PathLike | None = None,
     backbone: str | None = None,
+    all_tabs: bool = False,
     open_browser: bool = True,
     say: Callable[[str], None] = print,
 ) -> None:
@@ -132,7 +137,7 @@ def serve(
 
     Parameters
     ----------
-    data_dir, model, backbone
+    data_dir, model, backbone, all_tabs
         See `create_app`.
     host : str
         Loopback address such as 127.0.0.1; other addresses are refused.
@@ -159,7 +164,7 @@ def serve(
     address = check_loopback(host)
     listening = bind(address, port)  # before building the app, to report a busy port at once
     try:
-        app = create_app(data_dir, model=model, backbone=backbone)
+        app = create_app(data_dir, model=model, backbone=backbone, all_tabs=all_tabs)
         say("starting …")
         warm_up()
         server = make_server(app, listening)

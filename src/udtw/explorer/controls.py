@@ -83,9 +83,14 @@ def upload(id_: str, text: str, limit: int, most: int = 1) -> html.Div:
     )
 
 
-def advanced(*children: Any) -> html.Details:
+def advanced(*children: Any) -> html.Div:
     """Build controls that are folded away at first."""
-    return html.Details([html.Summary("Advanced"), *children], className="advanced")
+    return html.Div(_folded("Advanced", *children, className="advanced"))
+
+
+def _folded(title: str, *children: Any, className: str = "") -> list[Any]:
+    """Fold ``children`` away below a title; beside it, as Chromium 156 never lets the Tab key leave open details."""
+    return [html.Details(html.Summary(title), className=className), html.Div(list(children), className="unfolded")]
 
 
 def card(id_: str, symbol: str, name: str, title: str) -> html.Div:
@@ -128,7 +133,7 @@ def downloads(tab: str, file: str) -> html.Div:
                 ],
                 className="buttons",
             ),
-            html.Details([html.Summary("Show the Python"), html.Pre("", id=f"{tab}-code", tabIndex=0)]),
+            *_folded("Show the Python", html.Pre("", id=f"{tab}-code", tabIndex=0)),
             dcc.Download(id=f"{tab}-script-file"),
         ],
         className="downloads",

@@ -88,7 +88,8 @@ class SeriesTab(Tab):
         return align_series(prepare_series(x, y, settings), settings)
 
     def show(self, x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, result: SeriesResult) -> dict[str, Any]:
-        own = [""] * len(PANELS) if result.errors is None else [f"this pair: {error:.1f}" for error in result.errors]
+        of = f"mean of {SEEDS} seeds; " if settings.noise else ""
+        own = [""] * len(PANELS) if result.errors is None else [f"{of}this pair: {one:.1f}" for one in result.errors]
         return {
             "length": f"{shown_number(result.path_length, 4)} ({len(result.mode)})",
             "verdict": verdict(result),
@@ -239,7 +240,6 @@ class SeriesTab(Tab):
                 [
                     html.B(name),
                     html.Span([html.Output("…", id=f"{tab}-mean-{name}", className="mean"), " steps off"]),
-                    html.Small(f"mean of {SEEDS} seeds"),
                     html.Output("", id=f"{tab}-own-{name}", className="own"),
                 ],
                 className="chip",
@@ -276,6 +276,10 @@ def describe(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, result:
     if x.code == y.code:
         return "x and y are the same series: choose another one."
     if result.errors is not None:
+        names = dict(zip(PANELS, result.errors, strict=True))
+        best = min(names, key=lambda name: round(names[name], 1))
+        if best != "uDTW" and settings.variance != "none" and round(names["uDTW"], 1) > round(names[best], 1):
+            return f"Both sensors fail for some steps. Here uDTW is not the best: {best} is nearer to the true matches."
         return f"Both sensors fail for some steps. DTW bends everything around them. {STORY[settings.variance]}"
     own = [one.label for one in (x, y) if one.own]
     begin = f"Nothing was added to {' and '.join(dict.fromkeys(own))}: " if own else ""

@@ -3,7 +3,7 @@
   "use strict";
   const BREAK = 2; // standard deviation of the noise of a broken sensor
   const held = {}; // the file that waits for a second one
-  const PATIENCE = 15000; // milliseconds after which an answer counts as lost
+  const PATIENCE = 60000; // milliseconds after which an answer counts as lost
   const tabs = {};
   const times = (window.udtwTimes = []); // milliseconds from a request to its drawn answer, for the benchmark
   const clientside = (window.dash_clientside = window.dash_clientside || {});
@@ -208,8 +208,8 @@
     tick: function (n, value) { return value >= 100 ? 0 : Math.min(value + 2, 100); },
     range: function (value) { return short(value[0]) + " – " + short(value[1]) + " %"; },
     pages: function (value) {
-      return ["series", "images", "skeletons"].map(function (tab) {
-        return tab === value ? {} : { display: "none" };
+      return [].concat(clientside.callback_context.outputs_list).map(function (output) {
+        return output.id === value + "-page" ? {} : { display: "none" };
       });
     },
   };
