@@ -76,7 +76,7 @@ def check_units(problem: Problem) -> None:
 
 def compiled(a: udtw.Alignment, problem: Problem) -> bool:
     """Whether no part of the answer is left to operations of torch, whose sums may depend on the shape of a batch."""
-    product = problem.tensors["x"].shape[2] > MAX_DIRECT_DIM and (problem.gaps or a.weighting == "precision")
+    product = problem.tensors["x"].shape[2] > MAX_DIRECT_DIM
     return a.paths._backend.name == "numba" and "anchors" not in problem.options and not product
 
 

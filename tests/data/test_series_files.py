@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import tracemalloc
 
 import numpy as np
 import pandas
@@ -11,6 +12,7 @@ import pytest
 from udtw.data.series_files import match_tables, read_series, read_series_table
 from udtw.data.table import ReadOptions
 from udtw.data.table_cells import next_times
+from udtw.data.table_files import read_table
 from udtw.errors import DataError, NonFiniteError, OptionError, ShapeError, UdtwError
 
 
@@ -332,3 +334,50 @@ def test_tables_are_matched_by_their_names():
         match_tables(table("sun,mon,tue\n3,1,2\n"), "new.csv", train)
     longer = match_tables(table("t0,t1,t2,t3\n1,2,3,4\n"), "new.csv", table("t0,t1,t2\n1,2,3\n"))
     assert len(longer.series[0]) == 4
+
+
+def workbook(sheets: dict[str, list[list]]) -> bytes:
+    buffer = io.BytesIO()
+    with pandas.ExcelWriter(buffer) as writer:
+        for name, rows in sheets.items():
+            pandas.DataFrame(rows).to_excel(writer, sheet_name=name, index=False, header=False)
+    return buffer.getvalue()
+
+
+ROWS = [["a"], [1.0], [2.0], [None], [4.0]]
+
+
+def test_the_first_sheet_with_cells_is_read():
+    table = read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": ROWS}))
+    assert table.cells[0].tolist() == [1.0, 2.0, 4.0]  # a row without any cell is not one
+    assert table.lines == [2, 3, 5]
+    assert table.notes == []
+    table = read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": ROWS, "more": [[7.0], [8.0]]}))
+    assert any("the first of 2 sheets, 'data'" in note for note in table.notes)
+    with pytest.raises(DataError, match=r"a\.xlsx is empty"):
+        read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": [[None], [None]]}))
+
+
+def test_sizes_after_unpacking_are_bounded(monkeypatch):
+    text = b"v\n" + b"1\n" * 499
+    zipped = gzip.compress(text)
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", len(text))
+    assert len(read_table("a.csv.gz", ReadOptions(), zipped).cells) == 499
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", len(text) - 1)
+    arrays, sheet = io.BytesIO(), workbook({"data": [[float(number)] for number in range(400)]})
+    np.savez_compressed(arrays, a=np.zeros(400))
+    for name, content in (("a.csv.gz", zipped), ("a.npz", arrays.getvalue()), ("a.xlsx", sheet)):
+        with pytest.raises(DataError, match="bytes"):
+            read_table(name, ReadOptions(), content)
+
+
+def test_a_bomb_is_not_unpacked_further_than_its_bound(monkeypatch):
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", 1000)
+    bomb = gzip.compress(b"1\n" * 10_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="more than 1,000 bytes after unpacking"):
+            read_table("a.csv.gz", ReadOptions(), bomb)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
