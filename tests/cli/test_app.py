@@ -1,5 +1,6 @@
 """The command as a whole: help with examples, few imports at start, errors in one line with an exit code."""
 
+import os
 import subprocess
 import sys
 
@@ -70,6 +71,15 @@ def test_an_unexpected_error_is_one_line_too(monkeypatch, tmp_path):
 
     monkeypatch.setattr("udtw.cli.files.read_series", broken)
     assert "TypeError: a bug (unexpected; `udtw --debug" in fails(1, "align", "a.csv", "b.csv")
+
+
+def test_letters_that_the_terminal_lacks_end_no_command():
+    code, environment = "from udtw.cli import main; main()", {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "align", "--help"], capture_output=True, check=False, env=os.environ | environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"? " in done.stdout
 
 
 def test_ctrl_c_is_code_130(monkeypatch):
