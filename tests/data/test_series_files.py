@@ -381,3 +381,53 @@ def test_a_bomb_is_not_unpacked_further_than_its_bound(monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_what_a_table_says_of_lines_that_are_not_numbers():
+    content = b"sep=|\na|b\n1|2\n# one\n3|4\n#N/A|5\n# two\n6|7\n"
+    found = read_table("a.csv", ReadOptions(), content)
+    assert found.separator == "|"
+    assert found.names == ["a", "b"]
+    assert found.cells[0].tolist() == ["1", "3", "#N/A", "6"]
+    assert found.lines == [3, 5, 6, 8]
+    assert "skipped 2 line(s) that begin with #, the first is line 4" in found.notes
+
+
+def test_arrays_of_three_axes_stay_arrays():
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(24.0).reshape(2, 3, 4))
+    assert read_table("a.npy", ReadOptions(), buffer.getvalue()).array.shape == (2, 3, 4)
+    nested = np.arange(24.0).reshape(2, 3, 4).tolist()
+    assert read_table("a.json", ReadOptions(), json.dumps(nested).encode()).array.shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "column"),
+    [
+        ({"a": [1, 2], "b": [3, 4]}, ["a", "b"], [3, 4]),
+        ({"0": 1.5, "1": None, "2": 4}, ["", "value"], [1.5, None, 4]),  # `Series.to_json`
+        ({"v": {"0": 1, "1": 2}, "w": {"0": 3, "1": 4}}, ["", "v", "w"], [1, 2]),  # `DataFrame.to_json`
+        ({"columns": ["v"], "index": [7, 8], "data": [[1], [2]]}, ["", "v"], [1, 2]),  # with orient="split"
+    ],
+)
+def test_objects_of_columns_in_json(value, names, column):
+    found = read_table("a.json", ReadOptions(), json.dumps(value).encode())
+    assert found.names == names
+    assert found.cells[1].tolist() == column
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"a": [1, 2], "b": [3]}, "columns of different lengths: a 2, b 1"),
+        ({"columns": ["v", "w"], "index": [7], "data": [[1]]}, "different lengths"),
+        ({"a": 1, "b": "x"}, "not one of columns"),
+        ({}, "not one of columns"),
+        ([], "instead of a list of values"),
+        ([1, {"a": 2}], "mixes rows"),
+        ([[[1, 2]], [[3]]], "lists inside of lists"),
+    ],
+)
+def test_json_without_a_table_is_refused(value, said):
+    with pytest.raises(DataError, match=said):
+        read_table("a.json", ReadOptions(), json.dumps(value).encode())
