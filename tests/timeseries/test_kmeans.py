@@ -83,12 +83,13 @@ def test_series_of_different_lengths_and_several_features(metric):
     assert model.cluster_centers_.shape == (2, 20, 2)
 
 
-def test_an_empty_cluster_gets_the_series_that_fits_worst():
+@pytest.mark.parametrize("metric", ["dtw", "euclidean"])  # averages of matched steps, and barycenters of groups
+def test_an_empty_cluster_gets_the_series_that_fits_worst(metric):
     far = np.full((1, 30), 100.0)
     start = np.concatenate([X[:1], far])[:, :, None]  # nothing is near the second mean
-    model = TimeSeriesKMeans(2, metric="dtw", init=start, max_iter=10).fit(X)
+    model = TimeSeriesKMeans(2, metric=metric, init=start, max_iter=10).fit(X)
     assert len(set(model.labels_.tolist())) == 2
-    same = TimeSeriesKMeans(3, metric="dtw", random_state=0).fit(np.ones((4, 6)))
+    same = TimeSeriesKMeans(3, metric=metric, random_state=0).fit(np.ones((4, 6)))
     assert same.inertia_ == pytest.approx(0, abs=1e-6)
 
 
