@@ -43,11 +43,14 @@ bench: $(VENV)/.installed-bench kernels  ## speed and memory against other libra
 docs: $(VENV)/.installed           ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, mutants of the engine, known vulnerabilities
+harden: $(VENV)/.installed         ## hours: fuzzing of every parser, SIGKILLs, mutants, load, known vulnerabilities
 	$(PIP) -e '.[harden]'
 	$(BIN)/python -m hardening.fuzz --count 100000
 	UDTW_KILLS=60 $(BIN)/python -m pytest -m slow -rP tests/robustness/test_kills.py
 	$(BIN)/python -m hardening.mutation --sample 500 --seed 0
+	$(if $(SINCE),$(BIN)/python -m hardening.mutation --since $(SINCE) --sample 100)
+	$(BIN)/python -m tests.explorer.load
+	$(BIN)/python -m hardening.licenses
 	$(BIN)/pip-audit -r constraints.txt --no-deps --disable-pip
 
 reproduce: $(VENV)/.installed      ## an experiment by name: make reproduce NAME=ucr ARGS="--data-dir ~/ucr --jobs 2"

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import udtw
+from udtw._engine.align import align
 from udtw._engine.warped_copies import SMOOTHING, random_warp, smoothed
 from udtw.data.generators import known_warps
 from udtw.errors import LengthError, NonFiniteError, OptionError, PathError, ShapeError, VarianceError
@@ -81,7 +82,8 @@ def test_a_reward_for_warps_is_not_fitted(one_thread):
     assert udtw.calibrate(pairs_of(data), warps=data["match"], warp_penalty=1.0).warp_penalty == 0
 
 
-def test_pairs_of_different_lengths_and_features_in_chunks(monkeypatch, one_thread):
+@pytest.mark.parametrize("cells", [400, 100])
+def test_pairs_of_different_lengths_and_features_in_chunks(monkeypatch, one_thread, cells):
     rng = np.random.default_rng(0)
     pairs, warps = [], []
     for n, m in ((12, 9), (10, 14), (7, 7), (11, 13)):
@@ -92,10 +94,28 @@ def test_pairs_of_different_lengths_and_features_in_chunks(monkeypatch, one_thre
         warps.append(warp)
     options = {"warps": warps, "var_x": 0.1, "var_y": 0.1, "weighting": "precision", "band": 0.8}
     at_once = udtw.calibrate(pairs, **options)
-    monkeypatch.setattr("udtw._engine.calibration.CELLS_PER_CHUNK", 400)
+    shapes = []
+
+    def watched(x, y, *variances, **more):
+        shapes.append((len(x), x.shape[1] * y.shape[1]))
+        return align(x, y, *variances, **more)
+
+    monkeypatch.setattr("udtw._engine.calibration.align", watched)
+    monkeypatch.setattr("udtw._engine.calibration.CELLS_PER_CHUNK", cells)
     in_chunks = udtw.calibrate(pairs, **options)
+    assert all(count == 1 or count * size <= cells for count, size in shapes)
+    assert max(count for count, _ in shapes) == (2 if cells == 400 else 1)
     assert in_chunks.gamma == pytest.approx(at_once.gamma, rel=1e-6)
     assert in_chunks.coverage == at_once.coverage
+
+
+def test_a_price_that_cannot_be_too_high_stays_bounded(one_thread):
+    """All true paths are diagonals through noise: the score improves with every increase of ω/γ."""
+    rng = np.random.default_rng(0)
+    pairs = [tuple(rng.standard_normal((2, 12))) for _ in range(10)]
+    fitted = udtw.calibrate(pairs, warps=[np.arange(12.0)] * 10, warp_penalty=30.0)
+    assert 5 < fitted.warp_penalty / fitted.gamma <= 20 * (1 + 1e-9)
+    assert fitted.score < 0.01
 
 
 def test_the_score_is_the_probability_that_matches_state():

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import udtw
-from udtw._engine.prior import Band, admissible, parse
-from udtw.errors import BandError
+from udtw._engine.prior import FRACTION, ITAKURA, RADIUS, Band, admissible, intervals, parse
+from udtw.errors import BandError, LengthError
 
 CPU = torch.device("cpu")
 
@@ -106,3 +106,47 @@ def test_bands_that_cannot_be_understood(band, message):
 
 def test_no_band_is_the_default():
     assert parse(None, 1, 2, 2, CPU) == Band()
+
+
+@pytest.mark.parametrize("band", [0, 2, 0.0, "itakura"])
+@pytest.mark.parametrize(("n", "m"), [(1, 6), (6, 1)])
+def test_a_single_step_may_be_matched_with_everything(band, n, m):
+    assert cells(band, n, m).all()
+
+
+def test_the_itakura_parallelogram_has_slopes_between_a_half_and_two():
+    i, j = np.indices((21, 21))
+    back_i, back_j = 20 - i, 20 - j
+    expected = (j <= 2 * i) & (i <= 2 * j) & (back_j <= 2 * back_i) & (back_i <= 2 * back_j)
+    assert np.array_equal(cells("itakura", 21, 21), expected)
+
+
+@pytest.mark.parametrize("kind", [RADIUS, FRACTION, ITAKURA])
+def test_intervals_of_rows_stay_inside_the_columns_of_their_pair(kind):
+    lengths = torch.tensor([[9, 4, 1, 7], [5, 9, 3, 1]])
+    start, stop = intervals(kind, 1.0, lengths, 9)
+    for b, (n, m) in enumerate(lengths.T.tolist()):
+        assert (start[b, :n] >= 0).all()
+        assert (stop[b, :n] <= m).all()
+        assert (start[b, :n] < stop[b, :n]).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 2), (2, 3)])
+def test_a_path_that_ends_in_padding_is_no_path(n, m):
+    """Of two pairs with one mask, the shorter must be refused though the longer is not."""
+    mask = np.eye(3, dtype=bool)
+    with pytest.raises(BandError, match="no path for pair 1"):
+        _ = udtw.PathDistribution(np.ones((2, 3, 3)), band=mask, lengths=[(3, 3), (n, m)]).soft_min
+
+
+@pytest.mark.parametrize("relax", [(0, 0, 5, 1), (0, 0, 1, 6)])
+def test_what_one_series_can_leave_out_is_cut_where_the_other_is_compared_with_itself(relax):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(3), rng.standard_normal(8)
+    possible = tuple(min(count, 2) for count in relax)
+    selves = udtw.align(x, x, relax=possible).loss + udtw.align(y, y, relax=relax).loss
+    assert udtw.align(x, y, relax=relax, debias=True).loss == pytest.approx(
+        float(udtw.align(x, y, relax=relax).loss - 0.5 * selves)
+    )
+    with pytest.raises(LengthError, match="unmatched steps at y"):
+        udtw.align(x, x, relax=relax)

@@ -1,5 +1,8 @@
 """Too large a request is an error before anything is allocated."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +97,43 @@ def test_the_environment_has_the_last_word(machine, monkeypatch):
         monkeypatch.setenv(memory.VARIABLE, text)
         with pytest.raises(OptionError, match="number of GiB"):
             memory.free_bytes()
+
+
+def test_a_limit_of_the_address_space_counts(machine, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda which: (3_000_000, -1) if which == resource.RLIMIT_AS else (-1, -1)
+    )
+    assert memory.free_bytes() == 8000 * 1024, "where nobody says how much is used"
+    machine(proc__self__statm=f"{2_000_000 // resource.getpagesize()} 30 20 1 0 40 0\n")
+    assert 1_000_000 <= memory.free_bytes() < 1_000_000 + resource.getpagesize()
+
+
+LIMITED = """
+import resource, numpy as np, torch, udtw
+from udtw.errors import SizeError
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 400 * 2**20, -1))
+wide, cost = np.zeros((12_000, 2)), torch.zeros(1, 1, 1).expand(1, 12_000, 12_000)
+for work in (
+    lambda: udtw.align(wide, wide).coupling,
+    lambda: udtw.pairwise(wide, metric="euclidean"),
+    lambda: udtw.align(wide, wide, backend="portable"),
+    lambda: udtw.PathDistribution(cost).mode(),
+):
+    try:
+        work()
+    except SizeError as error:
+        assert "GiB are free" in str(error)
+    else:
+        raise AssertionError("not refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_below_ulimit_v_a_large_request_is_a_named_error():
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_small_requests_never_ask_the_system(monkeypatch):

@@ -71,6 +71,17 @@ def test_values_and_gradients_of_every_order_are_those_of_the_formula(grid, padd
     assert torch.allclose(a.coupling.sum((1, 2)), lengths.sum(0).double() / 2)
 
 
+def test_one_step_against_a_padded_set():
+    """Its one row is not a table with a row for each column."""
+    generator = torch.Generator().manual_seed(0)
+    x, y, noise = (torch.rand(2, steps, 2, generator=generator, dtype=torch.float64) + 0.3 for steps in (1, 5, 5))
+    alone = udtw.align(x, y[:, :3], noise[:, :1], noise[:, :3], order="set")
+    padded = udtw.align(x, y, noise[:, :1], noise, order="set", lengths_x=[1, 1], lengths_y=[3, 3])
+    assert torch.allclose(padded.loss, alone.loss, rtol=1e-12)
+    dtw = [udtw.dtw(x, one, order="set", lengths_y=[3, 3]) for one in (y[:, :3], y)]
+    assert torch.allclose(*dtw, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("grid", [False, True])
 @pytest.mark.parametrize("features", [3, 24])

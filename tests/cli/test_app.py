@@ -83,6 +83,15 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_letters_that_the_terminal_lacks_end_no_command():
+    code, environment = "from udtw.cli import main; main()", {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "align", "--help"], capture_output=True, check=False, env=os.environ | environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"? " in done.stdout
+
+
 def test_ctrl_c_is_code_130(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import tracemalloc
 
 import numpy as np
 import pandas
@@ -11,6 +12,7 @@ import pytest
 from udtw.data.series_files import match_tables, read_series, read_series_table
 from udtw.data.table import ReadOptions
 from udtw.data.table_cells import next_times
+from udtw.data.table_files import read_table
 from udtw.errors import DataError, NonFiniteError, OptionError, ShapeError, UdtwError
 
 
@@ -332,3 +334,100 @@ def test_tables_are_matched_by_their_names():
         match_tables(table("sun,mon,tue\n3,1,2\n"), "new.csv", train)
     longer = match_tables(table("t0,t1,t2,t3\n1,2,3,4\n"), "new.csv", table("t0,t1,t2\n1,2,3\n"))
     assert len(longer.series[0]) == 4
+
+
+def workbook(sheets: dict[str, list[list]]) -> bytes:
+    buffer = io.BytesIO()
+    with pandas.ExcelWriter(buffer) as writer:
+        for name, rows in sheets.items():
+            pandas.DataFrame(rows).to_excel(writer, sheet_name=name, index=False, header=False)
+    return buffer.getvalue()
+
+
+ROWS = [["a"], [1.0], [2.0], [None], [4.0]]
+
+
+def test_the_first_sheet_with_cells_is_read():
+    table = read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": ROWS}))
+    assert table.cells[0].tolist() == [1.0, 2.0, 4.0]  # a row without any cell is not one
+    assert table.lines == [2, 3, 5]
+    assert table.notes == []
+    table = read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": ROWS, "more": [[7.0], [8.0]]}))
+    assert any("the first of 2 sheets, 'data'" in note for note in table.notes)
+    with pytest.raises(DataError, match=r"a\.xlsx is empty"):
+        read_table("a.xlsx", ReadOptions(), workbook({"notes": [], "data": [[None], [None]]}))
+
+
+def test_sizes_after_unpacking_are_bounded(monkeypatch):
+    text = b"v\n" + b"1\n" * 499
+    zipped = gzip.compress(text)
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", len(text))
+    assert len(read_table("a.csv.gz", ReadOptions(), zipped).cells) == 499
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", len(text) - 1)
+    arrays, sheet = io.BytesIO(), workbook({"data": [[float(number)] for number in range(400)]})
+    np.savez_compressed(arrays, a=np.zeros(400))
+    for name, content in (("a.csv.gz", zipped), ("a.npz", arrays.getvalue()), ("a.xlsx", sheet)):
+        with pytest.raises(DataError, match="bytes"):
+            read_table(name, ReadOptions(), content)
+
+
+def test_a_bomb_is_not_unpacked_further_than_its_bound(monkeypatch):
+    monkeypatch.setattr("udtw.data.table_files.MAX_UNPACKED", 1000)
+    bomb = gzip.compress(b"1\n" * 10_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="more than 1,000 bytes after unpacking"):
+            read_table("a.csv.gz", ReadOptions(), bomb)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_a_table_says_of_lines_that_are_not_numbers():
+    content = b"sep=|\na|b\n1|2\n# one\n3|4\n#N/A|5\n# two\n6|7\n"
+    found = read_table("a.csv", ReadOptions(), content)
+    assert found.separator == "|"
+    assert found.names == ["a", "b"]
+    assert found.cells[0].tolist() == ["1", "3", "#N/A", "6"]
+    assert found.lines == [3, 5, 6, 8]
+    assert "skipped 2 line(s) that begin with #, the first is line 4" in found.notes
+
+
+def test_arrays_of_three_axes_stay_arrays():
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(24.0).reshape(2, 3, 4))
+    assert read_table("a.npy", ReadOptions(), buffer.getvalue()).array.shape == (2, 3, 4)
+    nested = np.arange(24.0).reshape(2, 3, 4).tolist()
+    assert read_table("a.json", ReadOptions(), json.dumps(nested).encode()).array.shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "column"),
+    [
+        ({"a": [1, 2], "b": [3, 4]}, ["a", "b"], [3, 4]),
+        ({"0": 1.5, "1": None, "2": 4}, ["", "value"], [1.5, None, 4]),  # `Series.to_json`
+        ({"v": {"0": 1, "1": 2}, "w": {"0": 3, "1": 4}}, ["", "v", "w"], [1, 2]),  # `DataFrame.to_json`
+        ({"columns": ["v"], "index": [7, 8], "data": [[1], [2]]}, ["", "v"], [1, 2]),  # with orient="split"
+    ],
+)
+def test_objects_of_columns_in_json(value, names, column):
+    found = read_table("a.json", ReadOptions(), json.dumps(value).encode())
+    assert found.names == names
+    assert found.cells[1].tolist() == column
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"a": [1, 2], "b": [3]}, "columns of different lengths: a 2, b 1"),
+        ({"columns": ["v", "w"], "index": [7], "data": [[1]]}, "different lengths"),
+        ({"a": 1, "b": "x"}, "not one of columns"),
+        ({}, "not one of columns"),
+        ([], "instead of a list of values"),
+        ([1, {"a": 2}], "mixes rows"),
+        ([[[1, 2]], [[3]]], "lists inside of lists"),
+    ],
+)
+def test_json_without_a_table_is_refused(value, said):
+    with pytest.raises(DataError, match=said):
+        read_table("a.json", ReadOptions(), json.dumps(value).encode())

@@ -52,6 +52,14 @@ def tasks(model: FewShotModel, stages) -> dict:
     }
 
 
+@pytest.mark.parametrize(("n_steps", "warm", "half"), [(8, 2, 4), (9, 3, 5), (10, 3, 5), (1, 1, 1)])
+def test_how_many_steps_come_first(n_steps, warm, half):
+    """A quarter and a half of the steps, rounded up."""
+    for training, first, then, count in (("warm_up", "features", "both", warm), ("after", "features", "sigma", half)):
+        found = [stages_of(training, number, n_steps) for number in range(n_steps)]
+        assert found == [(first,)] * count + [(then,)] * (n_steps - count)
+
+
 def test_every_stage_reaches_its_parts():
     model = make_model()
     learning = {stage: [part for part, g in gradients(model, stage).items() if g is not None and g.any()]

@@ -94,6 +94,44 @@ class Counting(Scene):
         return int(path.read_text()) if path.exists() else 0
 
 
+TRAINING = """
+import hashlib, sys, torch
+from udtw.skeleton import ActionRecognizer, Recipe
+from udtw.skeleton.datasets import make_actions
+torch.set_num_threads(2)
+clips = make_actions(n_classes=3, n_clips=4)
+recipe = Recipe(n_steps=24, n_way=2, n_query=1, dim=16, joint_dim=4, width=16, depth=1, heads=2, noise=0.01)
+fitted = ActionRecognizer(recipe, clips.graph).fit(clips, checkpoint_path=sys.argv[1], checkpoint_every=1)
+bits = b"".join(one.numpy().tobytes() for _, one in sorted(fitted.model.state_dict().items()))
+print(hashlib.sha256(bits).hexdigest())
+"""
+
+
+def train(path: Path, changes: int | None) -> str:
+    """The weights of a training in a new process; empty if it is killed when its checkpoint has changed that often."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINING, str(path)], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        seen, stamp = 0, None
+        while process.poll() is None and changes is not None:
+            now = path.stat().st_mtime_ns if path.exists() else None
+            seen, stamp = seen + (now != stamp), now
+            if seen > changes:
+                process.kill()
+            time.sleep(0.002)
+        return process.communicate()[0].strip()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_training_that_is_killed_eight_times_ends_with_the_same_bits(tmp_path):
+    """Every part in a process of its own, with two threads."""
+    whole = train(tmp_path / "whole", None)
+    assert [train(tmp_path / "killed", changes=2) for _ in range(8)] == [""] * 8
+    assert train(tmp_path / "killed", None) == whole != ""
+
+
 def test_what_is_kept_is_no_finding(tmp_path):
     tally = Killer(Counting(""), tmp_path).kill(20)
     assert tally.findings == []

@@ -83,13 +83,62 @@ def test_series_of_different_lengths_and_several_features(metric):
     assert model.cluster_centers_.shape == (2, 20, 2)
 
 
-def test_an_empty_cluster_gets_the_series_that_fits_worst():
+@pytest.mark.parametrize("metric", ["dtw", "euclidean"])  # averages of matched steps, and barycenters of groups
+def test_an_empty_cluster_gets_the_series_that_fits_worst(metric):
     far = np.full((1, 30), 100.0)
     start = np.concatenate([X[:1], far])[:, :, None]  # nothing is near the second mean
-    model = TimeSeriesKMeans(2, metric="dtw", init=start, max_iter=10).fit(X)
+    model = TimeSeriesKMeans(2, metric=metric, init=start, max_iter=10).fit(X)
     assert len(set(model.labels_.tolist())) == 2
-    same = TimeSeriesKMeans(3, metric="dtw", random_state=0).fit(np.ones((4, 6)))
+    same = TimeSeriesKMeans(3, metric=metric, random_state=0).fit(np.ones((4, 6)))
     assert same.inertia_ == pytest.approx(0, abs=1e-6)
+
+
+def levels(*values: float) -> np.ndarray:
+    """Constant series, whose DTW distances are eight times their squared differences."""
+    return np.repeat(np.array(values, dtype=float)[:, None], 8, 1)
+
+
+@pytest.mark.parametrize(
+    ("series", "means", "expected"),
+    [
+        ((0, 0, 0, 5, 9), (0, 100, 200), (0, 9, 5)),  # the worst first
+        ((0, 0, 1, 60), (0, 50, 1000), (0, 50, 1)),  # never the only series of another cluster
+        ((0, 0.1, 0.3, 10, 12), (0, 11, 500, 600), (0, 11, 10, 0.3)),  # nor its last one
+    ],
+)
+def test_which_series_an_empty_cluster_gets(series, means, expected):
+    model = TimeSeriesKMeans(len(means), metric="dtw", init=levels(*means), max_iter=1).fit(levels(*series))
+    np.testing.assert_allclose(model.cluster_centers_[:, 0, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(model.cluster_centers_.std(1), 0, atol=1e-6)
+
+
+def test_series_that_are_equal_leave_a_least_variance():
+    wave = np.sin(np.arange(30.0))
+    start = TimeSeriesKMeans(1, init=wave[None], max_iter=1).fit(np.stack([wave] * 4))
+    last = TimeSeriesKMeans(1, init=wave[None], max_iter=50, barycenter_params={"max_iter": 20}).fit(
+        np.stack([wave] * 4)
+    )
+    for model in (start, last):
+        assert (model.cluster_variances_ >= 0.99e-4 * wave.var()).all()
+        assert (model.cluster_variances_ < 1e-3 * wave.var()).all()
+
+
+def test_the_first_variance_is_the_mean_squared_difference_along_dtw_paths():
+    rng = np.random.default_rng(0)
+    data, start = rng.standard_normal((6, 12)), rng.standard_normal((1, 12))
+    dtw = udtw.pairwise(data, start, metric="dtw").mean()
+    for beta in (1.0, 2.0):
+        model = TimeSeriesKMeans(1, metric_params={"beta": beta}, init=start, max_iter=1).fit(data)
+        np.testing.assert_allclose(model.cluster_variances_, dtw / 12 / beta, rtol=1e-5)
+
+
+def test_first_means_lie_far_apart():
+    """k-means++ draws by distance: of forty series the two that stand alone become means at once."""
+    data = np.r_[levels(*np.linspace(0, 0.1, 38)), levels(50, -70)]
+    for seed in range(8):
+        model = TimeSeriesKMeans(3, metric="dtw", n_init=1, max_iter=1, random_state=seed).fit(data)
+        assert len(set(model.labels_[-2:])) == 2
+        assert model.inertia_ < 2  # with the first means of one group it is 10,000 and more
 
 
 def test_missing_steps_can_be_left_out():

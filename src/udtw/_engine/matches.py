@@ -110,7 +110,7 @@ class Matches(_Labelled):
         low, high, matched = (torch.as_tensor(one).cpu().numpy() for one in (self.low, self.high, self.matched))
         if low.ndim != 1:
             raise OptionError("doubtful() tells the stretches of one pair; align the pair alone.")
-        real = (low >= 0) & (matched >= 0.5)
+        real = matched >= 0.5
         width = high - low
         if not real.any():
             return []
@@ -142,6 +142,6 @@ class Matches(_Labelled):
         steps, partners = getattr(self, "_labels", (None, None))
         frame = pandas.DataFrame(columns, index=steps)
         if partners is not None:
-            partner = pandas.Series(partners[columns["index"].clip(0)], index=frame.index)
+            partner = pandas.Series(partners[columns["index"]], index=frame.index)
             frame["partner"] = partner.where(frame["index"] >= 0)
         return frame

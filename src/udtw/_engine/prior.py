@@ -228,7 +228,7 @@ def intervals(kind: int, value: float, lengths: Tensor, rows: int) -> Tensor | N
         return None
     n, m = lengths[:, :, None]
     i = torch.arange(rows, device=lengths.device)
-    whole = (n == 1) | (m == 1)
+    whole = n == 1  # m == 1 has no other column anyway
     radius = torch.ceil(value * (torch.minimum(n, m) - 1).double()).long() if kind == FRACTION else int(value)
     start, stop = _radius_rows(i, n, m, 0 if kind == ITAKURA else radius)
     if kind == ITAKURA:

@@ -30,12 +30,12 @@ def refuse_if_too_large(needed: int, what: str, advice: str) -> None:
 def free_bytes() -> int | None:
     """Return the bytes that may still be allocated; None if unknown.
 
-    They are free on the machine and below the limits of the control groups.
+    They are free on the machine, and below the limits of the control groups and of the process (``ulimit -v``).
     """
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return _gibibytes(chosen)
-    limits = [*_machine(), *_control_groups()]
+    limits = [*_machine(), *_control_groups(), *_address_space()]
     return max(0, min(limits)) if limits else None
 
 
@@ -80,6 +80,18 @@ def _control_groups() -> list[int]:
         elif "memory" in controllers.split(","):
             left += _along(_CGROUP / "memory", path, _VERSION_1)
     return left
+
+
+def _address_space() -> list[int]:
+    """Return what is left below the limit of the address space of this process, if it has one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    limit, used = resource.getrlimit(resource.RLIMIT_AS)[0], _lines(_PROC / "self/statm")
+    if limit == resource.RLIM_INFINITY or not used:
+        return []
+    return [limit - int(used[0].split()[0]) * resource.getpagesize()]
 
 
 def _along(root: Path, path: str, names: tuple[str, str, str]) -> list[int]:

@@ -54,12 +54,13 @@ def _scores(problem: Problem, grid: Tensor | None) -> Tensor:
 
 
 def _kept(values: Tensor, grid: Tensor | None) -> Tensor:
-    """Zero in padding; ``values`` (B, N, M), or with one row or one column."""
+    """Zero in padding; ``values`` (B, N, M), or with one row or one column for all of them."""
     if grid is None:
         return values
-    if values.shape[1] == 1:
-        return torch.where(grid.any(1, keepdim=True), values, 0)
-    return torch.where(grid.any(2, keepdim=True) if values.shape[2] == 1 else grid, values, 0)
+    for axis in (1, 2):
+        if values.shape[axis] == 1:
+            grid = grid.any(axis, keepdim=True)
+    return torch.where(grid, values, 0)
 
 
 def _choices(problem: Problem) -> tuple[Tensor, Tensor]:

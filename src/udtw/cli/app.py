@@ -1,5 +1,6 @@
 """The command ``udtw`` with all its subcommands, and what they share: version, errors and exit codes."""
 
+import io
 import os
 import sys
 from typing import Annotated, Any
@@ -188,4 +189,7 @@ def main() -> None:
     >>> sys.argv = ["udtw", "--version"]
     >>> main()  # doctest: +SKIP
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # γ and • are beyond the code pages of some terminals and pipes
+            stream.reconfigure(errors="replace")
     app()

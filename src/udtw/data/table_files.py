@@ -164,6 +164,8 @@ def _zipped(content: bytes, where: str, options: ReadOptions) -> Table:
         raise DataError(f"{where} is a damaged archive ({error}).") from error
     if "[Content_Types].xml" not in archive.namelist():
         raise DataError(f"{where} is a zip archive. Unpack it, and give the file inside.")
+    if sum(one.file_size for one in archive.infolist()) > MAX_UNPACKED:
+        raise DataError(f"{where} has more than {MAX_UNPACKED:,} bytes after unpacking.")
     sheets = _parsed(
         where, "Excel", lambda: pandas.read_excel(io.BytesIO(content), sheet_name=None, header=None, dtype=object)
     )

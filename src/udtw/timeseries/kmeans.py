@@ -177,7 +177,6 @@ class TimeSeriesKMeans(TransformerMixin, ClusterMixin, MetricEstimator):
             taken = next(i for i in worst if sizes[labels[i]] > 1)
             sizes[labels[taken]] -= 1
             labels[taken] = empty
-            sizes[empty] = 1
             values[empty] = resample(series.rows()[taken], values.shape[1])
         return replace(means, values=values), labels
 

@@ -77,3 +77,14 @@ def test_half_precision_is_computed_in_float32(dtype):
     found, truth = (udtw.align(x, y, backend=backend).loss for backend in ("triton", "portable"))
     assert found.dtype == torch.float32
     assert torch.allclose(found, truth, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_field_may_be_huge_where_hardly_any_path_goes(seed):
+    """The mean of a cell is taken about its likeliest predecessor, about whichever of the three that is."""
+    generator = torch.Generator().manual_seed(seed)
+    cost = torch.rand(4, 6, 6, generator=generator, dtype=torch.float64)
+    found, truth = (udtw.PathDistribution(cost, gamma=0.004, backend=one) for one in ("triton", "enumeration"))
+    field = torch.where(truth.coupling < 1e-24, 1e12, torch.rand(cost.shape, generator=generator, dtype=torch.float64))
+    assert (field > 1).any((1, 2)).all()
+    torch.testing.assert_close(found.expect(field), truth.expect(field), rtol=1e-9, atol=1e-9)
