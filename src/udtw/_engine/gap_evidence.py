@@ -5,6 +5,7 @@ energy of the pair under the noise of the second one.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +85,10 @@ def gained_by_gaps(fit: Fit) -> float:
     rows, columns = (slice(one[0], one[-1] + 1) for one in (inside_x, inside_y))
     gamma = GAUSSIAN_GAMMA * fit.temper
     var_x, var_y = sharpened(fit.x, fit.y, fit.var_x, fit.var_y)
-    pair = fit.x[:, rows], fit.y[:, columns], var_x[:, rows], var_y[:, columns]
-    options = {"gamma": gamma, "beta": float(fit.x.shape[2]), "warp_penalty": WARPING * gamma}
-    closed = align(*pair, **options).free_energy
-    opened = align(*pair, **options, **gap_options(fit.x, fit.y, var_x, var_y, gamma)).free_energy
+    prices = gap_options(fit.x, fit.y, var_x, var_y, gamma)
+    x, y, var_x, var_y = fit.x[:, rows], fit.y[:, columns], var_x[:, rows], var_y[:, columns]
+    options: dict[str, Any] = {"gamma": gamma, "beta": float(x.shape[2]), "warp_penalty": WARPING * gamma}
+    closed, opened = (align(x, y, var_x, var_y, **options | more).free_energy for more in ({}, prices))
     return float(((closed - opened) / gamma)[0])
 
 

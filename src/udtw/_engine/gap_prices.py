@@ -22,7 +22,7 @@ OPENING, WARPING = 7.0, 0.5
 """Nats of a run of unmatched steps and of a non-diagonal step, without which unrelated stretches fit by warping."""
 
 
-def gap_options(x: Array, y: Array, var_x: Array, var_y: Array, gamma: Array) -> dict[str, Array]:
+def gap_options(x: Array, y: Array, var_x: Array, var_y: Array, gamma: Array) -> dict[str, Any]:
     """Return the keywords of `align` for series (B, N, d), (B, M, d) whose noise has variances (B, N), (B, M).
 
     γ is (B,).

@@ -231,9 +231,8 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
             "noise": noise, "gain": gain, "offset": offset, "drift": drift, "lag": lag, "gaps": gaps,
             "band": band,
         }  # fmt: skip
-        ties = [] if anchors is None else read_ties(anchors, len(x))
-        ties = ties if len(ties) == len(x) else (ties or [None]) * len(x)
-        triples = zip(x, y, ties, strict=True)
+        tables: list[Any] = [None] if anchors is None else list(read_ties(anchors, len(x)))
+        triples = zip(x, y, tables if len(tables) == len(x) else tables * len(x), strict=True)
         return [match(one, other, level=level, anchors=tied, **options) for one, other, tied in triples]
     pair = _Pair.read(x, y)
     parse(band, 1, len(pair.x), len(pair.y), torch.device("cpu"))  # raises unless it is a band
@@ -243,7 +242,7 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
         result = _matched(pair, fitted, level, band)
     if isinstance(x, Tensor):
         tensors: dict[str, Any] = {one.name: torch.as_tensor(getattr(result, one.name)) for one in fields(Matches)}
-        result = replace(result, **tensors)
+        result = replace(result, **tensors, matched_y=torch.as_tensor(result.matched_y))
     object.__setattr__(result, "_labels", (read_labels(x), read_labels(y)))
     return result
 
@@ -357,7 +356,7 @@ class _Fitted:
     """Of all steps; those of the fits are of its blocks."""
 
 
-def _fit_pair(  # noqa: PLR0913 (what the user may say)
+def _fit_pair(
     pair: _Pair,
     switches: Switches,
     lag: bool,
@@ -394,9 +393,7 @@ def _fit_pair(  # noqa: PLR0913 (what the user may say)
     return _Fitted(fit, fit, tempered, 0)
 
 
-def _tied(
-    base: Fit, x: Array, y: Array, switches: Switches, extra: Any, lag: bool, ties: tuple[Tie, ...]
-) -> Fit:
+def _tied(base: Fit, x: Array, y: Array, switches: Switches, extra: Any, lag: bool, ties: tuple[Tie, ...]) -> Fit:
     """Estimate the noise anew on the paths that keep the ties."""
     opened = base.open_ends or (lag and leave_ends_open(ties, x.shape[1], y.shape[1]))
     return estimate(x, y, own_start(base, switches), extra=extra, open_ends=opened, anchors=ties)
@@ -434,9 +431,9 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     counts = {name: np.where(alone, -1, values[name]).astype(np.int64) for name in ("index", "low", "high")}
     reals = {name: np.where(alone, np.nan, values[name]) for name in ("probability", "expected")}
     result = Match(
-        **counts, **reals, matched=values["matched"], matched_y=inside_y, level=level, noise=_describe(pair, fitted), trust=trust,
-        alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0], _stride=tempered.stride * reduction,
-        _times=pair.times,
+        **counts, **reals, matched=values["matched"], matched_y=inside_y, level=level,
+        noise=_describe(pair, fitted), trust=trust, alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0],
+        _stride=tempered.stride * reduction, _times=pair.times,
     )  # fmt: skip
     return replace(result, trust=replace(trust, sentence=_sentence(result)))
 
@@ -511,7 +508,7 @@ def _align_with_gaps(x: Array, y: Array, var_x: Array, var_y: Array, gamma: floa
     pair = x[None], y[None], var_x[None], var_y[None]
     var_x, var_y = sharpened(*pair)
     prices = gap_options(x[None], y[None], var_x, var_y, np.array([gamma]))
-    numbers = {name: float(one[0]) for name, one in prices.items()}
+    numbers: dict[str, Any] = {name: float(one[0]) for name, one in prices.items()}
     return align(
         x, y, var_x[0], var_y[0], gamma=gamma, beta=float(x.shape[1]), warp_penalty=WARPING * gamma, **numbers,
         **options,
@@ -588,8 +585,8 @@ def _sentence(match: Match) -> str:
     time = noise.correlation_time
     parts.append(f"noise {size:.2g}" + (f", correlated over {time:.0f} steps" if time >= 1.5 else ""))
     if noise.gaps:
-        alone = [int((np.asarray(one) < 0.5).sum()) for one in (match.matched, match.matched_y)]
-        parts.append(f"{alone[0]} steps of x and {alone[1]} of y have no partner")
+        left_out = [int((np.asarray(one) < 0.5).sum()) for one in (match.matched, match.matched_y)]
+        parts.append(f"{left_out[0]} steps of x and {left_out[1]} of y have no partner")
     elif noise.open_ends:
         alone = int((np.asarray(match.index) < 0).sum())
         parts.append(f"{alone} steps of x have no partner in y" if alone else "y begins or ends outside of x")
@@ -633,7 +630,7 @@ def fit_noise_between(pairs: Sequence[Any], **options: Any) -> NoiseBetween:
         name: np.median([getattr(one, name) for one in noises], 0)
         for name in ("correlation_time", "gain", "offset", "drift", "variance")
     }
-    numbers = {name: float(one) if np.ndim(one) == 0 else one for name, one in middle.items()}
+    numbers: dict[str, Any] = {name: float(one) if np.ndim(one) == 0 else one for name, one in middle.items()}
     empty = np.zeros(0)
     half = sum(one.open_ends for one in noises) > len(noises) / 2
     return NoiseBetween(empty, empty, open_ends=half, **numbers)

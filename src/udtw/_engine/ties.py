@@ -62,9 +62,7 @@ def ties_of_pair(anchors: Any, rows: int, columns: int) -> tuple[Tie, ...]:
 def leave_ends_open(ties: Sequence[Tie], rows: int, columns: int) -> bool:
     """Whether exact ties leave steps at an end of one series without a partner."""
     last = rows - 1, columns - 1
-    return any(
-        not sd and ((i == 0) != (j == 0) or (i == last[0]) != (j == last[1])) for i, j, sd in ties
-    )
+    return any(not sd and ((i == 0) != (j == 0) or (i == last[0]) != (j == last[1])) for i, j, sd in ties)
 
 
 def tied_blocks(ties: Sequence[Tie], stride: int, counts: tuple[int, int]) -> tuple[Tie, ...]:
