@@ -152,7 +152,7 @@ def test_warp_takes_arrays_that_are_read_only():
     ages = np.arange(6.0)
     ages.flags.writeable = False
     mean, _ = udtw.match([0.0, 1.0, 4.0, 1.0, 0.0, 2.0], [0.0, 1.0, 4.0, 1.0, 0.0, 2.0]).warp(ages)
-    assert mean == pytest.approx(ages, abs=0.2)
+    assert mean == pytest.approx(ages, abs=0.5)
 
 
 def test_warp_brings_values_to_the_other_axis_with_gradients():

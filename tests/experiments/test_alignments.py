@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments import Document, Unit
-from experiments.alignments import comparison, cores, methods, synthetic, vienna
+from experiments.alignments import comparison, cores, left_out, methods, notes, synthetic, vienna
 from experiments.alignments.pairs import Estimate, Pair, pooled, score
 from experiments.registry import experiment, units_of
 from udtw.cli.app import app
@@ -394,3 +394,66 @@ def test_the_command_computes_resumes_and_reports(data_dir, tmp_path, one_thread
     assert "Piano performances" in text
     assert "SU81-18" in text
     assert "chroma, 50 per s" in text
+
+
+def test_pairs_with_stretches_say_which_steps_have_no_partner():
+    missing, in_x, in_y = left_out.pair_with_stretches("missing", 0.2, 0)
+    assert len(missing.x) == 80
+    assert in_x.all()
+    assert in_y.sum() < 100
+    gone = np.flatnonzero(~in_y)
+    assert not ((missing.truth > gone[0]) & (missing.truth < gone[-1])).any()
+    inserted, in_x, in_y = left_out.pair_with_stretches("inserted", 0.2, 0)
+    assert len(inserted.x) == 120
+    assert (~in_x).sum() == 20
+    assert in_y.all()
+    both, in_x, in_y = left_out.pair_with_stretches("both", 0.2, 0)
+    assert len(both.x) == 100
+    assert not in_x.all()
+    assert not in_y.all()
+    with pytest.raises(OptionError, match="missing, inserted"):
+        left_out.pair_with_stretches("else", 0.2)
+
+
+def test_scores_of_left_out_steps_are_exact():
+    truth = np.array([True, False, True, False, False])
+    score = np.array([0.9, 0.8, 0.7, 0.1, 0.1])
+    assert left_out.average_precision(score, truth) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+    assert left_out.average_precision(np.ones(5), truth) == pytest.approx(0.4)
+    assert left_out.f1_score(score, truth) == pytest.approx(2 * 2 / 5)
+    assert left_out.least_brier_of_thresholds(score, truth) == pytest.approx(0.2)
+    stated = np.array([0.05, 0.05, 0.95, 0.95])
+    assert left_out.calibration_error(stated, np.array([0, 0, 1, 0])) == pytest.approx((0.1 + 0.9) / 4)
+
+
+def test_onsets_without_a_partner_of_their_pitch_are_left_out():
+    low, high = np.arange(0.0, 20.0, 2.0), np.arange(1.0, 20.0, 3.0)
+    at_x, at_y = np.r_[low, high], np.r_[np.delete(low, 4), high] + 0.03
+    of_x = [np.arange(10), np.arange(10, 17)]
+    of_y = [np.arange(9), np.arange(9, 16)]
+    matched, matched_y, partner = notes._align_pitches((at_x, at_y), (of_x, of_y), np.full(17, 0.05**2), 0.05)
+    assert matched[4] < 0.01
+    assert np.delete(matched, 4).min() > 0.95
+    assert matched_y.min() > 0.95
+    assert np.delete(partner - at_x, 4) == pytest.approx(0.03, abs=0.01)
+
+
+def test_notes_of_two_performances_are_matched(data_dir):
+    x, y = (vienna.load_performance(vienna.PIECES[0], pianist, data_dir) for pianist in (1, 20))
+    found = notes.match_notes(x, y)
+    assert found.matched.shape == (len(x.pitch),)
+    assert ((found.matched >= 0) & (found.matched <= 1 + 1e-9)).all()
+    assert set(found.costs) == {"chroma", "notes"}
+
+
+def test_parts_with_unmatched_steps_are_reported(data_dir, monkeypatch, tmp_path):
+    monkeypatch.setitem(left_out.ROWS, "stretches", left_out.ROWS["stretches"][:2])
+    monkeypatch.setitem(left_out.ROWS, "notes", left_out.ROWS["notes"][:1])
+    listed = comparison.units(datasets=["stretches", "notes"], seeds=[0], quick=True, data_dir=None, pairs=1)
+    assert [unit.method for unit in listed] == [left_out.GAPS] * 2 + [left_out.WITHOUT] * 2 + [left_out.NOTES]
+    document = Document("Left out")
+    comparison.report([(unit, comparison.work(unit, data_dir)) for unit in listed], document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    assert "missing, inserted, both" in text
+    assert "Chopin" in text
+    assert "Piano performances" not in text

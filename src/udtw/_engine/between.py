@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from udtw._engine.align import align
+from udtw._engine.gap_prices import posterior_with_gaps
+from udtw._engine.ties import Tie
 
 Array = NDArray[np.float64]
 ROUNDS = 6
@@ -99,6 +101,9 @@ class Fit:
     open_ends: bool = False
     warp_penalty: float = 0.0
     """ω of the paths, in units of γ."""
+    gaps: bool = False
+    """Whether steps between the ends may have no partner either."""
+    anchors: tuple[Tie, ...] = ()
 
     def pair(self, index: int) -> "Fit":
         """Return the fit of a single pair of the batch."""
@@ -207,10 +212,16 @@ def posterior(
     """
     gamma = np.broadcast_to(np.asarray(gamma, np.float64), (len(fit.x),))
     x, y, var_x, var_y = fit.x, fit.y, fit.var_x, fit.var_y
+    if fit.gaps:
+        return posterior_with_gaps(x, y, var_x, var_y, gamma, warp_penalty, fit.anchors)
     if fit.open_ends:
         x, var_x, y, var_y = with_open_ends(x, var_x, y, var_y, inflation)
+    begin = int(fit.open_ends)
+    ties = [(i + begin, j + begin, sd) for i, j, sd in fit.anchors] or None
     coupling = np.asarray(
-        align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), warp_penalty=warp_penalty * gamma).coupling
+        align(
+            x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[2]), warp_penalty=warp_penalty * gamma, anchors=ties
+        ).coupling
     ).reshape(len(x), x.shape[1], y.shape[1])
     if not fit.open_ends:
         ones = np.ones(coupling.shape[:2]), np.ones((len(x), coupling.shape[2]))
@@ -253,6 +264,8 @@ def estimate(
     *,
     extra: tuple[Array | float, Array | float] = (0.0, 0.0),
     open_ends: bool = False,
+    gaps: bool = False,
+    anchors: tuple[Tie, ...] = (),
     rounds: int = ROUNDS,
 ) -> Fit:
     """Estimate the noise between x (B, N, d) and y (B, M, d) from a start.
@@ -266,7 +279,8 @@ def estimate(
     scale = _similar_scales(np.sqrt(0.5 * (_typical(rough_x) + gain**2 * _typical(rough_y))), x.std(1) + TINY)
     fit = Fit(
         x, y, np.ones(x.shape[:2]), np.ones(y.shape[:2]), scale, gain, offset, drift,
-        np.ones(len(x)), np.full(len(x), float(x.shape[2])), open_ends,
+        np.ones(len(x)), np.full(len(x), float(x.shape[2])), open_ends, gaps=gaps,
+        anchors=anchors,
     )  # fmt: skip
     fit = _rescaled(fit, x, y, time)
     var_x, var_y = _floors(fit, (rough_x, rough_y))
@@ -432,7 +446,7 @@ def fit_between(
         chosen = Switches(has_units(coarse) and switches.gain, has_units(coarse) and switches.offset, switches.drift)
         start = Start(coarse.gain, coarse.offset, coarse.drift, chosen)
         return estimate(x, y, start, extra=extra, open_ends=coarse.open_ends, rounds=LAST_ROUNDS)
-    starts = _starts(x, y, switches)
+    starts = possible_starts(x, y, switches)
     fits = _estimate_all(x, y, starts, extra, open_ends=False)
     if find_lag:
         ends = starts[:1] if len(starts) == 1 else [starts[0], starts[-1]]
@@ -550,7 +564,7 @@ def has_units(fit: Fit) -> bool:
     return bool((fit.gain != 1).any() or (fit.offset != 0).any())
 
 
-def _starts(x: Array, y: Array, switches: Switches) -> list[Start]:
+def possible_starts(x: Array, y: Array, switches: Switches) -> list[Start]:
     """Gain, offset and drift (1, d) to start from, and what may be changed."""
     one, zero = np.ones((1, x.shape[2])), np.zeros((1, x.shape[2]))
 

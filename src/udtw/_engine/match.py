@@ -27,6 +27,8 @@ from udtw._engine.between import (
     with_warp_penalty,
     without_slow_part,
 )
+from udtw._engine.gap_evidence import fit_with_gaps, own_start, without_gaps
+from udtw._engine.gap_prices import WARPING, gap_options, sharpened
 from udtw._engine.inputs import read_array, read_labels
 from udtw._engine.matches import Matches, Stretch, tail_of
 from udtw._engine.prior import parse
@@ -39,6 +41,7 @@ from udtw._engine.rehearsal import (
     tempering,
     whole_steps,
 )
+from udtw._engine.ties import Tie, leave_ends_open, read_ties, tied_blocks, ties_of_pair
 from udtw._engine.trust import GOOD_P, Trust, judge
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 
@@ -75,12 +78,16 @@ class NoiseBetween:
     """Typical variance of the noise of each series, in the units of x."""
     open_ends: bool
     """Whether steps at the ends have no partner: one series begins or ends later than the other."""
+    gaps: bool = False
+    """Whether steps between the ends have no partner, which only ``match(gaps=True)`` looks for."""
 
 
 @dataclass(frozen=True, repr=False)
 class Match(Matches):
     """What `match` found: the fields of `Matches`, the noise between the series, and how far to trust it."""
 
+    matched_y: Any
+    """Probability that a step of y has a partner, (M,)."""
     level: float
     """Stated probability of the intervals [low, high]."""
     noise: NoiseBetween
@@ -168,6 +175,8 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
     offset: bool = True,
     drift: bool = True,
     lag: bool = True,
+    gaps: bool = False,
+    anchors: Any = None,
     band: Any = None,
 ) -> Any:
     """Match two series: which steps belong together, how sure that is, and whether they match at all.
@@ -187,6 +196,12 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
         Whether y may differ from x by a factor, by a constant and by a slow change. Off: they do not.
     lag : bool
         Whether steps at the ends may stay without a partner if that fits much better.
+    gaps : bool
+        Whether stretches of one series may have no partner in the other: something missing, inserted, or replaced by
+        a burst. They are left out if there is evidence for them; otherwise the match is that without gaps.
+        ``matched`` is then the probability that a step of x has a partner, and ``matched_y`` that of the steps of y.
+    anchors : list of (i, j, sd), optional
+        Tie points: step i of x belongs to step j of y, give or take sd steps; None or 0 is exact. See `udtw.align`.
     band : optional
         Restrict the paths of `Match.alignment`, as in `udtw.align`.
 
@@ -212,16 +227,22 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
     if all(batch):
         if len(x) != len(y):
             raise ShapeError(f"Batches must have the same number of pairs; got {len(x)} and {len(y)}.")
-        options = {"noise": noise, "gain": gain, "offset": offset, "drift": drift, "lag": lag, "band": band}
-        return [match(one, other, level=level, **options) for one, other in zip(x, y, strict=True)]
+        options = {
+            "noise": noise, "gain": gain, "offset": offset, "drift": drift, "lag": lag, "gaps": gaps,
+            "band": band,
+        }  # fmt: skip
+        tables: list[Any] = [None] if anchors is None else list(read_ties(anchors, len(x)))
+        triples = zip(x, y, tables if len(tables) == len(x) else tables * len(x), strict=True)
+        return [match(one, other, level=level, anchors=tied, **options) for one, other, tied in triples]
     pair = _Pair.read(x, y)
     parse(band, 1, len(pair.x), len(pair.y), torch.device("cpu"))  # raises unless it is a band
-    switches = Switches(gain, offset, drift)
+    switches, ties = Switches(gain, offset, drift), pair.ties(anchors)
     with np.errstate(all="ignore"):  # quotients of series that are nearly flat are bounded afterwards
-        result = _matched(pair, _fit_pair(pair, switches, lag, level, noise), level, band)
+        fitted = replace(_fit_pair(pair, switches, lag, level, noise, gaps, ties), anchors=ties)
+        result = _matched(pair, fitted, level, band)
     if isinstance(x, Tensor):
         tensors: dict[str, Any] = {one.name: torch.as_tensor(getattr(result, one.name)) for one in fields(Matches)}
-        result = replace(result, **tensors)
+        result = replace(result, **tensors, matched_y=torch.as_tensor(result.matched_y))
     object.__setattr__(result, "_labels", (read_labels(x), read_labels(y)))
     return result
 
@@ -240,6 +261,14 @@ class _Pair:
     extra: tuple[Any, Any]  # variances that interpolation adds
     times: tuple[Array | None, Array | None]  # positions of the user's steps on the grids; None if they are the same
     reduction: int
+
+    def ties(self, anchors: Any) -> tuple[Tie, ...]:
+        """Return the ties of the user's steps as ties of the steps of the grids."""
+        at_x, at_y = (
+            np.arange(len(own)) if at is None else at for own, at in zip((self.x, self.y), self.times, strict=True)
+        )
+        found = ties_of_pair(anchors, len(at_x), len(at_y))
+        return tuple(Tie(round(float(at_x[i])), round(float(at_y[j])), sd) for i, j, sd in found)
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "_Pair":
@@ -323,43 +352,71 @@ class _Fitted:
     tempered: Tempered
     reach: int
     """Blocks of steps on either side over which slow parts are taken away; 0 if they are kept."""
+    anchors: tuple[Tie, ...] = ()
+    """Of all steps; those of the fits are of its blocks."""
 
 
-def _fit_pair(pair: _Pair, switches: Switches, lag: bool, level: float, noise: NoiseBetween | None) -> _Fitted:
+def _fit_pair(
+    pair: _Pair,
+    switches: Switches,
+    lag: bool,
+    level: float,
+    noise: NoiseBetween | None,
+    gaps: bool,
+    anchors: tuple[Tie, ...],
+) -> _Fitted:
     """Fit the noise on the reduced grid, and find how the posterior must be tempered."""
     x, y = (averaged(one[None], pair.reduction) for one in (pair.x, pair.y))
     extra = tuple(one if isinstance(one, float) else averaged(one, pair.reduction) for one in pair.extra)
+    ties = tied_blocks(anchors, pair.reduction, (x.shape[1], y.shape[1]))
     if noise is None:
         base = fit_between(x, y, switches, extra=extra, find_lag=lag)  # type: ignore[arg-type]
+        if ties:
+            base = _tied(base, x, y, switches, extra, lag, ties)
+        with_gaps = fit_with_gaps(base, x, y, switches, extra, ties) if gaps else base  # type: ignore[arg-type]
+        if with_gaps.gaps:
+            return _Fitted(with_gaps, with_gaps, rehearse(without_gaps(with_gaps), level), 0)
         fit, reach = fit_quick_part(base, x, y, switches)
-        fit = with_warp_penalty(fit)
+        fit = replace(with_warp_penalty(fit), anchors=ties)
         return _Fitted(base if reach else fit, fit, rehearse(fit, level, quick=reach > 0), reach)
     gain, offset, typical = (
         np.broadcast_to(np.atleast_1d(one), (x.shape[2],))[None].astype(float)
         for one in (noise.gain, noise.offset, noise.variance)
     )
     fixed = Switches(gain=False, offset=False, drift=switches.drift)
-    fit = estimate(x, y, Start(gain, offset, 0 * gain, fixed), extra=extra, open_ends=noise.open_ends)  # type: ignore[arg-type]
+    start = Start(gain, offset, 0 * gain, fixed)
+    fit = estimate(x, y, start, extra=extra, open_ends=noise.open_ends, anchors=ties)  # type: ignore[arg-type]
+    fit = fit_with_gaps(fit, x, y, fixed, extra, ties) if gaps else fit  # type: ignore[arg-type]
     factor = (typical / fit.scale**2).mean(1) / fit.level
     fit = replace(fit, var_x=fit.var_x * factor[:, None], var_y=fit.var_y * factor[:, None])
     tempered = tempering(1.0, max(1.0, noise.correlation_time / pair.reduction), fit, level)
     return _Fitted(fit, fit, tempered, 0)
 
 
+def _tied(base: Fit, x: Array, y: Array, switches: Switches, extra: Any, lag: bool, ties: tuple[Tie, ...]) -> Fit:
+    """Estimate the noise anew on the paths that keep the ties."""
+    opened = base.open_ends or (lag and leave_ends_open(ties, x.shape[1], y.shape[1]))
+    return estimate(x, y, own_start(base, switches), extra=extra, open_ends=opened, anchors=ties)
+
+
 def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     """Put together what was found: positions from the alignment, intervals from the tempered posterior."""
     fit, tempered, reduction = fitted.fit, fitted.tempered, pair.reduction
     rows, last = len(pair.x), len(pair.y) - 1
-    shares, in_x = tempered_posterior(fit, tempered)
+    shares, in_x, in_y = tempered_posterior(fit, tempered)
     shape = fit.x.shape[1], fit.y.shape[1]
     low, high = (one[0] for one in intervals(shares, tempered.stride, shape, tempered.stated))
     inside = refined(in_x, tempered.stride, shape[0])[0]
+    inside_y = _spread(refined(in_y, tempered.stride, shape[1])[0], reduction, len(pair.y))
     low, high, inside = (_spread(one, reduction, rows) for one in (low, high, inside))
     low, high = whole_steps(*((one + 0.5) * reduction - 0.5 for one in (low, high)))
     low, high = low.clip(0, last), high.clip(0, last)
     alignment, expected, index = _align_steps(pair, fitted, band)
     low, high = np.minimum(low, np.floor(expected + 1)), np.maximum(high, np.ceil(expected - 1))
     index = index.clip(low, high)
+    for i, j, sd in fitted.anchors:
+        if not sd:
+            index[i] = expected[i] = low[i] = high[i] = j
     values = {
         "index": index, "probability": _probability(index, shares[0], pair, fitted), "expected": expected,
         "low": low, "high": high, "matched": inside,
@@ -369,13 +426,14 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     )
     if any(one is not None for one in pair.times):
         values = _at_samples(values, pair)
+        inside_y = inside_y if pair.times[1] is None else np.interp(pair.times[1], np.arange(len(inside_y)), inside_y)
     alone = values["matched"] < 0.5
     counts = {name: np.where(alone, -1, values[name]).astype(np.int64) for name in ("index", "low", "high")}
     reals = {name: np.where(alone, np.nan, values[name]) for name in ("probability", "expected")}
     result = Match(
-        **counts, **reals, matched=values["matched"], level=level, noise=_describe(pair, fitted), trust=trust,
-        alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0], _stride=tempered.stride * reduction,
-        _times=pair.times,
+        **counts, **reals, matched=values["matched"], matched_y=inside_y, level=level,
+        noise=_describe(pair, fitted), trust=trust, alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0],
+        _stride=tempered.stride * reduction, _times=pair.times,
     )  # fmt: skip
     return replace(result, trust=replace(trust, sentence=_sentence(result)))
 
@@ -407,12 +465,20 @@ def _align_steps(pair: _Pair, fitted: _Fitted, band: Any) -> tuple[Alignment, Ar
     if fit.open_ends:
         x, var_x, y, var_y = (one[0] for one in with_open_ends(x[None], var_x[None], y[None], var_y[None]))
     gamma = GAUSSIAN_GAMMA * float(fit.temper[0]) * pair.reduction
-    penalty = fit.warp_penalty * gamma
-    alignment = align(x, y, var_x, var_y, gamma=gamma, beta=float(x.shape[1]), warp_penalty=penalty, band=band)
+    if fit.gaps:
+        alignment = _align_with_gaps(x, y, var_x, var_y, gamma, band=band, anchors=fitted.anchors or None)
+    else:
+        begin = int(fit.open_ends)
+        ties = [(i + begin, j + begin, sd) for i, j, sd in fitted.anchors] or None
+        options = {"beta": float(x.shape[1]), "warp_penalty": fit.warp_penalty * gamma, "band": band, "anchors": ties}
+        alignment = align(x, y, var_x, var_y, gamma=gamma, **options)
     matches = alignment.matches(level=ONE_SIGMA)
     expected, index, low, high = (
         np.asarray(one, np.float64) for one in (matches.expected, matches.index, matches.low, matches.high)
     )
+    if fit.gaps:
+        in_x, in_y = (np.asarray(alignment.matches(of=side).matched) for side in "xy")
+        return alignment, *_smoothed_between_gaps(expected, 0.5 * (high - low), in_x, in_y)
     expected = _smoothed(expected, 0.5 * (high - low))
     if fit.open_ends:
         last = len(pair.y) - 1.0
@@ -436,6 +502,32 @@ def _smoothed(expected: Array, deviation: Array) -> Array:
     values = weights * expected[places]
     level = (of_squares * values.sum(1) - of_steps * (values @ offsets)) / (of_ones * of_squares - of_steps**2 + TINY)
     return np.maximum.accumulate(level)
+
+
+def _align_with_gaps(x: Array, y: Array, var_x: Array, var_y: Array, gamma: float, **options: Any) -> Alignment:
+    pair = x[None], y[None], var_x[None], var_y[None]
+    var_x, var_y = sharpened(*pair)
+    prices = gap_options(x[None], y[None], var_x, var_y, np.array([gamma]))
+    numbers: dict[str, Any] = {name: float(one[0]) for name, one in prices.items()}
+    return align(
+        x, y, var_x[0], var_y[0], gamma=gamma, beta=float(x.shape[1]), warp_penalty=WARPING * gamma, **numbers,
+        **options,
+    )  # fmt: skip
+
+
+def _smoothed_between_gaps(expected: Array, deviation: Array, in_x: Array, in_y: Array) -> tuple[Array, Array]:
+    """(N,): positions smoothed from gap to gap, and the steps next to them; between matches for unmatched steps."""
+    matched, left_out = np.flatnonzero(in_x > 0.5), np.r_[0, np.cumsum(in_y < 0.5)]
+    if not len(matched):
+        return np.zeros(len(expected)), np.zeros(len(expected))
+    left_out_before = left_out[np.rint(expected[matched]).astype(int)]
+    cuts = np.flatnonzero((np.diff(matched) > 1) | (np.diff(left_out_before) > 0)) + 1
+    parts = [
+        _smoothed(expected[part], deviation[part]) if len(part) > 3 else expected[part]
+        for part in np.split(matched, cuts)
+    ]
+    expected = np.maximum.accumulate(np.interp(np.arange(len(expected)), matched, np.concatenate(parts)))
+    return expected, np.rint(expected)
 
 
 def _at_samples(values: dict[str, Array], pair: _Pair) -> dict[str, Array]:
@@ -466,7 +558,7 @@ def _describe(pair: _Pair, fitted: _Fitted) -> NoiseBetween:
     time = tempered.correlation_time * pair.reduction if tempered.correlation_time > 1.2 else tempered.correlation_time
     return NoiseBetween(
         var_x, var_y, float(time), plain(base.gain), plain(base.offset), plain(base.drift),
-        plain(square * fit.level[:, None]), fit.open_ends,
+        plain(square * fit.level[:, None]), fit.open_ends, fit.gaps,
     )  # fmt: skip
 
 
@@ -492,7 +584,10 @@ def _sentence(match: Match) -> str:
     size = float(np.sqrt(np.mean(noise.variance)))
     time = noise.correlation_time
     parts.append(f"noise {size:.2g}" + (f", correlated over {time:.0f} steps" if time >= 1.5 else ""))
-    if noise.open_ends:
+    if noise.gaps:
+        left_out = [int((np.asarray(one) < 0.5).sum()) for one in (match.matched, match.matched_y)]
+        parts.append(f"{left_out[0]} steps of x and {left_out[1]} of y have no partner")
+    elif noise.open_ends:
         alone = int((np.asarray(match.index) < 0).sum())
         parts.append(f"{alone} steps of x have no partner in y" if alone else "y begins or ends outside of x")
     if trust.coverage < match.level - 0.05:
@@ -535,7 +630,7 @@ def fit_noise_between(pairs: Sequence[Any], **options: Any) -> NoiseBetween:
         name: np.median([getattr(one, name) for one in noises], 0)
         for name in ("correlation_time", "gain", "offset", "drift", "variance")
     }
-    numbers = {name: float(one) if np.ndim(one) == 0 else one for name, one in middle.items()}
+    numbers: dict[str, Any] = {name: float(one) if np.ndim(one) == 0 else one for name, one in middle.items()}
     empty = np.zeros(0)
     half = sum(one.open_ends for one in noises) > len(noises) / 2
     return NoiseBetween(empty, empty, open_ends=half, **numbers)

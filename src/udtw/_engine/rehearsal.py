@@ -22,6 +22,7 @@ from udtw._engine.between import (
     moving_mean,
     posterior,
 )
+from udtw._engine.ties import tied_blocks
 
 Array = NDArray[np.float64]
 REPLICATES, TRIALS, TRIAL_ROUNDS = 6, 3, 4
@@ -82,7 +83,7 @@ def rehearse(fit: Fit, level: float, *, quick: bool = False, seed: int = 0) -> T
             true_time = 1 + (true_time - 1) * float(np.clip(ratio**DAMPING, 0.5, 3))
             true_time = min(true_time, 0.25 * fit.x.shape[1])
     tempered = tempering(max(1.0, true_level / seen_level), true_time, fit, level)
-    shares, _ = tempered_posterior(refit, tempered)
+    shares, _, _ = tempered_posterior(refit, tempered)
     shape = x.shape[1], y.shape[1]
     bounds = [whole_steps(*intervals(shares, tempered.stride, shape, stated_level(level, tail))) for tail in TAILS]
     held = np.array([((warps >= low - 0.5) & (warps <= high + 0.5)).mean() for low, high in bounds])
@@ -213,18 +214,20 @@ def coarse(fit: Fit, tempered: Tempered) -> Fit:
     rho = (time - 1) / (time + 1)
     lags = np.abs(np.subtract.outer(np.arange(stride), np.arange(stride)))
     factor = tempered.inflation * float((rho**lags).mean())
+    x, y = averaged(fit.x, stride), averaged(fit.y, stride)
     return replace(
-        fit, x=averaged(fit.x, stride), y=averaged(fit.y, stride),
+        fit, x=x, y=y,
         var_x=averaged(fit.var_x, stride) * factor, var_y=averaged(fit.var_y, stride) * factor,
+        anchors=tied_blocks(fit.anchors, stride, (x.shape[1], y.shape[1])),
     )  # fmt: skip
 
 
-def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array]:
-    """Shares (B, N', M') of each block of y among the partners of a block of x, and P(matched) (B, N')."""
+def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array, Array]:
+    """Shares (B, N', M') of each block of y among the partners of a block of x, and P(matched) (B, N'), (B, M')."""
     small = coarse(fit, tempered)
     gamma = tempered.gamma * small.x.shape[2] / small.effective_features
-    coupling, in_x, _ = posterior(small, gamma, tempered.warp_penalty, tempered.inflation)
-    return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x
+    coupling, in_x, in_y = posterior(small, gamma, tempered.warp_penalty, tempered.inflation)
+    return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x, in_y
 
 
 def intervals(shares: Array, stride: int, shape: tuple[int, int], level: float) -> tuple[Array, Array]:

@@ -21,6 +21,10 @@ from udtw.errors import BandError, OptionError
 _FORMS = "anchors are ties (i, j, sd): step i of x belongs to step j of y, give or take sd steps; None or 0 is exact."
 
 
+WITHIN = 12**-0.5
+"""Standard deviation of a place within a block of steps, in blocks."""
+
+
 class Tie(NamedTuple):
     """Step i of x, its partner j in y, and the standard deviation of j; 0 is hard."""
 
@@ -43,6 +47,32 @@ def read_ties(anchors: Any, count: int) -> list[list[Tie]]:
             parameter="anchors",
         )
     return [sorted(map(_read_tie, one)) for one in tables]
+
+
+def ties_of_pair(anchors: Any, rows: int, columns: int) -> tuple[Tie, ...]:
+    """Return the checked ties of one pair of series of so many steps; none if ``anchors`` is None."""
+    if anchors is None:
+        return ()
+    (ties,) = read_ties(anchors, 1)
+    _check_order(ties)
+    _check_places(ties, [[rows, columns]], None)
+    return tuple(ties)
+
+
+def leave_ends_open(ties: Sequence[Tie], rows: int, columns: int) -> bool:
+    """Whether exact ties leave steps at an end of one series without a partner."""
+    last = rows - 1, columns - 1
+    return any(not sd and ((i == 0) != (j == 0) or (i == last[0]) != (j == last[1])) for i, j, sd in ties)
+
+
+def tied_blocks(ties: Sequence[Tie], stride: int, counts: tuple[int, int]) -> tuple[Tie, ...]:
+    """Return the ties between ``counts`` blocks of ``stride`` steps, no place of which is more exact than a block."""
+    if stride == 1:
+        return tuple(ties)
+    last_x, last_y = (count - 1 for count in counts)
+    return tuple(
+        Tie(min(i // stride, last_x), min(j // stride, last_y), math.hypot(sd / stride, WITHIN)) for i, j, sd in ties
+    )
 
 
 def _holds_rows(one: Any) -> bool:
