@@ -81,6 +81,14 @@ def test_between_is_transitive(joint_and_truths):
     assert np.abs(there_and_back - np.arange(len(truths[0])))[3:-3].max() < 0.1
 
 
+def test_steps_together_are_a_path_through_all_steps(joint_and_truths):
+    joint, series, _ = joint_and_truths
+    rows = joint.steps_together()
+    assert (np.diff(rows, axis=0) >= 0).all()
+    for k, one in enumerate(series):
+        assert set(rows[:, k]) == set(range(len(one)))
+
+
 def test_gain_and_offset_of_each_series_are_found():
     series, truths = drawn(5)
     units = [(1.0, 0.0), (2.0, 3.0), (0.5, -1.0), (1.0, 0.0), (4.0, 10.0)]

@@ -5,7 +5,6 @@ that `udtw._engine.between` estimates; the mean and its variance at each step an
 series is never compared with itself, so that a mean of few series does not look better than it is.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -41,7 +40,7 @@ from udtw._engine.rehearsal import (
     stated_level,
     whole_steps,
 )
-from udtw._engine.trust import Trust, judge, outline
+from udtw._engine.trust import GOOD_P, Trust, judge, outline
 from udtw._io import joblib_tasks
 from udtw._io.progress import progress_bar
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
@@ -326,6 +325,26 @@ class JointMatch:
         found = _Partners(here.to_axis @ there.from_axis, expected, inside)
         return found.at(self._places[i], self._places[j], self._stated)
 
+    def steps_together(self) -> NDArray[np.int64]:
+        """Return the alignment as rows (R, K) of steps that belong together, from the first to the last of each series.
+
+        There is a row for every place on the axis where a series has a step; each step of each series is in one.
+
+        >>> import udtw
+        >>> wave = [0.0, 1.0, 4.0, 1.0, 0.0, 2.0]
+        >>> udtw.match_many([wave, wave, wave]).steps_together()[:2].tolist()
+        [[0, 0, 0], [1, 1, 1]]
+        """
+        onto = [
+            np.interp(places, np.arange(len(place)), _rising(place))
+            for places, place in zip(self._places, (replace(side).place() for side in self._sides), strict=True)
+        ]
+        axis = np.unique(np.concatenate(onto))
+        rows = np.stack([np.interp(axis, one, np.arange(len(one))) for one in onto], 1)
+        rows = np.rint(rows).astype(np.int64)
+        rows[0], rows[-1] = 0, [len(one) - 1 for one in onto]
+        return rows[np.r_[True, (np.diff(rows, axis=0) != 0).any(1)]]
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row for each series and step of the axis.
 
@@ -390,7 +409,7 @@ class _Partners:
 
 
 def match_many(
-    series: Sequence[Any],
+    series: Any,
     *,
     level: float = 0.9,
     gain: bool = True,
@@ -609,7 +628,9 @@ def _conclude(side: _Side, stated: float, coverage: float, level: float) -> tupl
 def _say(trust: Trust) -> str:
     if trust.verdict == "none":
         return f"No match: {trust.p_value:.0%} of unrelated partners fit the other series as well."
-    return f"{trust.verdict.capitalize()} match: {trust.explained:.0%} of its variance is that of the other series."
+    reason = f"; {trust.p_value:.0%} of unrelated partners fit as well" if trust.p_value > GOOD_P else ""
+    reason += "; it repeats itself, so that shifts by a period match about as well" if trust.periodic else ""
+    return f"{trust.verdict.capitalize()} match: its partners explain {trust.explained:.0%} of its variance{reason}."
 
 
 def _gather(
