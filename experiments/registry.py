@@ -16,7 +16,7 @@ from experiments import (
     ucr,
     ucr_default,
 )
-from experiments.alignments import comparison
+from experiments.alignments import comparison, joint
 from experiments.experiment import Experiment, Results
 from experiments.image_tables import IMAGE_TABLES
 from experiments.skeleton_tables import SKELETON_TABLES
@@ -34,6 +34,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         barycenters.EXPERIMENT,
         calibration.EXPERIMENT,
         comparison.EXPERIMENT,
+        joint.EXPERIMENT,
         *(table.experiment for table in SKELETON_TABLES),
         skeleton_faults.EXPERIMENT,
         omniglot.EXPERIMENT,
@@ -66,7 +67,7 @@ def units_of(
     if entry.draws_pairs:
         options["pairs"] = pairs
     elif pairs is not None:
-        raise OptionError("--pairs is for alignments.")
+        raise OptionError("--pairs is for alignments and joint.")
     if entry.backbones:
         return entry.units(**options, backbones=backbones or list(entry.backbones), per_class=per_class)
     if backbones is not None or per_class is not None:

@@ -73,6 +73,7 @@ LAYERS = [
     "_engine.rehearsal",
     "_engine.trust",
     "_engine.match",
+    "_engine.match_many",
     "_engine.follower",
     "_engine.warped_copies",
     "_engine.calibration",
@@ -94,7 +95,7 @@ LAYERS = [
 ]
 
 
-DRAWN_ON_DEMAND = {("_engine.match", "udtw.plots.plot_matches")}
+DRAWN_ON_DEMAND = {("_engine.match", "udtw.plots.plot_matches"), ("_engine.match_many", "udtw.plots.joint")}
 """Methods that draw their own result: they import plots when they are called."""
 KERNEL_LAYERS = ["memory_estimate", "base", "differentiable", "vmap_rule", "reference", "cpu", "gpu", "backends"]
 

@@ -7,6 +7,7 @@ from udtw._engine.calibration import Calibration, calibrate
 from udtw._engine.distribution import PathDistribution
 from udtw._engine.follower import Follower
 from udtw._engine.match import Match, NoiseBetween, fit_noise_between, match
+from udtw._engine.match_many import match_many
 from udtw._engine.matches import Matches
 from udtw._engine.metrics import Metric, get_metric, register_metric
 from udtw._engine.pairwise import pairwise
@@ -36,6 +37,7 @@ __all__ = [
     "euclidean",
     "fit_noise_between",
     "match",
+    "match_many",
     "pairwise",
     "register_metric",
     "soft_dtw",

@@ -45,6 +45,16 @@ def test_the_aligner_gives_path_and_loss():
     assert aligner.get_distance() == pytest.approx(float(found.loss))
 
 
+def test_the_aligner_puts_more_than_two_series_on_one_axis():
+    frames = [pd.DataFrame({"a": one}) for one in (X[0], X[1, :28], X[2])]
+    aligner = adapters.UDTWAligner().fit(frames)
+    assert aligner.get_tag("capability:multiple-alignment")
+    np.testing.assert_array_equal(aligner.get_alignment(), udtw.match_many(frames).steps_together())
+    matrix = aligner.get_distance_matrix()
+    assert matrix[0, 2] == matrix[2, 0] == pytest.approx(float(udtw.align(X[0], X[2]).loss))
+    assert aligner.get_distance() == pytest.approx(matrix.sum() / 6)
+
+
 def test_classifier_and_clusterer_are_those_of_udtw():
     plain = KNeighborsTimeSeriesClassifier(3, metric="dtw")
     wrapped = adapters.UDTWClassifier(plain).fit(PANEL, Y)

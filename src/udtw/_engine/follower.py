@@ -29,7 +29,7 @@ START_SHARE, START_STEPS = 0.05, 10.0
 """Variance of the noise, as a share of the reference's, that is taken before the stream shows it, and its weight."""
 FAR = 100.0
 """Standard deviations of the reference at which a value is cut before it is squared."""
-CLIP, SAFETY = 3.0, 0.5
+CLIP, SAFETY = 3.0, 0.6
 """Standard deviations at which residuals are cut; γ is raised by the correlation time to this power where the noise is
 learned, since following absorbs a part of it."""
 

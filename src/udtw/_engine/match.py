@@ -272,7 +272,7 @@ class _Pair:
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "_Pair":
-        sides = [_read_series(name, one) for name, one in (("x", x), ("y", y))]
+        sides = [read_series(name, one) for name, one in (("x", x), ("y", y))]
         (values_x, times_x), (values_y, times_y) = sides
         if values_x.shape[1] != values_y.shape[1]:
             raise ShapeError(
@@ -289,7 +289,7 @@ class _Pair:
         usable = (values_x.std(0) > 0) & (values_y.std(0) > 0)
         if not usable.any():
             raise OptionError("x or y is constant: there is nothing to match. Pass series that vary.")
-        resampled = [_resample(one[:, usable], at) for one, at in ((values_x, times_x), (values_y, times_y))]
+        resampled = [resample(one[:, usable], at) for one, at in ((values_x, times_x), (values_y, times_y))]
         cells = len(resampled[0][0]) * len(resampled[1][0])
         reduction = max(1, int(np.ceil(np.sqrt(cells / FIT_CELLS))))
         return cls(
@@ -298,7 +298,7 @@ class _Pair:
         )  # fmt: skip
 
 
-def _read_series(name: str, series: Any) -> tuple[Array, Array | None]:
+def read_series(name: str, series: Any) -> tuple[Array, Array | None]:
     """Return values (N, d) and the times of the steps if the index says so."""
     labels = read_labels(series)
     values = np.asarray(read_array(name, series), np.float64)
@@ -325,7 +325,7 @@ def _read_series(name: str, series: Any) -> tuple[Array, Array | None]:
     return values, times
 
 
-def _resample(values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
+def resample(values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
     """Return the series on an even grid, the variance of interpolated steps, and the user's steps on the grid."""
     if times is None or len(times) < 3:
         return values, 0.0, None
@@ -479,14 +479,14 @@ def _align_steps(pair: _Pair, fitted: _Fitted, band: Any) -> tuple[Alignment, Ar
     if fit.gaps:
         in_x, in_y = (np.asarray(alignment.matches(of=side).matched) for side in "xy")
         return alignment, *_smoothed_between_gaps(expected, 0.5 * (high - low), in_x, in_y)
-    expected = _smoothed(expected, 0.5 * (high - low))
+    expected = smoothed(expected, 0.5 * (high - low))
     if fit.open_ends:
         last = len(pair.y) - 1.0
         expected, index = (expected[1:-1] - 1).clip(0, last), (index[1:-1] - 1).clip(0, last)
     return alignment, expected, index
 
 
-def _smoothed(expected: Array, deviation: Array) -> Array:
+def smoothed(expected: Array, deviation: Array) -> Array:
     """(N,): lines fitted to positions of known standard deviation over twice their median deviation, increasing.
 
     A warp is smoother than paths of independent steps, whose expectation follows the noise.
@@ -523,7 +523,7 @@ def _smoothed_between_gaps(expected: Array, deviation: Array, in_x: Array, in_y:
     left_out_before = left_out[np.rint(expected[matched]).astype(int)]
     cuts = np.flatnonzero((np.diff(matched) > 1) | (np.diff(left_out_before) > 0)) + 1
     parts = [
-        _smoothed(expected[part], deviation[part]) if len(part) > 3 else expected[part]
+        smoothed(expected[part], deviation[part]) if len(part) > 3 else expected[part]
         for part in np.split(matched, cuts)
     ]
     expected = np.maximum.accumulate(np.interp(np.arange(len(expected)), matched, np.concatenate(parts)))

@@ -139,7 +139,7 @@ def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) ->
     path = (coupling / coupling.sum(1, keepdims=True)) @ np.arange(len(y))
     count = min(len(x), WINDOW)
     span = max(3, min(len(y), round(count * len(y) / len(x))))
-    spread, seen = _speed_spread(path), independent_steps(fit)
+    spread, seen = speed_spread(path), independent_steps(fit)
     spread = np.sqrt((seen * spread**2 + SPEED_STEPS * SPEED_STD**2) / (seen + SPEED_STEPS))
     drawn_x: list[Array] = []
     drawn_y: list[Array] = []
@@ -161,7 +161,7 @@ def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) ->
     return np.stack(drawn_x), np.stack(drawn_y), np.stack(warps)
 
 
-def _speed_spread(path: Array) -> float:
+def speed_spread(path: Array) -> float:
     """Return the standard deviation of the log speed of a warp, from its deciles."""
     reach = max(3, len(path) // 20)
     if len(path) <= reach + 1:

@@ -18,7 +18,8 @@ from udtw._engine.matches import tail_of
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pair_block import Batch
 from udtw.cli import options
-from udtw.cli.files import read_pair, read_ties
+from udtw.cli.align_many import align_many
+from udtw.cli.files import read_many, read_pair, read_ties
 from udtw.cli.match_report import make_match_report, make_report, warped_rows
 from udtw.cli.output import messages, note, save_figure, show, write_table
 from udtw.data.series_files import Series
@@ -62,6 +63,10 @@ def align(
         ),
     ],
     b: Annotated[Path, typer.Argument(metavar="B", help="Second series, y, with as many features.")],
+    others: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[C]...", help="Further series: all are then put on one axis (`udtw.match_many`)."),
+    ] = None,
     metric: options.Metric = "udtw",
     gamma: Annotated[
         str | None,
@@ -142,9 +147,14 @@ def align(
     probability `--level`, its expected index, the probability that the step is matched at all, and σ of both. Steps
     are counted from 0, as they are in the files. The columns used are reported on standard error.
 
+    With more than two files, all series are put on one axis: the verdict, gain and noise of each, and in `--out` a row
+    for each series and step of the axis, with the step of the series there, its interval and the values.
+
     Examples:
 
     - `udtw align a.csv b.csv`
+
+    - `udtw align a.csv b.csv c.csv d.csv --out joint.csv --plot joint.png`
 
     - `udtw align a.csv b.csv --out matches.csv --plot matches.png`
 
@@ -161,6 +171,16 @@ def align(
     given = options.given(weighting=weighting, warp_penalty=warp_penalty, relax=options.parse_relax(relax))
     options.check_known(metric, given)
     tail_of(level)
+    if others:
+        plain = (gamma, beta, sigma, anchors, band, warped) == (None,) * 6 and of == Side.x and view == View.matches
+        if metric != "udtw" or given or not plain:
+            raise OptionError(
+                "More than two series are matched with the noise that udtw finds: leave out all options but --level, "
+                "--out, --plot, --json, --znormalize and those of reading."
+            )
+        files = [a, b, *others]
+        align_many(files, read_many(files, reading, znormalized=znormalize), level, (out, plot), json)
+        return
     if metric == "udtw" and not given and (gamma, beta, sigma, anchors) == (None, None, None, None):
         x, y, _ = read_pair(a, b, reading, znormalized=znormalize)
         if of == Side.y:

@@ -111,6 +111,28 @@ def read_pair(
     if with_sigma:
         variances = _last_as_variance(a, x), _last_as_variance(b, y)
         x, y = _without_sigma(x), _without_sigma(y)
+    y = _in_order_of(x, y, a, b)
+    if znormalized:
+        x, y = (
+            replace(one, values=values) for one, values in zip((x, y), znormalize([x.values, y.values]), strict=True)
+        )
+    return x, y, variances
+
+
+def read_many(files: list[Path], options: ReadOptions, *, znormalized: bool = False) -> list[Series]:
+    """Read several series with the same features, their columns in the order of the first."""
+    if sum(str(one) == "-" for one in files) > 1:
+        raise OptionError("Only one of the series can come from standard input.")
+    first, *rest = (read_series(one, options) for one in files)
+    series = [first, *(_in_order_of(first, one, files[0], file) for one, file in zip(rest, files[1:], strict=True))]
+    if znormalized:
+        scaled = znormalize([one.values for one in series])
+        series = [replace(one, values=values) for one, values in zip(series, scaled, strict=True)]
+    return series
+
+
+def _in_order_of(x: Series, y: Series, a: Path, b: Path) -> Series:
+    """Return y, of file b, with its columns in the order of x, of file a."""
     if x.values.shape[1] != y.values.shape[1]:
         raise ShapeError(
             f"{a} has {x.values.shape[1]} feature(s) ({', '.join(x.names)}), but {b} has {y.values.shape[1]} "
@@ -124,11 +146,7 @@ def read_pair(
     elif x.names != y.names and len(x.names) > 1:
         pairs = ", ".join(f"{one} with {other}" for one, other in zip(x.names, y.names, strict=True))
         note(f"columns are compared in their order: {pairs}")
-    if znormalized:
-        x, y = (
-            replace(one, values=values) for one, values in zip((x, y), znormalize([x.values, y.values]), strict=True)
-        )
-    return x, y, variances
+    return y
 
 
 def read_ties(path: Path, decimal: str | None, x: Series, y: Series) -> list[tuple[int, int, float | None]]:

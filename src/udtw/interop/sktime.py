@@ -23,6 +23,8 @@ except ModuleNotFoundError as error:
     raise ImportError("udtw.interop.sktime needs sktime; install it with: pip install 'udtw[sktime]'") from error
 
 from udtw._engine.align import align
+from udtw._engine.alignment import Alignment
+from udtw._engine.match_many import match_many
 from udtw._engine.metrics import Metric
 from udtw._engine.pairwise import pairwise
 from udtw.errors import LengthError
@@ -85,16 +87,19 @@ class UDTWDistance(BasePairwiseTransformerPanel):
 class UDTWAligner(BaseAligner):
     """Compute the most probable path between two series and their distance, by `udtw.align`.
 
+    More than two series are put on one axis by `udtw.match_many`: the alignment then has the most probable step of each
+    series at every place of that axis where one of them has a step. Their distance is the mean over all pairs.
+
     Parameters
     ----------
     uncertainty : "estimate" or None
-        Estimate the variance of each step from the series themselves, or use Σ = 1.
+        Estimate the variance of each step from the series themselves, or use Σ = 1. For pairs.
     params : dict, optional
-        Options of `udtw.align`, such as ``{"gamma": 4.0, "warp_penalty": 1.0}``.
+        Options of `udtw.align`, such as ``{"gamma": 4.0, "warp_penalty": 1.0}``. For pairs.
 
     Attributes
     ----------
-    alignment_ : udtw.Alignment
+    alignment_ : udtw.Alignment, or the result of `udtw.match_many`
         The full result: matches with credible intervals, the coupling, samples of paths.
 
     Examples
@@ -109,7 +114,7 @@ class UDTWAligner(BaseAligner):
     _tags = {
         "authors": "The udtw developers",
         "python_dependencies": "udtw",
-        "capability:multiple-alignment": False,
+        "capability:multiple-alignment": True,
         "capability:distance": True,
         "capability:distance-matrix": True,
         "capability:unequal_length": True,
@@ -121,19 +126,34 @@ class UDTWAligner(BaseAligner):
         super().__init__()
 
     def _fit(self, X: list[pd.DataFrame], Z: Any = None) -> "UDTWAligner":
-        x, y = _arrays(X)
-        self.alignment_ = align(x, y, self.uncertainty, self.uncertainty, **(self.params or {}))
+        self._series = _arrays(X)
+        pair = len(self._series) == 2
+        self.alignment_: Any = self._align(*self._series) if pair else match_many(self._series)
         return self
 
+    def _align(self, x: np.ndarray, y: np.ndarray) -> Alignment:
+        return align(x, y, self.uncertainty, self.uncertainty, **(self.params or {}))
+
     def _get_alignment(self) -> pd.DataFrame:
-        return pd.DataFrame(self.alignment_.paths.mode(), columns=["ind0", "ind1"])
+        if isinstance(self.alignment_, Alignment):
+            return pd.DataFrame(self.alignment_.paths.mode(), columns=["ind0", "ind1"])
+        steps = self.alignment_.steps_together()
+        return pd.DataFrame(steps, columns=[f"ind{k}" for k in range(steps.shape[1])])
 
     def _get_distance(self) -> float:
-        return float(self.alignment_.loss)
+        if isinstance(self.alignment_, Alignment):
+            return float(self.alignment_.loss)
+        matrix = self._get_distance_matrix()
+        return float(matrix.sum() / (len(matrix) * (len(matrix) - 1)))
 
     def _get_distance_matrix(self) -> np.ndarray:
-        distance = self._get_distance()
-        return np.array([[0.0, distance], [distance, 0.0]])
+        count = len(self._series)
+        matrix = np.zeros((count, count))
+        for i in range(count):
+            for j in range(i):
+                pair = self.alignment_ if count == 2 else self._align(self._series[j], self._series[i])
+                matrix[i, j] = matrix[j, i] = float(pair.loss)
+        return matrix
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
