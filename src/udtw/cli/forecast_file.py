@@ -1,6 +1,7 @@
 """Forecasts of users' files: one long series or many, the future of each as rows of a table."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION, ABOUT = "udtw.forecast", 1, "series.json"
 """File beside those of the forecaster that describes how its series are read."""
+MOST_RIVALS = 50
+"""Most columns of series that are also forecast by statsmodels, which takes up to a second for each."""
 SHOWN = 6
 """Panels of ``--plot``."""
 
@@ -122,7 +125,7 @@ def read_long_series(file: Path, reading: ReadOptions) -> tuple[list[Series], li
 
 
 def train(
-    series: Sequence[Series], reading: ReadOptions, horizon: int, past: int | None, level: float,
+    series: Sequence[Series], reading: ReadOptions, horizon: int, past: int | None, season: int | None, level: float,
     make: Any,
 ) -> tuple[FileForecaster, dict[str, Any]]:  # fmt: skip
     """Train a forecaster of long series; also return its error on their last steps, without which it was tried first.
@@ -140,17 +143,68 @@ def train(
     truth = np.stack([one[-horizon:] for one in values])
     if short >= (past or horizon) + 3 * horizon:
         with messages().status(f"training without the last {horizon} steps, to see how well it does …"):
-            trial = make().fit(known, horizon=horizon, window=past)
-        guess = trial.predict(known)
-        low, high = trial.predict_interval(known, level)
-        last = np.stack([one[-1:] for one in known])
-        result["backtest"] = {
-            "rmse": float(np.sqrt(np.square(guess - truth).mean())),
-            "rmse_of_last_value": float(np.sqrt(np.square(last - truth).mean())),
-            "coverage": float(((low <= truth) & (truth <= high)).mean()),
-        }
+            trial = make().fit(known, horizon=horizon, window=past, season=season)
+        result["backtest"] = _backtest(trial, known, truth, level)
     else:
         note(f"too short for a test on the last {horizon} steps: the error of the forecast is not known")
     with messages().status(f"training on {len(values)} series …"):
-        forecaster = make().fit(values, horizon=horizon, window=past)
+        forecaster = make().fit(values, horizon=horizon, window=past, season=season)
+    result |= {"loss": forecaster.loss_, "season": forecaster.season_ if forecaster.season_ > 1 else None}
     return FileForecaster(forecaster, reading, series[0].names, horizon, level), result
+
+
+def _backtest(trial: "SequenceForecaster", known: list[np.ndarray], truth: np.ndarray, level: float) -> dict[str, Any]:
+    """Return the error of a forecaster on the last steps beside that of simpler forecasts; say if one is better."""
+    low, high = trial.predict_interval(known, level)
+    found = {"rmse": _rmse(trial.predict(known), truth)}
+    simple = {"last_value": np.stack([one[-1:] for one in known])}
+    horizon, season = truth.shape[1], trial.season_
+    if season > 1:
+        simple["last_season"] = np.stack([one[len(one) - season + np.arange(horizon) % season] for one in known])
+    simple |= _of_statsmodels(known, horizon, season)
+    errors = {name: _rmse(one, truth) for name, one in simple.items()}
+    found |= {f"rmse_of_{name}": error for name, error in errors.items()}
+    best = min(errors, key=lambda name: errors[name])
+    if errors[best] < found["rmse"]:
+        note(
+            f"a simpler forecast is better on the last {horizon} steps: {best.replace('_', ' ')} with rmse "
+            f"{errors[best]:.4g}, against {found['rmse']:.4g}"
+        )
+    return found | {"coverage": float(((low <= truth) & (truth <= high)).mean())}
+
+
+def _rmse(forecast: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.sqrt(np.square(forecast - truth).mean()))
+
+
+def _of_statsmodels(known: list[np.ndarray], horizon: int, season: int) -> dict[str, np.ndarray]:
+    """Return the forecasts of Theta and of exponential smoothing with a damped trend, if statsmodels is installed."""
+    if sum(one.shape[1] for one in known) > MOST_RIVALS:
+        return {}
+    try:
+        from statsmodels.tsa.forecasting.theta import ThetaModel
+        from statsmodels.tsa.holtwinters import ExponentialSmoothing
+    except ModuleNotFoundError:
+        return {}
+    period = season if season > 1 else None
+    seasonal = "add" if season > 1 else None
+
+    def theta(values: np.ndarray) -> Any:
+        return ThetaModel(values, period=period, deseasonalize=season > 1).fit().forecast(horizon)
+
+    def ets(values: np.ndarray) -> Any:
+        model = ExponentialSmoothing(
+            values, trend="add", damped_trend=True, seasonal=seasonal, seasonal_periods=period,
+            initialization_method="estimated",
+        )  # fmt: skip
+        return model.fit().forecast(horizon)
+
+    found = {}
+    for name, make in (("theta", theta), ("ets", ets)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of fits that do not converge
+                found[name] = np.stack([np.stack([np.asarray(make(one)) for one in every.T], 1) for every in known])
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            note(f"not compared with {name} of statsmodels: {error}")
+    return {name: one for name, one in found.items() if np.isfinite(one).all()}

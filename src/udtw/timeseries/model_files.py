@@ -38,6 +38,7 @@ from udtw.timeseries.kmedoids import TimeSeriesKMedoids
 from udtw.timeseries.matched_means import Means
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.prototypes import Prototypes
+from udtw.timeseries.simple_forecasts import SimpleForecast
 from udtw.timeseries.uncertainty import LearnedPrices
 from udtw.timeseries.views import SlopeView, ValueView
 
@@ -253,10 +254,13 @@ def save_forecaster(forecaster: "SequenceForecaster", folder: Path) -> None:
         "y_ndim": forecaster._y_ndim,
         "relative": forecaster._relative,
         "single": forecaster._tail is not None and forecaster._single,
+        "simple": None if forecaster._simple is None else vars(forecaster._simple),
         "std_power": forecaster.bands_.power,
+        "unit_power": forecaster.bands_.unit_power,
         "calibration_series": forecaster.bands_.count,
         "channel_names": forecaster._names,
         "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
+        "loss": forecaster.loss_,
         "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
     }
     text = json.dumps(config, indent=1)
@@ -333,10 +337,12 @@ def _build(
         raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
+    forecaster._simple = _simple_forecast(config.get("simple"), sizes[0])
     power, count = float(config["std_power"]), config.get("calibration_series", 1)
     if not isinstance(count, int) or count < 1:
         raise FileFormatError(f"calibration_series must be a positive number of series; got {count!r:.60}.")
-    numbers = {"std_power": torch.tensor(power), **tensors}
+    unit_power = float(config.get("unit_power", 0.0))
+    numbers = {"std_power": torch.tensor(power), "unit_power": torch.tensor(unit_power), **tensors}
     bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
     if bad:
         raise FileFormatError(f"{bad[0]} holds NaN or infinity, which makes a forecast impossible.")
@@ -344,7 +350,9 @@ def _build(
     if config["feature_names"]:
         forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)
     forecaster.history_ = {phase: History(**history) for phase, history in config["history"].items()}
-    forecaster.n_iter_ = len(forecaster.history_[forecaster.loss].train) if forecaster.loss in config["history"] else 0
+    forecaster.loss_ = config.get("loss", forecaster.loss)
+    trained = forecaster.history_.get(forecaster.loss_)
+    forecaster.n_iter_ = 0 if trained is None else len(trained.train)
 
     def array(name: str, *shape: int) -> Any:
         if tuple(tensors[name].shape) != shape:
@@ -355,7 +363,7 @@ def _build(
     forecaster._y_scale = Scale(array("y_mean", sizes[3]), array("y_std", sizes[3]))
     scale = array("std_scale", *sizes[2:])
     if "quantiles" in tensors and count > 0:
-        forecaster.bands_ = Bands(power, scale, array("quantiles", RESOLUTION + 1), count)
+        forecaster.bands_ = Bands(power, scale, array("quantiles", RESOLUTION + 1), count, unit_power)
     else:
         forecaster.bands_ = Bands.gaussian(power, scale)
     forecaster._tail = array("tail", len(tensors["tail"]), *sizes[:2]) if "tail" in tensors else None
@@ -366,6 +374,18 @@ def _build(
         module.load_state_dict(own, strict=True, assign=True)
         module.to(torch.float64).eval().requires_grad_(False)
     return forecaster
+
+
+def _simple_forecast(saved: dict[str, Any] | None, steps: int) -> SimpleForecast | None:
+    """Return the simple forecast that windows of so many ``steps`` are compared with."""
+    if saved is None:
+        return None
+    simple = SimpleForecast(**saved | {"least_unit": tuple(map(float, saved["least_unit"]))})
+    if not isinstance(simple.season, int) or not 1 <= simple.season < steps:
+        raise FileFormatError(f"season must be a number of steps below {steps}; got {simple.season!r:.60}.")
+    if not all(math.isfinite(one) for one in (simple.rate or 0.0, simple.drift, *simple.least_unit)):
+        raise FileFormatError("The simple forecast has NaN or infinity, which makes a forecast impossible.")
+    return simple
 
 
 def _modules(model: torch.nn.Module, sigma: torch.nn.Module | None) -> dict[str, torch.nn.Module]:
