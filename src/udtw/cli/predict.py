@@ -46,6 +46,7 @@ def predict(
 
 def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, as_json: bool) -> None:
     from udtw.timeseries import load_model
+    from udtw.timeseries.class_probabilities import Calibration
 
     estimator, about = load_model(model)
     if about.get("task") not in ("classify", "cluster"):
@@ -62,7 +63,10 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
             rows = [{"series": name, "cluster": one} for name, one in zip(table.ids, clusters, strict=True)]
             result["sizes"] = {str(one): clusters.count(one) for one in sorted(set(clusters))}
         else:
-            rows, summary = predictions(table, estimator.predict_proba(series), estimator.classes_)
+            distances, winners = estimator.class_distances(series)
+            saved = about.get("calibration")
+            shares = None if saved is None else Calibration(**saved).probabilities(distances, winners)
+            rows, summary = predictions(table, winners, shares, estimator.classes_)
             result |= summary
     if out is not None:
         write_table(out, rows)
