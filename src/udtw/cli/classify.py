@@ -11,7 +11,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import dataset_name, like_training, load_dataset, read_series_table, saved_form, scaled
-from udtw.cli.output import messages, note, show, write_table, writing
+from udtw.cli.output import note, show, working, write_table, writing
 from udtw.cli.training import Dask, dask_cluster
 from udtw.data.series_files import SeriesTable
 from udtw.data.table import AS_IT_IS, ReadOptions
@@ -98,11 +98,11 @@ def classify(
     estimator, extra = _estimator(classifier, common, k, jobs, objective, max_iter)
     title = train.name if train is not None else dataset_name(str(name))
     with dask_cluster(dask):
-        with messages().status(f"training on {len(known)} series …"):
+        with working(f"training on {len(known)} series …"):
             begin = time.perf_counter()
             estimator.fit(known_values, known.labels)
             fitted = time.perf_counter()
-        with messages().status("training on two thirds of the series, to calibrate probabilities on the others …"):
+        with working("training on two thirds of the series, to calibrate probabilities on the others …"):
             calibration = calibrate_classes(estimator, known_values, np.asarray(known.labels), seed)
         if calibration is None:
             note("no class has three series, so that probabilities cannot be calibrated; they are left out")
@@ -126,7 +126,7 @@ def classify(
             "seed": seed,
         }
         if new is not None:
-            with messages().status(f"predicting {len(new)} series …"):
+            with working(f"predicting {len(new)} series …"):
                 begun = time.perf_counter()
                 distances, winners = estimator.class_distances(new_values)
             result["predict_seconds"] = time.perf_counter() - begun

@@ -12,7 +12,7 @@ from udtw._engine.metrics import get_metric, metric_names
 from udtw.cli import forecast_file, options, training
 from udtw.cli.command import IDS, Force
 from udtw.cli.files import dataset_name, load_dataset, scaled
-from udtw.cli.output import messages, save_figure, show, writing
+from udtw.cli.output import save_figure, show, working, writing
 from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.data.table_files import is_file_name
 from udtw.errors import LengthError, OptionError
@@ -145,7 +145,7 @@ def forecast(
     cut = _cut(train.shape[1], horizon)
     forecaster = SequenceForecaster(loss, **given)
     fabric = training.launch(accelerator, devices, strategy)
-    with messages().status(f"training on {len(train)} series …"):
+    with working(f"training on {len(train)} series …"):
         forecaster.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
     if fabric is not None and not fabric.is_global_zero:
         return

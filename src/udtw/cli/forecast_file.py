@@ -12,7 +12,7 @@ import numpy as np
 from udtw._io.atomic import write_atomically
 from udtw._io.strict_json import read_versioned
 from udtw.cli.files import like_training, read_series, read_series_table, saved_reading
-from udtw.cli.output import messages, note, save_figure, show, write_table, writing
+from udtw.cli.output import note, save_figure, show, working, write_table, writing
 from udtw.data.series_files import Series, SeriesTable
 from udtw.data.table import ReadOptions
 from udtw.data.table_cells import next_times
@@ -68,7 +68,7 @@ class FileForecaster:
         if out is not None:
             write_table(out, rows)
         if plot is not None:
-            save_figure(self._figure(values, mean, (low, high)), plot)
+            save_figure(self._figure(series, ids, mean, (low, high)), plot)
         result = {"file": str(file), **result, "horizon": self.horizon, "columns": self.names, "level": self.level}
         if as_json:
             show("", result | {"forecast": rows}, True)
@@ -93,14 +93,31 @@ class FileForecaster:
                     )
         return rows
 
-    def _figure(self, values: list[np.ndarray], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> Any:
+    def _figure(
+        self, series: Sequence[Series], ids: list[str], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]
+    ) -> Any:
         from udtw.plots import plot_forecast
 
         panels = max(1, SHOWN // len(self.names))
-        shown = min(len(one) for one in values[:panels])
-        past = np.stack([one[-min(shown, 4 * self.horizon) :] for one in values[:panels]])
+        drawn = series[:panels]
+        shown = min(*(len(one) for one in drawn), 4 * self.horizon)
+        past = np.stack([one.values[-shown:] for one in drawn])
         low, high = (one[:panels] for one in interval)
-        return plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level)
+        several = [[] if len(series) == 1 else [name] for name in ids[:panels]]
+        titles = [", ".join([*one, *([name] if len(self.names) > 1 or not one else [])]) for one in several
+                  for name in self.names]  # fmt: skip
+        times = [self._labels(one, shown) for one in drawn]
+        return plot_forecast(
+            past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles, times=times
+        )
+
+    def _labels(self, series: Series, shown: int) -> list[str]:
+        """Return the times of the last steps that are ``shown`` and of those forecast, or their numbers in the file."""
+        following = None if series.time_text is None else next_times(series.time_text, self.horizon)
+        if series.time_text is None or following is None:
+            last = int(series.steps[-1])
+            return [*map(str, series.steps[-shown:].tolist()), *(str(last + 1 + one) for one in range(self.horizon))]
+        return [*series.time_text[-shown:], *following]
 
 
 def load_forecaster(folder: Path) -> FileForecaster:
@@ -142,12 +159,12 @@ def train(
     known = [one[:-horizon] for one in values]
     truth = np.stack([one[-horizon:] for one in values])
     if short >= (past or horizon) + 3 * horizon:
-        with messages().status(f"training without the last {horizon} steps, to see how well it does …"):
+        with working(f"training without the last {horizon} steps, to see how well it does …"):
             trial = make().fit(known, horizon=horizon, window=past, season=season)
         result["backtest"] = _backtest(trial, known, truth, level)
     else:
         note(f"too short for a test on the last {horizon} steps: the error of the forecast is not known")
-    with messages().status(f"training on {len(values)} series …"):
+    with working(f"training on {len(values)} series …"):
         forecaster = make().fit(values, horizon=horizon, window=past, season=season)
     result |= {"loss": forecaster.loss_, "season": forecaster.season_ if forecaster.season_ > 1 else None}
     return FileForecaster(forecaster, reading, series[0].names, horizon, level), result

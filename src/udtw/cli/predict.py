@@ -11,7 +11,7 @@ from udtw.cli.classify import predictions
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import like_training, read_series_table, saved_reading, scaled
 from udtw.cli.forecast_file import load_forecaster
-from udtw.cli.output import messages, show, write_table
+from udtw.cli.output import show, working, write_table
 from udtw.errors import FileFormatError, OptionError
 
 
@@ -57,7 +57,7 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
     # As a list, series of any length are taken, not only those of the training's.
     series = [one.reshape(len(one), -1) for one in scaled(table, about["znormalized"])]
     result: dict[str, Any] = {"model": str(model), "file": str(file), "series": len(table)}
-    with messages().status(f"predicting {len(table)} series …"):
+    with working(f"predicting {len(table)} series …"):
         if about["task"] == "cluster":
             clusters = estimator.predict(series).tolist()
             rows = [{"series": name, "cluster": one} for name, one in zip(table.ids, clusters, strict=True)]

@@ -63,7 +63,7 @@ Forecaster = TypeVar("Forecaster", bound="SequenceForecaster")
 
 
 def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted classifier or clusterer to one file, with JSON values ``about``.
+    """Write a fitted classifier or clusterer to one file, with JSON values ``about``; or a forecaster to a folder.
 
     Examples
     --------
@@ -78,6 +78,11 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
     (['low'], {'unit': 'K'})
     """
     name = type(estimator).__name__
+    if hasattr(estimator, "predict_interval"):
+        if about:
+            raise OptionError("A forecaster is saved without about; write it to a file of your own.")
+        estimator.save(path)
+        return
     if ESTIMATORS.get(name) is not type(estimator):
         raise OptionError(f"{name} cannot be saved; save_model supports {', '.join(ESTIMATORS)}.")
     if not hasattr(estimator, "n_features_in_"):
@@ -95,7 +100,9 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
 
 
 def load_model(path: str | Path) -> tuple[Any, dict[str, Any]]:
-    """Load an estimator and its JSON values written by `save_model`; other or damaged files raise a `FileFormatError`.
+    """Load an estimator and its JSON values from a file, or a folder of a forecaster, that `save_model` wrote.
+
+    Other or damaged files raise a `FileFormatError`.
 
     Examples
     --------
@@ -104,6 +111,10 @@ def load_model(path: str | Path) -> tuple[Any, dict[str, Any]]:
     Traceback (most recent call last):
     udtw.errors.FileFormatError: There is no saved model at nothing.safetensors.
     """
+    if Path(path).is_dir():
+        from udtw.timeseries.forecaster import SequenceForecaster
+
+        return SequenceForecaster.load(path), {}
     tensors, content = read_tensors(Path(path), FORMAT, VERSION, ("state", "about"), "saved model")
     try:
         state = content["state"]
