@@ -111,16 +111,17 @@ def report(results: Results, document: Document) -> None:
 
 
 def _report_pairs(of_pairs: dict[str, dict[str, list[dict[str, Any]]]], document: Document) -> None:
-    rows, ways = [], (JOINT, BY_PAIRS)
+    rows, ways, count = [], (JOINT, BY_PAIRS), 0
     means: list[list[float]] = []
     for piece, by_way in of_pairs.items():
         if set(by_way) != set(ways):
             continue
         numbers = [_numbers(by_way[way]) for way in ways]
         means.append([*numbers[0], *numbers[1]])
+        count += len(by_way[JOINT])
         rows.append([piece, len(by_way[JOINT]), *_cells(means[-1])])
     if rows:
-        rows.append(["all", sum(row[1] for row in rows), *_cells(np.mean(means, 0).tolist())])
+        rows.append(["all", count, *_cells(np.mean(means, 0).tolist())])
         columns = [f"{way}: {one}" for way in ways for one in ("error", "width", "coverage, %")]
         document.table(
             f"22 pianists of an excerpt, chroma at {RATE} frames per second; errors and widths in ms",

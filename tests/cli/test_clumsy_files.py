@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -12,7 +13,9 @@ pytest.importorskip("typer")
 import udtw
 from tests.cli.helpers import fails, run_json
 from udtw._engine.metrics import METRICS
+from udtw.cli import output
 from udtw.data.series_files import ReadOptions, read_series
+from udtw.data.table_cells import next_times
 
 CLEAN = "1200.5\n3\n-2.25\n7\n"
 
@@ -302,3 +305,38 @@ def test_the_time_of_a_long_table_is_never_a_feature(tmp_path):
     shuffled = STEPS.replace("p,0,0", "p,9,0")
     (tmp_path / "long.csv").write_text(shuffled)
     assert "the time of series 'p' goes back" in fails(1, "cluster", tmp_path / "long.csv", "--id-column", "id")
+
+
+@pytest.mark.parametrize(
+    ("cells", "following"),
+    [
+        (["Q2 2019", "Q3 2019", "Q4 2019"], ["Q1 2020", "Q2 2020"]),
+        (["2019-Q3", "2019-Q4", "2020-Q1"], ["2020-Q2", "2020-Q3"]),
+        (["2020-W51", "2020-W52", "2020-W53"], ["2021-W01", "2021-W02"]),
+        (["2019W48", "2019W50", "2019W52"], ["2020W02", "2020W04"]),
+    ],
+)
+def test_quarters_and_weeks_are_times_and_go_on_as_written(tmp_path, cells, following):
+    file = tmp_path / "periods.csv"
+    file.write_text("when,sales\n" + "".join(f"{cell},{3.5 - at}\n" for at, cell in enumerate(cells)))
+    series = read_series(file)
+    assert (series.time_name, series.names) == ("when", ["sales"])
+    np.testing.assert_array_equal(np.diff(series.time) > 0, True)
+    assert next_times(series.time_text, 2) == following
+
+
+def test_a_row_of_totals_without_a_date_is_refused(tmp_path):
+    file = tmp_path / "totals.csv"
+    file.write_text("day,sales\n2024-01-01,3\n2024-01-02,4\n2024-01-03,5\n,12\n")
+    said = fails(1, "align", file, file, "--metric", "dtw")
+    assert "line 5: the time is empty in the last row" in said
+
+
+def test_the_first_use_says_that_kernels_are_compiled(tmp_path, monkeypatch, capsys):
+    stats = SimpleNamespace(cache_path=str(tmp_path))
+    monkeypatch.setattr("udtw._kernels.cpu.launch.usable", SimpleNamespace(stats=stats))
+    output.working("aligning …")
+    assert "compiling kernels for this machine: about a minute, once" in capsys.readouterr().err
+    (tmp_path / "forward.forward-1.py311.nbi").touch()
+    output.working("aligning …")
+    assert capsys.readouterr().err == ""

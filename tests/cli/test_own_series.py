@@ -146,13 +146,37 @@ def test_forecast(folder, tmp_path):
     assert [row["time"] for row in rows] == [f"2024-04-{30:02d}", *(f"2024-05-{day:02d}" for day in range(1, 6))]
     assert [int(row["step"]) for row in rows] == list(range(120, 126))
     assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in rows)
-    assert set(said["backtest"]) == {"rmse", "rmse_of_last_value", "coverage"}
+    assert {"rmse", "rmse_of_last_value", "coverage"} <= set(said["backtest"])
+    assert said["loss"] == "euclidean"
     assert picture.stat().st_size > 5_000
     again = run_json("predict", model, folder / "sales.csv")
     np.testing.assert_allclose([row["value"] for row in again["forecast"]], [float(row["value"]) for row in rows])
     many = run_json("forecast", folder / "train_long.csv", "--id-column", "sensor", "--columns", "value", *words[2:])
     assert len(many["forecast"]) == 12 * 6
     assert "--horizon" in fails(1, *words[:2], "--horizon", 200)
+
+
+def test_forecasts_are_compared_with_simple_ones(tmp_path, monkeypatch):
+    power = np.clip(np.sin(np.arange(200) * np.pi / 12), 0, None) + 0.02 * np.random.default_rng(0).normal(size=200)
+    file = tmp_path / "power.csv"
+    file.write_text("power\n" + "".join(f"{value:.4f}\n" for value in power))
+    words = ("forecast", file, "--horizon", 12, "--max-epochs", 2)
+    found = run_json(*words)
+    assert found["season"] == 24
+    assert found["loss"] in ("euclidean", "udtw")
+    errors = found["backtest"]
+    assert errors["rmse"] < 0.05 < errors["rmse_of_last_value"]
+    assert errors["rmse_of_last_season"] < 0.05
+    without = run_json(*words, "--season", 1)
+    assert without["season"] is None
+    assert "rmse_of_last_season" not in without["backtest"]
+    assert "--season must be a whole number of steps from 1 (none) to 62" in fails(2, *words, "--season", 100)
+    assert "--season belongs to files" in fails(2, "forecast", "cbf", "--season", 12)
+    monkeypatch.setattr(
+        "udtw.timeseries.SequenceForecaster.predict", lambda self, X=None, return_std=False: np.zeros((1, 12, 1))
+    )
+    monkeypatch.setattr("udtw.cli.forecast_file.FileForecaster.report", lambda *_, **__: None)
+    assert "a simpler forecast is better on the last 12 steps: " in run_ok(*words, "--loss", "euclidean").stderr
 
 
 @pytest.mark.parametrize(

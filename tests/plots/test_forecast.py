@@ -85,3 +85,18 @@ def test_shapes_that_do_not_fit_are_named_errors():
         plot_forecast(np.zeros((2, 0)), FUTURE, FUTURE)
     with pytest.raises(LengthError, match="forecast"):
         plot_forecast(PAST, FUTURE, {})
+
+
+def test_steps_are_labelled_by_their_times():
+    days = [f"2024-01-{day:02d}" for day in range(1, 14)]
+    figure = plot_forecast(PAST, None, FUTURE, times=[days, days[::-1]])
+    for axes, own in zip(figure.axes, (days, days[::-1]), strict=True):
+        labels = [tick.get_text() for tick in axes.get_xticklabels()]
+        assert labels == [own[int(place)] for place in axes.get_xticks()]
+        assert labels[0] == own[0]
+        assert labels[-1] == own[-1]
+        assert sum(map(len, labels)) <= 45
+        assert axes.get_xlabel() == ""
+    assert plot_forecast(PAST, None, FUTURE, times=days).axes[1].get_xticklabels()[0].get_text() == days[0]
+    with pytest.raises(ShapeError, match="13 labels"):
+        plot_forecast(PAST, None, FUTURE, times=days[:-1])

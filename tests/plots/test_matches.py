@@ -224,3 +224,12 @@ def test_given_matches_replace_those_of_the_alignment(pair):
     wanted = panels(plot_matches(x, y, alignment, level=0.5, lines=100))["matches"]
     for mine, theirs in zip(*(of_kind(one, PolyCollection)[0].get_paths() for one in (axes, wanted)), strict=True):
         np.testing.assert_array_equal(mine.vertices, theirs.vertices)
+
+
+def test_the_same_gray_is_the_same_probability_in_every_plot():
+    wave = np.sin(np.arange(20) / 3)
+    for gamma in (0.01, 4.0):
+        figure = plot_matches(wave, wave, udtw.align(wave, wave, gamma=gamma))
+        [lines] = of_kind(panels(figure)["matches"], LineCollection)
+        assert (lines.norm.vmin, lines.norm.vmax) == (0, 1)
+        assert lines.norm(0.15) == pytest.approx(np.sqrt(0.15))

@@ -12,6 +12,7 @@ from udtw.nn import SigmaNet, TrainingSettings
 from udtw.timeseries import (
     KNeighborsTimeSeriesClassifier,
     NearestCentroidTimeSeriesClassifier,
+    SequenceForecaster,
     TimeSeriesKMeans,
     TimeSeriesKMedoids,
     load_model,
@@ -82,3 +83,13 @@ def test_what_cannot_be_saved_or_read_is_named(tmp_path):
     (tmp_path / "m.safetensors").write_bytes(b"nothing")
     with pytest.raises(FileFormatError, match="saved model"):
         load_model(tmp_path / "m.safetensors")
+
+
+def test_forecasters_are_saved_in_the_same_way(tmp_path, one_thread):
+    forecaster = SequenceForecaster("euclidean", max_iter=1, random_state=0).fit(np.arange(40.0) % 7, horizon=3)
+    save_model(tmp_path / "model", forecaster)
+    again, about = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(), forecaster.predict())
+    assert about == {}
+    with pytest.raises(OptionError, match="about"):
+        save_model(tmp_path / "other", forecaster, {"unit": "K"})

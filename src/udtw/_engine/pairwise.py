@@ -44,6 +44,9 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
 ) -> Any:
     """Distances between every series of ``X`` and every series of ``Y``: (len(X), len(Y)). No gradients.
 
+    "udtw" is a free energy: it can be negative, and a series has a distance from itself. Pass ``debias=True`` where a
+    method expects a distance, zero for equal series, as the classifiers do.
+
     Parameters
     ----------
     X, Y : (n, T), (n, T, d), or a list of arrays (T_i,) or (T_i, d)

@@ -21,7 +21,7 @@ from udtw.cli import options
 from udtw.cli.align_many import align_many
 from udtw.cli.files import read_many, read_pair, read_ties
 from udtw.cli.match_report import make_match_report, make_report, warped_rows
-from udtw.cli.output import messages, note, save_figure, show, write_table
+from udtw.cli.output import note, save_figure, show, working, write_table
 from udtw.data.series_files import Series
 from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import GammaError, OptionError
@@ -211,7 +211,7 @@ def align(
     if anchors is not None:
         ties = read_ties(anchors, reading.decimal, x, y)
         chosen = udtw = replace(udtw, function=partial(udtw.function, anchors=ties))
-    with messages().status(f"aligning {len(x.values):,} with {len(y.values):,} steps …"):
+    with working(f"aligning {len(x.values):,} with {len(y.values):,} steps …"):
         if sigma in (Sigma.estimate, Sigma.learn):
             variances = estimate_variances(x.values, y.values)
         if sigma == Sigma.learn and variances[0] is not None:
@@ -247,7 +247,7 @@ def _match_files(
 ) -> None:
     """Match two series that were read, and write and print what was found, the verdict first."""
     (x, y), (out, warped, plot) = _without_constant(*pair), outputs
-    with messages().status(f"matching {len(x.values):,} with {len(y.values):,} steps …"):
+    with working(f"matching {len(x.values):,} with {len(y.values):,} steps …"):
         matched: Match = match(x.values, y.values, level=level, band=band)
         report = make_match_report(matched, x, y, of)
         if plot is not None:

@@ -5,12 +5,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from udtw.cli import options
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import dataset_name, like_training, load_dataset, read_series_table, saved_form, scaled
-from udtw.cli.output import messages, note, show, write_table, writing
+from udtw.cli.output import note, show, working, write_table, writing
 from udtw.cli.training import Dask, dask_cluster
 from udtw.data.series_files import SeriesTable
 from udtw.data.table import AS_IT_IS, ReadOptions
@@ -67,7 +68,9 @@ def classify(
 
     The series are those of a data set, or your own files: one series per row with a column of labels (wide), or one row
     per step with a column that names the series (long, `--id-column`). A row of `--out` has the series, its label if it
-    is known, the predicted class, and the probability of each class.
+    is known, the predicted class, and the probability of each class. Probabilities are calibrated: the classifier is
+    also trained on two thirds of the series and judged on the others (each third in turn, if that is quick).
+    `mean_probability` beside the accuracy shows whether they hold.
 
     Examples:
 
@@ -82,6 +85,7 @@ def classify(
     - `udtw classify ECG200 --metric dtw --k 3 --json | jq .accuracy`
     """
     from udtw.timeseries import save_model
+    from udtw.timeseries.class_probabilities import calibrate_classes
 
     _check_request(name, train, test, out, model)
     known, new = _own_tables(train, test, reading) if train is not None else load_dataset(str(name), data_dir, seed)
@@ -94,12 +98,19 @@ def classify(
     estimator, extra = _estimator(classifier, common, k, jobs, objective, max_iter)
     title = train.name if train is not None else dataset_name(str(name))
     with dask_cluster(dask):
-        with messages().status(f"training on {len(known)} series …"):
+        with working(f"training on {len(known)} series …"):
             begin = time.perf_counter()
             estimator.fit(known_values, known.labels)
             fitted = time.perf_counter()
+        with working("training on two thirds of the series, to calibrate probabilities on the others …"):
+            calibration = calibrate_classes(estimator, known_values, np.asarray(known.labels), seed)
+        if calibration is None:
+            note("no class has three series, so that probabilities cannot be calibrated; they are left out")
         if model is not None:
-            about = {"task": "classify", "znormalized": not raw, **saved_form(known, reading)}
+            about = {
+                "task": "classify", "znormalized": not raw, **saved_form(known, reading),
+                "calibration": None if calibration is None else vars(calibration),
+            }  # fmt: skip
             with writing(model, "--model"):
                 save_model(model, estimator, about)
         result: dict[str, Any] = {
@@ -115,15 +126,22 @@ def classify(
             "seed": seed,
         }
         if new is not None:
-            with messages().status(f"predicting {len(new)} series …"):
-                shares = estimator.predict_proba(new_values)
-            result["predict_seconds"] = time.perf_counter() - fitted
-            rows, summary = predictions(new, shares, estimator.classes_)
+            with working(f"predicting {len(new)} series …"):
+                begun = time.perf_counter()
+                distances, winners = estimator.class_distances(new_values)
+            result["predict_seconds"] = time.perf_counter() - begun
+            shares = None if calibration is None else calibration.probabilities(distances, winners)
+            rows, summary = predictions(new, winners, shares, estimator.classes_)
             result |= summary
             if out is not None:
                 write_table(out, rows)
             if json and name is None:
                 result["predictions"] = rows
+    if calibration is not None:
+        result["held_out"] = {
+            "series": calibration.held_out, "accuracy": calibration.accuracy,
+            "mean_probability": calibration.mean_probability,
+        }  # fmt: skip
     result["fit_seconds"] = fitted - begin
     show(f"Classification of {title}", result, json)
 
@@ -182,19 +200,24 @@ def _estimator(
     return NearestCentroidTimeSeriesClassifier(**common, **options.given(max_iter=max_iter), **extra), extra
 
 
-def predictions(table: SeriesTable, shares: Any, classes: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def predictions(
+    table: SeriesTable, winners: Any, shares: Any, classes: Any
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return a row per series, and how many were assigned to each class or, if labels are known, the accuracy.
 
-    A row has the label if it is known, the predicted class, and the probability of every class.
+    A row has the label if it is known, the predicted class, and the probability of every class, if there are ``shares``
+    (n, C). Beside the accuracy is the mean probability of the classes assigned, which is equal if these are reliable.
     """
-    guesses, labels = classes[shares.argmax(1)], table.labels
+    guesses, labels = classes[winners], table.labels
+    if shares is None:
+        shares = np.empty((len(winners), 0))
     rows = [
         {
             "series": one.id,
             **({} if labels is None else {"label": str(one.label)}),
             "predicted": str(guess),
-            "probability": float(share.max()),
-            **{f"p_{name}": float(part) for name, part in zip(classes, share, strict=True)},
+            **({"probability": float(share.max())} if len(share) else {}),
+            **{f"p_{name}": float(part) for name, part in zip(classes, share, strict=False)},
         }
         for one, guess, share in zip(table.series, guesses, shares, strict=True)
     ]
@@ -203,6 +226,7 @@ def predictions(table: SeriesTable, shares: Any, classes: Any) -> tuple[list[dic
     right = guesses == labels
     return rows, {
         "accuracy": float(right.mean()),
+        **({"mean_probability": float(shares.max(1).mean())} if shares.size else {}),
         "errors": int((~right).sum()),
         "accuracy_by_class": {str(one): float(right[labels == one].mean()) for one in sorted(set(labels.tolist()))},
     }

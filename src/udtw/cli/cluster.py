@@ -10,7 +10,7 @@ import typer
 from udtw.cli import options
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import read_any, saved_form, scaled
-from udtw.cli.output import messages, save_figure, show, write_table, writing
+from udtw.cli.output import save_figure, show, working, write_table, writing
 from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.errors import LengthError
 
@@ -76,7 +76,7 @@ def cluster(
     kind: Any = TimeSeriesKMeans if method == Method.kmeans else TimeSeriesKMedoids
     estimator = kind(k, metric=metric, n_jobs=jobs, random_state=seed, **given)
     begin = time.perf_counter()
-    with messages().status(f"clustering {len(series)} series …"):
+    with working(f"clustering {len(series)} series …"):
         estimator.fit(series)
     found = estimator.labels_
     rows = [{"series": name, "cluster": int(one)} for name, one in zip(table.ids, found, strict=True)]

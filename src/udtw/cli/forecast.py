@@ -12,7 +12,7 @@ from udtw._engine.metrics import get_metric, metric_names
 from udtw.cli import forecast_file, options, training
 from udtw.cli.command import IDS, Force
 from udtw.cli.files import dataset_name, load_dataset, scaled
-from udtw.cli.output import messages, save_figure, show, writing
+from udtw.cli.output import save_figure, show, working, writing
 from udtw.data.table import AS_IT_IS, ReadOptions
 from udtw.data.table_files import is_file_name
 from udtw.errors import LengthError, OptionError
@@ -30,8 +30,14 @@ def forecast(
         ),
     ],
     loss: Annotated[
-        str, options.name_option("Distance between forecast and truth in training", "metric", metric_names)
-    ] = "udtw",
+        str | None,
+        options.name_option(
+            "Distance between forecast and truth in training",
+            "metric",
+            metric_names,
+            show_default="of a file: euclidean or udtw, by the error on its validation part; of data sets: udtw",
+        ),
+    ] = None,
     horizon: Annotated[
         float | None,
         typer.Option(
@@ -42,7 +48,15 @@ def forecast(
     past: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of past steps that a forecast uses (files).", show_default="twice the horizon"
+            min=1,
+            help="Number of past steps that a forecast uses (files).",
+            show_default="twice the horizon, or four seasons",
+        ),
+    ] = None,
+    season: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps after which a series repeats, 1 for none (files).", show_default="found in the series"
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals from low to high.")] = 0.9,
@@ -77,9 +91,10 @@ def forecast(
     """Forecast the future of your own series; or, for a data set, the end of each test series from its beginning.
 
     A file is one long series, or many (`--id-column`). The forecaster learns from windows of them. It is first trained
-    without the last `--horizon` steps, so that its error on these can be printed beside that of repeating the last
-    value; then with all. A row of `--out` has the step (and its time, if there is a time column), the forecast, its
-    standard deviation, and the interval from low to high that holds the true value with probability `--level`.
+    without the last `--horizon` steps, so that its error on these can be printed beside that of simpler forecasts: the
+    last value, the last season and, if statsmodels is installed, Theta and exponential smoothing (ETS); then with all.
+    A row of `--out` has the step (and its time, if there is a time column), the forecast, its standard deviation, and
+    the interval from low to high that holds the true value with probability `--level`.
 
     For data sets MSE is the squared error per step; DTW tolerates errors in time; the coverage is the share of true
     values within intervals of `--level`, which are calibrated on series that were set aside in training.
@@ -87,6 +102,8 @@ def forecast(
     Examples:
 
     - `udtw forecast sales.csv --horizon 24 --out forecast.csv --plot forecast.png --model forecaster`
+
+    - `udtw forecast power.csv --horizon 48 --season 48`
 
     - `udtw forecast stores.csv --id-column store --time-column day --columns sales --horizon 7 --out forecast.csv`
 
@@ -115,18 +132,20 @@ def forecast(
             if wanted:
                 raise OptionError(f"{flag} belongs to data sets, and {name} is a file.")
         _own_file(
-            Path(name), reading, horizon, past, level, lambda: SequenceForecaster(loss, **given),
+            Path(name), reading, horizon, past, season, level, lambda: SequenceForecaster(loss or "auto", **given),
             out=out, plot=plot, model=model, as_json=json,
         )  # fmt: skip
         return
-    if out is not None or past is not None:
-        raise OptionError(f"{'--out' if out is not None else '--past'} belongs to files, and {name} is a data set.")
+    for flag, value in (("--out", out), ("--past", past), ("--season", season)):
+        if value is not None:
+            raise OptionError(f"{flag} belongs to files, and {name} is a data set.")
+    loss = loss or "udtw"
     horizon = 0.4 if horizon is None else horizon
     train, test = (_equally_long(name, scaled(part, not raw)) for part in load_dataset(name, data_dir, seed))
     cut = _cut(train.shape[1], horizon)
     forecaster = SequenceForecaster(loss, **given)
     fabric = training.launch(accelerator, devices, strategy)
-    with messages().status(f"training on {len(train)} series …"):
+    with working(f"training on {len(train)} series …"):
         forecaster.fit(train[:, :cut], train[:, cut:], checkpoint_path=checkpoint, fabric=fabric)
     if fabric is not None and not fabric.is_global_zero:
         return
@@ -166,7 +185,7 @@ def forecast(
 
 
 def _own_file(
-    file: Path, reading: Any, horizon: float | None, past: int | None, level: float, make: Any, *,
+    file: Path, reading: Any, horizon: float | None, past: int | None, season: int | None, level: float, make: Any, *,
     out: Path | None, plot: Path | None, model: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train on the series of a file and forecast what follows them."""
@@ -174,7 +193,7 @@ def _own_file(
         shown = "nothing" if horizon is None else f"{horizon:g}"
         raise OptionError(f"--horizon must be the number of steps to forecast, such as 24; got {shown}.")
     series, ids = forecast_file.read_long_series(file, reading)
-    trained, result = forecast_file.train(series, reading, int(horizon), past, level, make)
+    trained, result = forecast_file.train(series, reading, int(horizon), past, season, level, make)
     if model is not None:
         trained.save(model)
     trained.report(file, series, ids, result, out=out, plot=plot, as_json=as_json)

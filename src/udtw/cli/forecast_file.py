@@ -1,6 +1,7 @@
 """Forecasts of users' files: one long series or many, the future of each as rows of a table."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from udtw._io.atomic import write_atomically
 from udtw._io.strict_json import read_versioned
 from udtw.cli.files import like_training, read_series, read_series_table, saved_reading
-from udtw.cli.output import messages, note, save_figure, show, write_table, writing
+from udtw.cli.output import note, save_figure, show, working, write_table, writing
 from udtw.data.series_files import Series, SeriesTable
 from udtw.data.table import ReadOptions
 from udtw.data.table_cells import next_times
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION, ABOUT = "udtw.forecast", 1, "series.json"
 """File beside those of the forecaster that describes how its series are read."""
+MOST_RIVALS = 50
+"""Most columns of series that are also forecast by statsmodels, which takes up to a second for each."""
 SHOWN = 6
 """Panels of ``--plot``."""
 
@@ -93,29 +96,28 @@ class FileForecaster:
     def _figure(
         self, series: Sequence[Series], ids: list[str], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]
     ) -> Any:
-        from udtw.cli.figures import set_times
         from udtw.plots import plot_forecast
 
         panels = max(1, SHOWN // len(self.names))
-        drawn = min(4 * self.horizon, *(len(one) for one in series[:panels]))
-        past = np.stack([one.values[-drawn:] for one in series[:panels]])
+        drawn = series[:panels]
+        shown = min(*(len(one) for one in drawn), 4 * self.horizon)
+        past = np.stack([one.values[-shown:] for one in drawn])
         low, high = (one[:panels] for one in interval)
-        several = len(series) > 1
-        titles = [f"{one}: {name}" if several else name for one in ids[:panels] for name in self.names]
-        figure = plot_forecast(past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles)
-        if not several:  # the panels have one axis, on which several series have different times
-            [one] = series
-            times = one.time_text
-            following = None if times is None else next_times(times, self.horizon)
-            if times is None or following is None:
-                times = list(map(str, one.steps))
-                following = [str(int(one.steps[-1]) + 1 + ahead) for ahead in range(self.horizon)]
-            texts = times[-drawn:] + following
-            axis = Series(past[0], self.names, time_text=texts, time_name=one.time_name, steps=np.arange(len(texts)))
-            for axes in figure.axes:
-                if axes.get_xlabel():
-                    set_times(axes, axis)
-        return figure
+        several = [[] if len(series) == 1 else [name] for name in ids[:panels]]
+        titles = [", ".join([*one, *([name] if len(self.names) > 1 or not one else [])]) for one in several
+                  for name in self.names]  # fmt: skip
+        times = [self._labels(one, shown) for one in drawn]
+        return plot_forecast(
+            past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles, times=times
+        )
+
+    def _labels(self, series: Series, shown: int) -> list[str]:
+        """Return the times of the last steps that are ``shown`` and of those forecast, or their numbers in the file."""
+        following = None if series.time_text is None else next_times(series.time_text, self.horizon)
+        if series.time_text is None or following is None:
+            last = int(series.steps[-1])
+            return [*map(str, series.steps[-shown:].tolist()), *(str(last + 1 + one) for one in range(self.horizon))]
+        return [*series.time_text[-shown:], *following]
 
 
 def load_forecaster(folder: Path) -> FileForecaster:
@@ -140,7 +142,7 @@ def read_long_series(file: Path, reading: ReadOptions) -> tuple[list[Series], li
 
 
 def train(
-    series: Sequence[Series], reading: ReadOptions, horizon: int, past: int | None, level: float,
+    series: Sequence[Series], reading: ReadOptions, horizon: int, past: int | None, season: int | None, level: float,
     make: Any,
 ) -> tuple[FileForecaster, dict[str, Any]]:  # fmt: skip
     """Train a forecaster of long series; also return its error on their last steps, without which it was tried first.
@@ -157,18 +159,69 @@ def train(
     known = [one[:-horizon] for one in values]
     truth = np.stack([one[-horizon:] for one in values])
     if short >= (past or horizon) + 3 * horizon:
-        with messages().status(f"training without the last {horizon} steps, to see how well it does …"):
-            trial = make().fit(known, horizon=horizon, window=past)
-        guess = trial.predict(known)
-        low, high = trial.predict_interval(known, level)
-        last = np.stack([one[-1:] for one in known])
-        result["backtest"] = {
-            "rmse": float(np.sqrt(np.square(guess - truth).mean())),
-            "rmse_of_last_value": float(np.sqrt(np.square(last - truth).mean())),
-            "coverage": float(((low <= truth) & (truth <= high)).mean()),
-        }
+        with working(f"training without the last {horizon} steps, to see how well it does …"):
+            trial = make().fit(known, horizon=horizon, window=past, season=season)
+        result["backtest"] = _backtest(trial, known, truth, level)
     else:
         note(f"too short for a test on the last {horizon} steps: the error of the forecast is not known")
-    with messages().status(f"training on {len(values)} series …"):
-        forecaster = make().fit(values, horizon=horizon, window=past)
+    with working(f"training on {len(values)} series …"):
+        forecaster = make().fit(values, horizon=horizon, window=past, season=season)
+    result |= {"loss": forecaster.loss_, "season": forecaster.season_ if forecaster.season_ > 1 else None}
     return FileForecaster(forecaster, reading, series[0].names, horizon, level), result
+
+
+def _backtest(trial: "SequenceForecaster", known: list[np.ndarray], truth: np.ndarray, level: float) -> dict[str, Any]:
+    """Return the error of a forecaster on the last steps beside that of simpler forecasts; say if one is better."""
+    low, high = trial.predict_interval(known, level)
+    found = {"rmse": _rmse(trial.predict(known), truth)}
+    simple = {"last_value": np.stack([one[-1:] for one in known])}
+    horizon, season = truth.shape[1], trial.season_
+    if season > 1:
+        simple["last_season"] = np.stack([one[len(one) - season + np.arange(horizon) % season] for one in known])
+    simple |= _of_statsmodels(known, horizon, season)
+    errors = {name: _rmse(one, truth) for name, one in simple.items()}
+    found |= {f"rmse_of_{name}": error for name, error in errors.items()}
+    best = min(errors, key=lambda name: errors[name])
+    if errors[best] < found["rmse"]:
+        note(
+            f"a simpler forecast is better on the last {horizon} steps: {best.replace('_', ' ')} with rmse "
+            f"{errors[best]:.4g}, against {found['rmse']:.4g}"
+        )
+    return found | {"coverage": float(((low <= truth) & (truth <= high)).mean())}
+
+
+def _rmse(forecast: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.sqrt(np.square(forecast - truth).mean()))
+
+
+def _of_statsmodels(known: list[np.ndarray], horizon: int, season: int) -> dict[str, np.ndarray]:
+    """Return the forecasts of Theta and of exponential smoothing with a damped trend, if statsmodels is installed."""
+    if sum(one.shape[1] for one in known) > MOST_RIVALS:
+        return {}
+    try:
+        from statsmodels.tsa.forecasting.theta import ThetaModel
+        from statsmodels.tsa.holtwinters import ExponentialSmoothing
+    except ModuleNotFoundError:
+        return {}
+    period = season if season > 1 else None
+    seasonal = "add" if season > 1 else None
+
+    def theta(values: np.ndarray) -> Any:
+        return ThetaModel(values, period=period, deseasonalize=season > 1).fit().forecast(horizon)
+
+    def ets(values: np.ndarray) -> Any:
+        model = ExponentialSmoothing(
+            values, trend="add", damped_trend=True, seasonal=seasonal, seasonal_periods=period,
+            initialization_method="estimated",
+        )  # fmt: skip
+        return model.fit().forecast(horizon)
+
+    found = {}
+    for name, make in (("theta", theta), ("ets", ets)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of fits that do not converge
+                found[name] = np.stack([np.stack([np.asarray(make(one)) for one in every.T], 1) for every in known])
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            note(f"not compared with {name} of statsmodels: {error}")
+    return {name: one for name, one in found.items() if np.isfinite(one).all()}

@@ -16,16 +16,16 @@ WRITES = "Files that are written"
 """Panel of the help, by which `udtw.cli.command` knows the options that name a file to be written."""
 
 
-def name_option(what: str, kind: str, names: Callable[[], Sequence[str]]) -> Any:
+def name_option(what: str, kind: str, names: Callable[[], Sequence[str]], **shown: Any) -> Any:
     """Return an option whose value is one of ``names()``, called when the command is parsed; ``what`` is its help."""
 
-    def known(name: str) -> str:
-        if name not in names():
+    def known(name: str | None) -> str | None:
+        if name is not None and name not in names():
             raise typer.BadParameter(f"{name!r} is not a {kind}; choose one of {', '.join(names())}.")
         return name
 
     text = f"{what}: {', '.join(names())}, or a registered {kind}."
-    return typer.Option(metavar="NAME", help=text, callback=known, autocompletion=lambda: list(names()))
+    return typer.Option(metavar="NAME", help=text, callback=known, autocompletion=lambda: list(names()), **shown)
 
 
 Metric = Annotated[str, name_option("Distance between series", "metric", metric_names)]

@@ -31,6 +31,22 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def working(text: str) -> Any:
+    """Return a context that shows ``text``; before it, say so if kernels have to be compiled."""
+    if not _kernels_compiled():
+        note("compiling kernels for this machine: about a minute, once")
+    return messages().status(text)
+
+
+def _kernels_compiled() -> bool:
+    """Return whether Numba keeps kernels, or is not there to compile any."""
+    try:
+        from udtw._kernels.cpu.launch import usable
+    except ImportError:
+        return True
+    return any(Path(usable.stats.cache_path).glob("forward.*.nbi"))
+
+
 def error_line(text: str) -> None:
     """Print an error in one line."""
     typer.echo(f"error: {' '.join(text.split())}", err=True)

@@ -11,7 +11,7 @@ from udtw.cli.classify import predictions
 from udtw.cli.command import IDS, LABELS
 from udtw.cli.files import like_training, read_series_table, saved_reading, scaled
 from udtw.cli.forecast_file import load_forecaster
-from udtw.cli.output import messages, show, write_table
+from udtw.cli.output import show, working, write_table
 from udtw.errors import FileFormatError, OptionError
 
 
@@ -46,6 +46,7 @@ def predict(
 
 def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, as_json: bool) -> None:
     from udtw.timeseries import load_model
+    from udtw.timeseries.class_probabilities import Calibration
 
     estimator, about = load_model(model)
     if about.get("task") not in ("classify", "cluster"):
@@ -56,13 +57,16 @@ def _classify(model: Path, file: Path, given: dict[str, Any], out: Path | None, 
     # As a list, series of any length are taken, not only those of the training's.
     series = [one.reshape(len(one), -1) for one in scaled(table, about["znormalized"])]
     result: dict[str, Any] = {"model": str(model), "file": str(file), "series": len(table)}
-    with messages().status(f"predicting {len(table)} series …"):
+    with working(f"predicting {len(table)} series …"):
         if about["task"] == "cluster":
             clusters = estimator.predict(series).tolist()
             rows = [{"series": name, "cluster": one} for name, one in zip(table.ids, clusters, strict=True)]
             result["sizes"] = {str(one): clusters.count(one) for one in sorted(set(clusters))}
         else:
-            rows, summary = predictions(table, estimator.predict_proba(series), estimator.classes_)
+            distances, winners = estimator.class_distances(series)
+            saved = about.get("calibration")
+            shares = None if saved is None else Calibration(**saved).probabilities(distances, winners)
+            rows, summary = predictions(table, winners, shares, estimator.classes_)
             result |= summary
     if out is not None:
         write_table(out, rows)

@@ -104,6 +104,7 @@ def read_series(source: str | Path, options: ReadOptions = ReadOptions(), conten
     if table.names or len(chosen) > 1 or time is not None or columns.left_out:
         table.notes.append(columns.describe(chosen, time))
     series = replace(series, notes=table.notes)
+    _refuse_totals(table, series.time_text, len(series) - 1)
     if series.time is not None and (row := _first_back(series.time)) is not None:
         raise DataError(
             f"{table.place(row)}: the time goes back. Sort the rows by time, or choose another --time-column "
@@ -290,6 +291,7 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
         if len(kinds) > 1:
             raise DataError(f"{table.where}: series {name!r} has the labels {listed(kinds)}; it must have one.")
         one = replace(every.take(own), steps=np.arange(len(own)), id=name, label=kinds[0] if kinds else None)
+        _refuse_totals(table, one.time_text, int(own[-1]))
         if one.time is not None and (late := _first_back(one.time)) is not None:
             raise DataError(
                 f"{table.place(int(own[late]))}: the time of series {name!r} goes back. Sort the rows by time."
@@ -312,6 +314,15 @@ def _of_steps(columns: Columns, chosen: list[int], time: int | None) -> Series:
         return series
     text = [cell_text(cell) for cell in columns.table.cells[time]]
     return replace(series, time=columns.seconds(time), time_text=text, time_name=columns.title(time))
+
+
+def _refuse_totals(table: Table, time_text: list[str] | None, row: int) -> None:
+    """Raise `DataError` if the last step, at this row, has no time while others do: a row of totals."""
+    if time_text and not time_text[-1] and any(time_text):
+        raise DataError(
+            f"{table.place(row)}: the time is empty in the last row. Delete it if it is a row of totals or a remark; "
+            "otherwise fill in the time, or choose the features with --columns."
+        )
 
 
 def _first_back(time: np.ndarray) -> int | None:

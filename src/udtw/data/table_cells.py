@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 GROUPS = " \u00a0\u202f'’"
 """Thousands separators besides the point or the comma."""
 DATE = re.compile(
-    r"\d{4}-?Q[1-4]|\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
+    r"\d{4}[ -]?Q[1-4]|Q[1-4][ /-]?\d{4}|\d{4}-?W\d{2}"
+    r"|\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
     r"|(?=.*\d{4})(?=.*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)).{8,}",
     re.IGNORECASE,
 )
 CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]\.?m\.?)?", re.IGNORECASE)
-QUARTER = re.compile(r"(\d{4})(-?)Q([1-4])", re.IGNORECASE)
+QUARTER = re.compile(r"(?P<year>\d{4})(?P<between>[ -]?)Q(?P<part>[1-4])", re.IGNORECASE)
+QUARTER_FIRST = re.compile(r"Q(?P<part>[1-4])(?P<between>[ /-]?)(?P<year>\d{4})", re.IGNORECASE)
+WEEK = re.compile(r"(?P<year>\d{4})(?P<between>-?)W(?P<part>\d{2})", re.IGNORECASE)
 OFFSET = re.compile(r"(?<=\d) ?(Z|UTC|[+-]\d{2}:?\d{2})$")
 """Time zone behind a time of day."""
 DAY = 86400.0
@@ -167,6 +171,11 @@ def _dates(cells: list[Any], present: list[Any]) -> Any:
     """Return the cells as a pandas Series of dates in UTC, or None; ``present`` are those that are not missing."""
     import pandas
 
+    if all(isinstance(cell, str) and _period(cell) is not None for cell in present):
+        days = [None if cell is None else _first_day(cell) for cell in cells]
+        return None if None in [day for day, cell in zip(days, cells, strict=True) if cell] else pandas.to_datetime(
+            pandas.Series(days, dtype=object), utc=True
+        )  # fmt: skip
     for options in _date_formats(present):
         try:
             found = pandas.to_datetime(pandas.Series(cells, dtype=object), utc=True, **options)
@@ -175,6 +184,44 @@ def _dates(cells: list[Any], present: list[Any]) -> Any:
         if "dayfirst" not in options or found.dropna().is_monotonic_increasing:
             return found
     return None
+
+
+def _period(cell: str) -> re.Match[str] | None:
+    """Return the parts of a quarter or week such as 2019Q4, Q4 2019 or 2019-W52."""
+    return next((found for form in (QUARTER, QUARTER_FIRST, WEEK) if (found := form.fullmatch(cell.strip()))), None)
+
+
+def _first_day(cell: str) -> date | None:
+    """Return the first day of a quarter or week; None if the year has no such week."""
+    found = _period(cell)
+    if found is None:
+        return None
+    year, part = int(found["year"]), int(found["part"])
+    try:
+        return date.fromisocalendar(year, part, 1) if found.re is WEEK else date(year, 3 * part - 2, 1)
+    except ValueError:
+        return None
+
+
+def _next_periods(cells: list[str], count: int) -> list[str] | None:
+    """Return the quarters or weeks that follow, written as the last one."""
+    days, last = [_first_day(cell) for cell in cells], _period(cells[-1])
+    if last is None or not all(days):
+        return None
+    weekly = last.re is WEEK
+    number = [one.toordinal() // 7 if weekly else 4 * one.year + one.month // 3 for one in days if one]
+    step = _usual_step(np.diff(number))
+    if step is None:
+        return None
+    texts = []
+    for ahead in range(1, count + 1):
+        at = number[-1] + int(step) * ahead
+        # Ordinal 1 is a Monday, so that whole weeks keep the remainder of the first day.
+        year, part = date.fromordinal(7 * at + 1).isocalendar()[:2] if weekly else (at // 4, at % 4 + 1)
+        name = f"W{part:02d}" if weekly else f"Q{part}"
+        parts = (name, str(year)) if last.re is QUARTER_FIRST else (str(year), name)
+        texts.append(last["between"].join(parts))
+    return texts
 
 
 def stamps_of(cells: list[str]) -> Any:
@@ -202,13 +249,8 @@ def next_times(cells: list[str], count: int) -> list[str] | None:
             return None if following is None else [one.replace("-", "") for one in following]
         step = _usual_step(np.diff(axis))
         return None if step is None else [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
-    quarters = [QUARTER.fullmatch(cell) for cell in cells]
-    if all(quarters):
-        number = [4 * int(one[1]) + int(one[3]) - 1 for one in quarters if one]
-        step = _usual_step(np.diff(number))
-        dash = quarters[-1][2]  # type: ignore[index]
-        ahead = [] if step is None else [number[-1] + int(step) * (1 + one) for one in range(count)]
-        return [f"{one // 4}{dash}Q{one % 4 + 1}" for one in ahead] or None
+    if all(_period(cell) for cell in cells):
+        return _next_periods(cells, count)
     stamps = stamps_of(cells)
     step = None if stamps is None else _usual_step(stamps.diff().iloc[1:].dt.total_seconds().to_numpy())
     if stamps is None or step is None:

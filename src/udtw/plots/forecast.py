@@ -18,11 +18,13 @@ Bounds = tuple[Floats, Floats]
 
 PANEL_INCHES = (3.6, 1.9)
 MAX_COLUMNS = 3
+LABEL_CHARACTERS = 45
+"""Characters of all labels of steps below a panel."""
 LEGEND_INCHES = 5.5
 """Least width of the legend."""
 
 
-def plot_forecast(
+def plot_forecast(  # noqa: PLR0913 (what is drawn, and how)
     observed: Any,
     truth: Any,
     forecast: Any,
@@ -32,6 +34,7 @@ def plot_forecast(
     interval: Any = None,
     level: float | None = None,
     titles: Any = None,
+    times: Any = None,
     **figure_options: Any,
 ) -> Figure:
     """Plot forecasts beside the true future, one panel per series and feature, with bands.
@@ -54,6 +57,8 @@ def plot_forecast(
         Coverage of the intervals, shown in the legend.
     titles : sequence of str, optional
         One per panel, ordered by series and then by feature.
+    times : sequence of T_in + T_out labels, or one such sequence per series, optional
+        Labels of the steps of past and future, of which a few are shown.
     **figure_options
         Passed to `matplotlib.figure.Figure`, such as ``figsize``.
 
@@ -89,19 +94,22 @@ def plot_forecast(
     rows = -(-panels // columns)
     width = max(columns * PANEL_INCHES[0], LEGEND_INCHES)
     figure = new_figure((width, rows * PANEL_INCHES[1] + 0.4), figure_options)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    labels = _labels(times, count, past.shape[1] + shape[1])
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=labels is None).ravel()
     for panel, (i, j) in enumerate((i, j) for i in range(count) for j in range(features)):
         pick = {name: f[i, :, j] for name, f in futures.items()}
         bounds = {name: (low[i, :, j], high[i, :, j]) for name, (low, high) in bands.items()}
         _draw(axes[panel], past[i, :, j], None if future is None else future[i, :, j], pick, bounds, band_label)
+        if labels is not None:
+            _label_steps(axes[panel], labels[i])
         axes[panel].set_title(_title(titles, panel, i, j, count, features), fontsize=FONT)
     for empty in axes[panels:]:
         empty.set_axis_off()
     for axis in axes[max(0, panels - columns) : panels]:
         axis.tick_params(labelbottom=True)
-        axis.set_xlabel("step")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False, fontsize=FONT)
+        axis.set_xlabel("step" if times is None else "")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 5), frameon=False, fontsize=FONT)
     return figure
 
 
@@ -159,6 +167,30 @@ def _draw(
     axes.locator_params(axis="y", nbins=4)
     axes.tick_params(labelsize=SMALL_FONT)
     hide_box(axes)
+
+
+def _labels(times: Any, count: int, steps: int) -> list[list[str]] | None:
+    """Return the labels of all steps for each series."""
+    if times is None:
+        return None
+    several = len(times) > 0 and not isinstance(times[0], str) and np.ndim(times[0]) == 1
+    found = [[str(one) for one in own] for own in (times if several else [times] * count)]
+    if len(found) != count or any(len(own) != steps for own in found):
+        raise ShapeError(
+            f"times must have {steps} labels, of past and future, or as many for each of {count} series; got "
+            f"{sorted({len(own) for own in found})} for {len(found)}."
+        )
+    return found
+
+
+def _label_steps(axes: Axes, labels: list[str]) -> None:
+    """Label so many steps that the labels of a panel do not collide."""
+    room = max(2, int(LABEL_CHARACTERS / max(map(len, labels))))
+    places = np.unique(np.linspace(0, len(labels) - 1, min(room, len(labels))).round().astype(int))
+    axes.set_xticks(places, [labels[at] for at in places])
+    ticks = axes.get_xticklabels()
+    ticks[0].set_horizontalalignment("left")
+    ticks[-1].set_horizontalalignment("right")
 
 
 def _joined(past: Floats, future: Floats) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -266,11 +266,11 @@ def _draw_matches(
     probability = np.asarray(matches.probability[chosen] * matches.matched[chosen], float)
     order = np.argsort(probability)  # sure lines on top
     segments = np.stack([starts, ends], 1)[order]
-    # Relative to the surest match: at γ = 4 none is near 1, and all lines would be faint.
-    highest = max(float(probability.max(initial=0)), 1e-6)
-    widths = 0.5 + 0.9 * probability[order] / highest
+    # The same gray for the same probability in every plot; its root, since at γ = 4 few are near 1.
+    norm = PowerNorm(0.5, vmin=0, vmax=1)
+    widths = 0.5 + 0.9 * np.sqrt(probability[order])
     sure = LinearSegmentedColormap.from_list("udtw.sure", [shade(one) for one in SHADES])
-    links = LineCollection(list(segments), cmap=sure, norm=Normalize(0, highest), linewidths=widths, zorder=3)
+    links = LineCollection(list(segments), cmap=sure, norm=norm, linewidths=widths, zorder=3)
     links.set_array(probability[order])
     axes.add_collection(links)
     return links

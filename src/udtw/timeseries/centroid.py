@@ -190,6 +190,11 @@ class NearestCentroidTimeSeriesClassifier(ClassifierMixin, MetricEstimator):
         check_is_fitted(self)
         return all_distances(self._prototypes, new_series(self, X), self.metric_)
 
+    def class_distances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return distances to the prototypes (n, C), and the classes assigned, as numbers (n,)."""
+        found = self.distances(X)
+        return found, found.argmin(1)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Return ``−distance/T``, (n, C); for two classes (n,), positive for the second."""
         scores = -self.distances(X) / self.temperature_

@@ -36,6 +36,7 @@ from udtw.timeseries.forecaster_model import (
     make_loss,
 )
 from udtw.timeseries.forecaster_windows import Bands, cut_windows, last_windows, long_series, window_for
+from udtw.timeseries.simple_forecasts import SimpleForecast, check_season, choose, find_seasons
 
 Arrays = tuple[Floats, Floats]
 """Pasts (n, T_in, d) and futures (n, T_out, d), as NumPy arrays in the units of the user."""
@@ -64,7 +65,8 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
     ----------
     loss : str
         Metric between forecast and true future. "udtw" aligns them by the posterior over paths, with a variance for
-        each step of the future that is learned with the forecaster.
+        each step of the future that is learned with the forecaster. "auto" trains with "euclidean" and then "udtw", and
+        keeps the weights with the lower squared error on the validation series.
     metric_params : dict, optional
         Parameters of that metric, as keywords of `udtw.pairwise`, in units of standardized series. Defaults:
 
@@ -89,7 +91,8 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         1 to 1.5 for ``weighting="precision"``, where σ < 1 would make the regularizer negative and reward longer paths.
     relative : bool or None
         Forecast the difference from the last observed value, for series with a drifting level. None: if ``fit`` gets a
-        ``horizon``.
+        ``horizon``, the difference from the best simple forecast: the last season repeated, or a smoothed level with a
+        drift, in units of the changes within each window.
     warm_start_euclidean : bool
         Train with the Euclidean loss first and continue from its best weights. It costs one short training and keeps
         the forecast in phase: an alignment loss alone accepts a future that is right but too early or too late.
@@ -105,12 +108,16 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         The network, for standardized series.
     sigma_ : torch.nn.Module or None
         Network for variances of standardized futures.
+    loss_ : str
+        The loss whose weights were kept.
+    season_ : int
+        Steps of a season, if ``fit`` got a horizon; 1 if there is none.
     bands_ : Bands
         Calibration of the uncertainty: see `predict` and `predict_interval`.
     history_ : dict of str to History
         Losses by epoch of each phase, "euclidean" (the warm start) and that of ``loss``.
     n_iter_ : int
-        Epochs of the last phase.
+        Epochs with the loss that was kept.
     n_features_in_ : int
         Steps T_in of the past.
 
@@ -160,7 +167,10 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
     _past_shape: tuple[int, int]
     _future_shape: tuple[int, int]
     _y_ndim: int
+    loss_: str
     _relative: bool
+    _simple: SimpleForecast | None = None
+    """What the network departs from, for long series."""
     _tail: Floats | None
     """The last windows of the long series passed to `fit`; None if it was passed futures."""
     _single: bool
@@ -194,9 +204,10 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         self.random_state = random_state
         self.device = device
 
-    def fit(
+    def fit(  # noqa: PLR0913 (series come with futures or with a horizon)
         self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None, *, horizon: int | None = None,
-        window: int | None = None, checkpoint_path: str | Path | None = None, fabric: Any = None,
+        window: int | None = None, season: int | None = None, checkpoint_path: str | Path | None = None,
+        fabric: Any = None,
     ) -> "SequenceForecaster":  # fmt: skip
         """Train to forecast ``y`` (n, T_out[, d]) from ``X`` (n, T_in[, d]), or long series ``X`` from their own past.
 
@@ -204,8 +215,9 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
           ``X_val`` and ``y_val``, if given, decide when to stop and how uncertain forecasts are; otherwise
           ``validation_fraction`` of the training series does.
         - With ``horizon``, in steps, ``X`` is one series (T,) or (T, d), or a list of series. The forecaster learns to
-          forecast ``horizon`` steps from the ``window`` steps before them (by default twice the horizon) at every
-          position; the last ``validation_fraction`` of each series is for validation.
+          forecast ``horizon`` steps from the ``window`` steps before them (by default twice the horizon, or four
+          seasons) at every position; the last ``validation_fraction`` of each series is for validation. ``season`` is
+          the number of steps after which they repeat, 1 for none; by default it is found from their autocorrelation.
 
         With ``checkpoint_path`` the state of the training is written there after each epoch, and an interrupted
         training continues from it with the same result. ``fabric`` is a launched lightning-fabric object, whose
@@ -219,14 +231,18 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
             )
         self._device = checked_device(self.device if fabric is None else fabric.device)
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
+        if self.loss == AUTO and (checkpoint_path is not None or fabric is not None):
+            raise OptionError("A training with a checkpoint or several processes needs one loss; got loss='auto'.")
+        self._simple = None
         if horizon is None:
-            if window is not None:
-                raise OptionError("window requires horizon; pass both, or y.")
+            for name, value in (("window", window), ("season", season)):
+                if value is not None:
+                    raise OptionError(f"{name} requires horizon; pass both, or y.")
             train, valid = self._given_pairs(X, y, X_val, y_val, settings.validation_fraction, generator)
         elif any(one is not None for one in (y, X_val, y_val)):
             raise OptionError("With horizon, futures are cut from X itself; omit y, X_val and y_val.")
         else:
-            train, valid = self._window_pairs(X, horizon, window, settings.validation_fraction)
+            train, valid = self._window_pairs(X, horizon, window, season, settings.validation_fraction)
         self._relative = horizon is not None if self.relative is None else bool(self.relative)
         if self._relative and self._past_shape[1] != self._future_shape[1]:
             raise OptionError(
@@ -297,8 +313,8 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
 
     def _checked_settings(self) -> TrainingSettings:
         """Return the settings of the training; an `OptionError` for wrong options."""
-        if self.loss not in metric_names():
-            raise OptionError(f"loss must be one of {metric_names()}; got {self.loss!r}.")
+        if self.loss not in (*metric_names(), AUTO):
+            raise OptionError(f"loss must be one of {[*metric_names(), AUTO]}; got {self.loss!r}.")
         check_weighting(checked_params(self.metric_params).get("weighting", "likelihood"), 0.0)
         check_counts(self, ("max_iter",))
         return training_settings(self.training, type(self).__name__, **TRAINING_DEFAULTS)
@@ -324,12 +340,19 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         return (x[rest], future[rest]), (x[held], future[held])
 
     def _window_pairs(
-        self, X: Any, horizon: int, window: int | None, validation_fraction: float
+        self, X: Any, horizon: int, window: int | None, season: int | None, validation_fraction: float
     ) -> tuple[Arrays, Arrays | None]:
         """Cut pasts and futures for training and for validation from long series."""
         series, form = long_series("X", X)
-        window = window_for(series, window, horizon)
+        window_for(series, window, horizon)
+        longest = max(len(one) for one in series)
+        check_season(season, longest)
+        seasons = find_seasons(series, longest // 3) if season is None else [season]
+        window = window_for(series, window, horizon, seasons[0] if seasons else 1)
         train, valid = cut_windows(series, window, horizon, validation_fraction)
+        if self.relative is None and window > 1:
+            past, future = (np.concatenate(parts) for parts in zip(train, *([valid] if valid else []), strict=True))
+            self._simple = choose(past, future, seasons, found=season is None)
         self._past_shape, self._future_shape = train[0].shape[1:], train[1].shape[1:]
         self.n_features_in_, self._y_ndim = window, form.axes
         self._tail, self._single, self._names = last_windows("X", series, window), form.single, form.names
@@ -341,8 +364,7 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
     ) -> None:  # fmt: skip
         """Train the networks and calibrate the bands."""
         x, future = train
-        level = self._level(x)
-        self._x_scale, self._y_scale = Scale.of(x - level), Scale.of(future - level)
+        self._x_scale, self._y_scale = (Scale.of(part) for part in self._departures(x, future))
         data = self._standardized(x, future), None if valid is None else self._standardized(*valid)
         self.model_, loss = make_networks(self, generator)
         self.sigma_ = loss.sigma
@@ -358,17 +380,30 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
             settings = forecaster_settings(self, x, future, *(valid or ()))
             checkpoint = Checkpoint(checkpoint_path, settings, writes=processes.writes)
         try:
+            self.loss_ = self._final
+            kept: dict[str, tuple[float, dict[str, Tensor]]] = {}
             for phase, one in self._phases(loss).items():
                 self._train(phase, one, data, generator, training, processes, checkpoint)
+                if self.loss == AUTO:
+                    weights = {name: value.clone() for name, value in self.model_.state_dict().items()}
+                    kept[phase] = self._squared_error(*(data[1] or data[0])), weights
+            if kept:
+                self.loss_ = min(kept, key=lambda phase: kept[phase][0])
+                self.model_.load_state_dict(kept[self.loss_][1])
         finally:  # the best weights are in place after an interrupt
             for module in (self.model_, self.sigma_):
                 if module is not None:
                     module.generator = None
                     module.to("cpu", torch.float64).eval().requires_grad_(False)
             past, truth = valid or train
-            mean, sigma = self._forecast(past)
-            self.bands_ = Bands.of(truth - mean, None if self.sigma_ is None else sigma)
-            self.n_iter_ = len(self.history_[self.loss].train) if self.loss in self.history_ else 0
+            if valid is not None and self._simple is not None:
+                self._shrink(past, truth)
+            mean, sigma, unit = self._forecast(past)
+            self.bands_ = Bands.of(
+                truth - mean, None if self.sigma_ is None else sigma, None if self._simple is None else unit,
+                overlap=1 if self._tail is None else max(1, self._future_shape[0] // 2),
+            )  # fmt: skip
+            self.n_iter_ = len(self.history_[self.loss_].train) if self.loss_ in self.history_ else 0
 
     def _predicted(self, X: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
         """Return forecasts and standard deviations (n, T_out, d), and the shape to return them in."""
@@ -382,9 +417,9 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         else:
             series, form = long_series("X", X, self._names)
             past, axes, single = last_windows("X", series, self._past_shape[0]), form.axes, form.single
-        mean, sigma = self._forecast(past)
+        mean, sigma, unit = self._forecast(past)
         shape = (len(mean), *self._future_shape[: axes - 1]) if axes > 1 else (len(mean),)
-        return mean, self.bands_.std(sigma), shape[1:] if single else shape
+        return mean, self.bands_.std(sigma, unit), shape[1:] if single else shape
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Floats, Floats, int]:
         """Return X (n, T_in, d), y (n, T_out, d) and the number of axes of the given y."""
@@ -405,23 +440,65 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
             if array is not None and array.shape[1:] != shape:
                 raise ShapeError(f"{name} must have (steps, features) = {shape} as in fit; got {array.shape[1:]}.")
 
-    def _level(self, x: Floats) -> Any:
-        """Return the level to subtract from past and future before they are standardized: (n, 1, d) or zero."""
-        return x[:, -1:] if self._relative else 0.0
+    def _levels(self, x: Floats) -> tuple[Any, Any, Any]:
+        """Return the levels that are subtracted from past and future, and the unit (n, 1, d) of both, or 1."""
+        if self._simple is not None:
+            return x[:, -1:], self._simple.forecast(x, self._future_shape[0]), self._simple.unit(x)
+        level = x[:, -1:] if self._relative else 0.0
+        return level, level, 1.0
+
+    def _departures(self, x: Floats, future: Floats) -> Arrays:
+        past_level, level, unit = self._levels(x)
+        return (x - past_level) / unit, (future - level) / unit
 
     def _standardized(self, x: Floats, future: Floats) -> tuple[Tensor, Tensor]:
-        level = self._level(x)
         return tuple(  # type: ignore[return-value]
-            torch.tensor(scale.apply(array - level), dtype=torch.float32, device=self._device)
-            for scale, array in ((self._x_scale, x), (self._y_scale, future))
+            torch.tensor(scale.apply(array), dtype=torch.float32, device=self._device)
+            for scale, array in zip((self._x_scale, self._y_scale), self._departures(x, future), strict=True)
         )
+
+    @torch.no_grad()
+    def _squared_error(self, x: Tensor, future: Tensor) -> float:
+        return float((self.model_.eval()(x) - future).square().mean())
+
+    def _shrink(self, past: Floats, truth: Floats) -> None:
+        """Scale the departure from the simple forecast by the share that is surely right on the validation series.
+
+        The share is the regression coefficient less its standard error. Windows overlap, so that those within a horizon
+        count as one; with fewer than three of these the simple forecast is kept.
+        """
+        _, level, unit = self._levels(past)
+        departure, wanted = ((one - level) / unit for one in (self._forecast(past)[0], truth))
+        power, product = np.square(departure).sum((1, 2)), (departure * wanted).sum((1, 2))
+        if not power.sum() > 0:
+            return
+        share = product.sum() / power.sum()
+        blocks = np.arange(0, len(power), self._future_shape[0])
+        count = len(blocks)
+        spread = np.square(np.add.reduceat(product - share * power, blocks)).sum() * count / max(1, count - 1)
+        error = np.sqrt(spread) / power.sum()
+        share = float(np.clip(share - error, 0, 1)) if count > 2 else 0.0
+        last: Any = self.model_.layers[-1]
+        offset = torch.from_numpy(np.broadcast_to(self._y_scale.mean / self._y_scale.std, self._future_shape).copy())
+        for parameter, shift in ((last.weight, 0.0), (last.bias, (share - 1) * offset.flatten())):
+            parameter.copy_(share * parameter + shift)
 
     def _phases(self, loss: ForecastLoss) -> dict[str, ForecastLoss]:
         """Return the losses to train with, in order."""
-        if not self.warm_start_euclidean or self.loss == "euclidean":
-            return {self.loss: loss}
+        if self._final == "euclidean" or not (self.warm_start_euclidean or self.loss == AUTO):
+            return {self._final: loss}
         first = make_loss("euclidean", self._past_shape, self._future_shape, sigma=None, sigma_range=None)
-        return {"euclidean": first, self.loss: loss}
+        return {"euclidean": first, self._final: loss}
+
+    @property
+    def _final(self) -> str:
+        """The loss of the last phase."""
+        return "udtw" if self.loss == AUTO else self.loss
+
+    @property
+    def season_(self) -> int:
+        """Return the steps of a season, 1 if there is none."""
+        return 1 if self._simple is None else self._simple.season
 
     def _train(
         self, phase: str, loss: ForecastLoss, data: tuple[Pair, Pair | None], generator: torch.Generator,
@@ -443,11 +520,11 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
             loop.run(lambda number, value: advance(note=f"loss {value:.4g}"))
 
     @torch.no_grad()
-    def _forecast(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return forecasts (n, T_out, d) in the units of y, and σ (n, T_out, d or 1), which is 1 without a network."""
+    def _forecast(self, x: Floats) -> tuple[Floats, Floats, Any]:
+        """Return forecasts (n, T_out, d), σ (n, T_out, d or 1), which is 1 without a network, and the units."""
         self._check_shapes(x)
-        level = self._level(x)
-        past = torch.tensor(self._x_scale.apply(x - level), dtype=torch.float64)
+        past_level, level, unit = self._levels(x)
+        past = torch.tensor(self._x_scale.apply((x - past_level) / unit), dtype=torch.float64)
         mean = self.model_(past)
         if self.sigma_ is None:
             sigma = torch.ones_like(mean[..., :1])
@@ -455,7 +532,7 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
             sigma = self.sigma_(past).sqrt()
         else:
             sigma = self.sigma_(mean).sqrt()[..., None]
-        return self._y_scale.undo(mean.numpy()) + level, sigma.numpy()
+        return self._y_scale.undo(mean.numpy()) * unit + level, sigma.numpy(), unit
 
 
 def make_networks(
@@ -467,7 +544,7 @@ def make_networks(
     # fork_rng restores the global generator, from which torch initializes new layers.
     with torch.device("meta") if generator is None else torch.random.fork_rng(devices=[]):
         model = Forecaster(*shapes, hidden_widths(forecaster.hidden), dropout)
-        loss = make_loss(forecaster.loss, *shapes, dropout=dropout, **options)
+        loss = make_loss(forecaster._final, *shapes, dropout=dropout, **options)
     if generator is not None:
         for module in (model, loss):
             initialise(module, generator)
@@ -477,7 +554,7 @@ def make_networks(
 
 def loss_options(forecaster: SequenceForecaster) -> dict[str, Any]:
     """Return the parameters of the loss, ``sigma`` and ``sigma_range``, with defaults for those that are open."""
-    row = METRICS.get(forecaster.loss)
+    row = METRICS.get(forecaster._final)
     given = {name: value for name, value in (forecaster.metric_params or {}).items() if value != AUTO}
     weighting = given.pop("weighting", None) or "likelihood"
     options: dict[str, Any] = dict(WITHOUT_VARIANCES)

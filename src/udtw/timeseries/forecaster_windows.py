@@ -1,6 +1,7 @@
 """What goes into a forecaster and comes out: windows of long series, and calibrated bands around forecasts."""
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -19,6 +20,8 @@ MOST_WINDOWS = 5000
 """Most windows for training; longer series are read with a stride."""
 POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0)
 """Candidate powers of σ in the calibrated standard deviation."""
+UNIT_POWERS = (0.0, 0.5, 1.0)
+"""Candidate powers of the unit of each window (`SimpleForecast.unit`)."""
 RESOLUTION = 1000
 """Number of quantiles of the ratios of errors to their standard deviation."""
 
@@ -51,14 +54,18 @@ def long_series(name: str, data: Any, names: list[str] | None = None) -> tuple[l
     return series, Form(single, 2 if all(np.ndim(one) == 1 for one in named.values()) else 3, names)
 
 
-def window_for(series: list[Floats], window: Any, horizon: Any) -> int:
-    """Return ``window``, by default twice the horizon or what leaves ten windows; a `LengthError` if none fits."""
+def window_for(series: list[Floats], window: Any, horizon: Any, season: int = 1) -> int:
+    """Return ``window``, by default twice the horizon or four seasons, or what leaves enough windows.
+
+    Raise a `LengthError` if none fits.
+    """
     for name, value in (("horizon", horizon), ("window", window)):
         if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
             raise OptionError(f"{name} must be a whole number of steps, 1 or more; got {value!r}.", parameter=name)
     longest = max(len(one) for one in series)
     if window is None:
-        window = max(1, min(2 * horizon, longest - horizon - 10))
+        seasonal = min(4 * season, (longest - horizon) // 2) if season > 1 else 0
+        window = max(1, min(max(2 * horizon, seasonal), longest - horizon - 10))
     if longest < window + horizon + 1:
         steps, features = next(one.shape for one in series if len(one) == longest)
         hint = " Rows are steps; for several series pass a list." if features > steps else ""
@@ -107,9 +114,9 @@ def _pairs(starts: list[tuple[Floats, NDArray]], window: int, horizon: int, stri
 
 @dataclass(frozen=True)
 class Bands:
-    """Calibrated uncertainty of forecasts: the standard deviation ``scale·σ^power``, and intervals by quantiles.
+    """Calibrated uncertainty of forecasts: ``scale·σ^power·unit^unit_power``, and intervals by quantiles.
 
-    - ``scale`` (T, d) and ``power`` maximize the Gaussian likelihood of the errors;
+    - ``scale`` (T, d) and the powers maximize the Gaussian likelihood of the errors;
     - ``quantiles`` (1001,) are those of ``|error| / std`` over all held-out series, steps and features;
     - ``count`` is the number of held-out series.
     """
@@ -118,14 +125,22 @@ class Bands:
     scale: Floats
     quantiles: Floats
     count: int
+    unit_power: float = 0.0
 
     @classmethod
-    def of(cls, errors: Floats, sigma: Floats | None) -> "Bands":
-        """Calibrate on ``errors`` (n, T, d) of held-out series, and σ of their forecasts as in `fit_std`."""
-        power, scale = fit_std(errors, sigma)
-        std = scale if sigma is None else scale * sigma**power
+    def of(
+        cls, errors: Floats, sigma: Floats | None, unit: Floats | None = None, *, overlap: int = 1
+    ) -> "Bands":  # fmt: skip
+        """Calibrate on ``errors`` (n, T, d) of held-out series, σ of their forecasts and their units, as in `fit_std`.
+
+        ``overlap`` windows that follow each other count as one.
+        """
+        power, unit_power, scale = fit_std(errors, sigma, unit)
+        bands = cls(power, scale, np.empty(0), -(-len(errors) // overlap), unit_power)
+        one = np.ones(())
+        std = bands.std(one if sigma is None else sigma, one if unit is None else unit)
         ratios = np.abs(errors) / np.where(std > 0, std, 1.0)
-        return cls(power, scale, np.quantile(ratios, np.linspace(0, 1, RESOLUTION + 1)), len(errors))
+        return replace(bands, quantiles=np.quantile(ratios, np.linspace(0, 1, RESOLUTION + 1)))
 
     @classmethod
     def gaussian(cls, power: float, scale: Floats) -> "Bands":
@@ -134,9 +149,9 @@ class Bands:
         levels[-1] = 1 - 0.5 / RESOLUTION
         return cls(power, scale, ndtri(0.5 + 0.5 * levels), RESOLUTION)
 
-    def std(self, sigma: Floats) -> Floats:
-        """Return the standard deviation (n, T, d) of forecasts with this σ."""
-        return self.scale * sigma**self.power
+    def std(self, sigma: Floats, unit: Any = 1.0) -> Floats:
+        """Return the standard deviation (n, T, d) of forecasts with this σ, from windows of this unit."""
+        return self.scale * sigma**self.power * unit**self.unit_power
 
     def half_width(self, level: Any) -> float:
         """Return half the width of an interval of that coverage, in standard deviations.
@@ -150,18 +165,20 @@ class Bands:
         return float(np.interp(corrected, np.linspace(0, 1, len(self.quantiles)), self.quantiles))
 
 
-def fit_std(errors: Floats, sigma: Floats | None) -> tuple[float, Floats]:
-    """Return power p and scale s (T, d) that maximize the Gaussian likelihood of ``errors`` (n, T, d) under ``s·σᵖ``.
+def fit_std(errors: Floats, sigma: Floats | None, unit: Floats | None = None) -> tuple[float, float, Floats]:
+    """Return powers p and q and the scale s (T, d) that maximize the likelihood of ``errors`` under ``s·σᵖ·unit^q``.
 
-    ``sigma`` is (n, T, d) or (n, T, 1), or None for σ = 1 (then p = 0). For each p of `POWERS`, s is the root mean
-    square of ``error/σᵖ`` over the series.
+    The likelihood is Gaussian; ``errors`` are (n, T, d), ``sigma`` is (n, T, d) or (n, T, 1) and ``unit`` (n, 1, d), or
+    None for 1 (then the power is 0). For each pair of powers, s is the root mean square of ``error/(σᵖ·unit^q)``.
     """
     fits = []
-    for power in (0.0,) if sigma is None else POWERS:
+    powers = itertools.product((0.0,) if sigma is None else POWERS, (0.0,) if unit is None else UNIT_POWERS)
+    for power, unit_power in powers:
         shape = np.ones(()) if sigma is None else sigma**power
+        shape = shape if unit is None else shape * unit**unit_power
         scale = np.sqrt(np.square(errors / shape).mean(0))
         # With this scale the squared ratios average to 1 for any power, so that only the logarithms differ.
         with np.errstate(divide="ignore"):
-            fits.append((float(np.log(shape * scale).mean()), power, scale))
-    _, power, scale = min(fits, key=lambda fit: fit[0])
-    return power, scale
+            fits.append((float(np.log(shape * scale).mean()), power, unit_power, scale))
+    _, power, unit_power, scale = min(fits, key=lambda fit: fit[0])
+    return power, unit_power, scale

@@ -38,6 +38,7 @@ from udtw.timeseries.kmedoids import TimeSeriesKMedoids
 from udtw.timeseries.matched_means import Means
 from udtw.timeseries.neighbors import KNeighborsTimeSeriesClassifier
 from udtw.timeseries.prototypes import Prototypes
+from udtw.timeseries.simple_forecasts import SimpleForecast
 from udtw.timeseries.uncertainty import LearnedPrices
 from udtw.timeseries.views import SlopeView, ValueView
 
@@ -62,7 +63,7 @@ Forecaster = TypeVar("Forecaster", bound="SequenceForecaster")
 
 
 def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted classifier or clusterer to one file, with JSON values ``about``.
+    """Write a fitted classifier or clusterer to one file, with JSON values ``about``; or a forecaster to a folder.
 
     Examples
     --------
@@ -77,6 +78,11 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
     (['low'], {'unit': 'K'})
     """
     name = type(estimator).__name__
+    if hasattr(estimator, "predict_interval"):
+        if about:
+            raise OptionError("A forecaster is saved without about; write it to a file of your own.")
+        estimator.save(path)
+        return
     if ESTIMATORS.get(name) is not type(estimator):
         raise OptionError(f"{name} cannot be saved; save_model supports {', '.join(ESTIMATORS)}.")
     if not hasattr(estimator, "n_features_in_"):
@@ -94,7 +100,9 @@ def save_model(path: str | Path, estimator: Any, about: Mapping[str, Any] | None
 
 
 def load_model(path: str | Path) -> tuple[Any, dict[str, Any]]:
-    """Load an estimator and its JSON values written by `save_model`; other or damaged files raise a `FileFormatError`.
+    """Load an estimator and its JSON values from a file, or a folder of a forecaster, that `save_model` wrote.
+
+    Other or damaged files raise a `FileFormatError`.
 
     Examples
     --------
@@ -103,6 +111,10 @@ def load_model(path: str | Path) -> tuple[Any, dict[str, Any]]:
     Traceback (most recent call last):
     udtw.errors.FileFormatError: There is no saved model at nothing.safetensors.
     """
+    if Path(path).is_dir():
+        from udtw.timeseries.forecaster import SequenceForecaster
+
+        return SequenceForecaster.load(path), {}
     tensors, content = read_tensors(Path(path), FORMAT, VERSION, ("state", "about"), "saved model")
     try:
         state = content["state"]
@@ -253,10 +265,13 @@ def save_forecaster(forecaster: "SequenceForecaster", folder: Path) -> None:
         "y_ndim": forecaster._y_ndim,
         "relative": forecaster._relative,
         "single": forecaster._tail is not None and forecaster._single,
+        "simple": None if forecaster._simple is None else vars(forecaster._simple),
         "std_power": forecaster.bands_.power,
+        "unit_power": forecaster.bands_.unit_power,
         "calibration_series": forecaster.bands_.count,
         "channel_names": forecaster._names,
         "feature_names": [str(n) for n in getattr(forecaster, "feature_names_in_", [])],
+        "loss": forecaster.loss_,
         "history": {phase: vars(history) for phase, history in forecaster.history_.items()},
     }
     text = json.dumps(config, indent=1)
@@ -333,10 +348,12 @@ def _build(
         raise FileFormatError(f"shapes of past and future must be positive; got {sizes}.")
     if forecaster._y_ndim not in (1, 2, 3) or (forecaster._y_ndim == 1 and sizes[2:] != [1, 1]):
         raise FileFormatError(f"y_ndim does not fit the future {sizes[2:]}; got {forecaster._y_ndim!r}.")
+    forecaster._simple = _simple_forecast(config.get("simple"), sizes[0])
     power, count = float(config["std_power"]), config.get("calibration_series", 1)
     if not isinstance(count, int) or count < 1:
         raise FileFormatError(f"calibration_series must be a positive number of series; got {count!r:.60}.")
-    numbers = {"std_power": torch.tensor(power), **tensors}
+    unit_power = float(config.get("unit_power", 0.0))
+    numbers = {"std_power": torch.tensor(power), "unit_power": torch.tensor(unit_power), **tensors}
     bad = [name for name, tensor in numbers.items() if not torch.isfinite(tensor).all()]
     if bad:
         raise FileFormatError(f"{bad[0]} holds NaN or infinity, which makes a forecast impossible.")
@@ -344,7 +361,9 @@ def _build(
     if config["feature_names"]:
         forecaster.feature_names_in_ = np.array(config["feature_names"], dtype=object)
     forecaster.history_ = {phase: History(**history) for phase, history in config["history"].items()}
-    forecaster.n_iter_ = len(forecaster.history_[forecaster.loss].train) if forecaster.loss in config["history"] else 0
+    forecaster.loss_ = config.get("loss", forecaster.loss)
+    trained = forecaster.history_.get(forecaster.loss_)
+    forecaster.n_iter_ = 0 if trained is None else len(trained.train)
 
     def array(name: str, *shape: int) -> Any:
         if tuple(tensors[name].shape) != shape:
@@ -355,7 +374,7 @@ def _build(
     forecaster._y_scale = Scale(array("y_mean", sizes[3]), array("y_std", sizes[3]))
     scale = array("std_scale", *sizes[2:])
     if "quantiles" in tensors and count > 0:
-        forecaster.bands_ = Bands(power, scale, array("quantiles", RESOLUTION + 1), count)
+        forecaster.bands_ = Bands(power, scale, array("quantiles", RESOLUTION + 1), count, unit_power)
     else:
         forecaster.bands_ = Bands.gaussian(power, scale)
     forecaster._tail = array("tail", len(tensors["tail"]), *sizes[:2]) if "tail" in tensors else None
@@ -366,6 +385,18 @@ def _build(
         module.load_state_dict(own, strict=True, assign=True)
         module.to(torch.float64).eval().requires_grad_(False)
     return forecaster
+
+
+def _simple_forecast(saved: dict[str, Any] | None, steps: int) -> SimpleForecast | None:
+    """Return the simple forecast that windows of so many ``steps`` are compared with."""
+    if saved is None:
+        return None
+    simple = SimpleForecast(**saved | {"least_unit": tuple(map(float, saved["least_unit"]))})
+    if not isinstance(simple.season, int) or not 1 <= simple.season < steps:
+        raise FileFormatError(f"season must be a number of steps below {steps}; got {simple.season!r:.60}.")
+    if not all(math.isfinite(one) for one in (simple.rate or 0.0, simple.drift, *simple.least_unit)):
+        raise FileFormatError("The simple forecast has NaN or infinity, which makes a forecast impossible.")
+    return simple
 
 
 def _modules(model: torch.nn.Module, sigma: torch.nn.Module | None) -> dict[str, torch.nn.Module]:

@@ -232,6 +232,21 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, MetricEstimator):
         """Return the share of the votes of each class, (n, C)."""
         return self.votes(self.search(X))
 
+    def class_distances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return distances to the classes (n, C), and the classes assigned, as numbers (n,).
+
+        The distance to a class is the mean over its nearest series, as many as there are neighbors.
+        """
+        check_is_fitted(self)
+        series = self._viewed(new_series(self, X))
+        parts = []
+        for code in range(len(self.classes_)):
+            own = np.flatnonzero(self._codes == code)
+            count = min(self.n_neighbors, len(own))
+            parts.append(nearest(series, self._train[own], count, self.metric_, self.n_jobs).distances.mean(1))
+        found = np.stack(parts, 1)
+        return found, found.argmin(1) if self.n_neighbors == 1 else self.predict_proba(X).argmax(1)
+
     def votes(self, neighbors: Neighbors) -> np.ndarray:
         """Return the share of the votes of each class, (n, C), from a result of `search`."""
         votes = np.zeros((len(neighbors.indices), len(self.classes_)))
