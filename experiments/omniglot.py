@@ -13,7 +13,7 @@ from experiments.image_report import report_accuracies, short
 from experiments.image_runs import METHODS, Settings, make_units, tokens_folder
 from experiments.units import Unit
 from udtw.demo.document import Document, over_seeds
-from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
+from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
 from udtw.images.datasets import DATASETS, omniglot_runs, runs_as_images
 
 NAME, RUNS = "omniglot", "omniglot-runs"
@@ -93,5 +93,5 @@ def report(results: Results, document: Document) -> None:
 
 EXPERIMENT = Experiment(
     NAME, "Omniglot: few-shot classification of characters without labels", units, work, report,
-    keeps_files=True, backbones=("patches-grey",), prepare=prepare,
+    keeps_files=True, backbones=("patches-grey",), recipe=ImageRecipe, prepare=prepare,
 )  # fmt: skip
