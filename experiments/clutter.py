@@ -17,7 +17,7 @@ from experiments.clutter_images import Clutter, foreground_correlation
 from experiments.deletion import deletion_curves
 from experiments.experiment import Experiment, Results, chosen_datasets
 from experiments.image_report import short
-from experiments.image_runs import ABOUT, NOVEL_SEED, tokens_folder
+from experiments.image_runs import NOVEL_SEED, tokens_folder
 from experiments.units import Unit
 from udtw.demo.document import Document, over_seeds
 from udtw.errors import OptionError
@@ -37,7 +37,8 @@ from udtw.images.reverse_attention import measure_reverse_attention
 
 NAME = "clutter"
 METHODS = {
-    name: image_runs.METHODS[name] for name in ("soft_dtw", "udtw", "euclidean", "soft_dtw_divergence", "protonet")
+    name: image_runs.METHODS[name]
+    for name in ("soft_dtw", "udtw", "euclidean", "soft_dtw_divergence", "protonet", *image_runs.CONTROLS)
 }
 """Name in units to name in tables; what matters most comes first in a run."""
 FOREIGN = {"cars": "cifar-fs", "cifar-fs": "cars", "synthetic": "synthetic"}
@@ -104,9 +105,7 @@ def work(unit: Unit, data_dir: str | None = None, folder: str | None = None) -> 
     train = open_tokens(_folder(unit, "train-clean", folder))
     if unit.options["train"] == "mixed":
         train = train.with_view(open_tokens(_folder(unit, "train-clutter", folder)))
-    settings = {name: value for name, value in unit.options.items() if name not in (*ABOUT, "train")}
-    recipe = ImageRecipe.from_dict(settings | {"metric": unit.method, "seed": unit.seed})
-    recognizer = ImageRecognizer(recipe, train.dim)
+    recognizer = ImageRecognizer(image_runs.recipe_of(unit), train.dim)
     begin = time.perf_counter()
     recognizer.fit(train)
     result: dict[str, Any] = {"seconds": time.perf_counter() - begin, "loss": float(np.mean(recognizer.losses[-50:]))}
@@ -207,5 +206,6 @@ def _report_uncertainty(title: str, results: Results, document: Document) -> Non
 EXPERIMENT = Experiment(
     NAME, "Images with clutter: few-shot classification on foreign backgrounds and behind pasted patches",
     units, work, report, (0, 1, 2, 3, 4), keeps_files=True, backbones=("efficientnet-lite0?image_size=160",),
+    recipe=ImageRecipe,
     prepare=prepare,
 )  # fmt: skip

@@ -1,12 +1,13 @@
 """What an experiment consists of. A table of the paper is one such entry; `experiments.registry` lists them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.units import Unit
 from udtw.demo.document import Document
 from udtw.errors import OptionError
+from udtw.fewshot.recipe import FewShotRecipe
 
 Results = list[tuple[Unit, dict[str, Any]]]
 """Finished units with their results."""
@@ -33,8 +34,22 @@ class Experiment:
     """Of images: the backbones that extract the tokens by default."""
     draws_pairs: bool = False
     """Whether ``units`` also takes ``pairs=``, the number of pairs of each row and seed."""
+    recipe: type[FewShotRecipe] | None = None
+    """The recipe whose settings the units have, for a run with its ``preset``."""
     prepare: Callable[..., None] | None = None
     """``prepare(units, data_dir, folder, n_jobs)`` is called once before the units and computes what they share."""
+
+
+def with_preset(entry: Experiment, units: Sequence[Unit], preset: str, quick: bool = False) -> list[Unit]:
+    """Return the units with a preset of their recipe in place of their own settings; ``quick`` keeps small networks."""
+    if entry.recipe is None:
+        raise OptionError(f"--preset is for experiments on images and skeletons; got {preset!r} for {entry.name}.")
+    if preset not in entry.recipe.PRESETS:
+        raise OptionError(f"preset must be one of {', '.join(entry.recipe.PRESETS)}; got {preset!r}.")
+    taken = set() if quick else set(entry.recipe.PRESETS[preset])
+    usual = [unit for unit in units if "changes" not in unit.options]
+    kept = [{name: value for name, value in unit.options.items() if name not in taken} for unit in usual]
+    return [replace(unit, params=own | {"preset": preset}) for unit, own in zip(usual, kept, strict=True)]
 
 
 def chosen_datasets(datasets: list[str] | None, known: Sequence[str], also: Sequence[str] = ()) -> list[str]:

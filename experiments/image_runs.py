@@ -28,10 +28,20 @@ from udtw.images.reverse_attention import measure_reverse_attention
 EPISODES = 1000
 NOVEL_SEED = 12345
 """Test episodes are the same for all methods and seeds."""
+CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "untrained": ("cosine of mean tokens, untrained", {"metric": "matchnet", "n_steps": 0}),
+    "matchnet": ("cosine of mean tokens", {"metric": "matchnet"}),
+    "weighted_mean": ("cosine of σ-weighted mean tokens", {"metric": "weighted_mean"}),
+    "in_place": ("in place with σ", {"metric": "in_place"}),
+    "best_match": ("best matches without σ", {"metric": "best_match"}),
+    "raster": ("uDTW, row by row", {"metric": "udtw", "order": "raster"}),
+}
+"""What each part of uDTW brings: name in units to name in tables and settings."""
 METHODS = {
     "protonet": "Euclidean (pooled)",
     **{name: METRICS[name].label for name in published.TRAINED},
     "euclidean": "Euclidean (in place)",
+    **{name: label for name, (label, _) in CONTROLS.items()},
 }
 """Name in units to name in tables. Pooled, as in the paper: prototypes of mean tokens; in place: token by token."""
 VIEWS = 2
@@ -76,8 +86,9 @@ def changed(units: Iterable[Unit], changes: str, settings: Settings) -> list[Uni
 
 def recipe_of(unit: Unit) -> ImageRecipe:
     """Return the recipe that a unit trains by."""
-    settings = {name: value for name, value in unit.options.items() if name not in ABOUT}
-    return ImageRecipe.from_dict(settings | {"metric": unit.method, "seed": unit.seed})
+    settings = {name: value for name, value in unit.options.items() if name not in (*ABOUT, "train")}
+    _, own = CONTROLS.get(unit.method, ("", {"metric": unit.method}))
+    return ImageRecipe.from_dict(settings | own | {"seed": unit.seed})
 
 
 def prepare(units: Iterable[Unit], data_dir: str | None, folder: str | Path, n_jobs: int = 1) -> None:

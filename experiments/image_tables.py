@@ -15,6 +15,7 @@ from experiments.published import IMAGES, Rows
 from experiments.units import Unit
 from udtw.demo.document import Document
 from udtw.errors import OptionError
+from udtw.images import ImageRecipe
 
 SUPERVISED: Settings = {"n_steps": 300, "n_way": 10}
 UNSUPERVISED: Settings = {"n_steps": 150}
@@ -45,7 +46,7 @@ class ImageTable:
         """The entry of the registry."""
         return Experiment(
             self.name, self.title, self.units, work, self.report,
-            keeps_files=True, backbones=self.backbones, prepare=prepare,
+            keeps_files=True, backbones=self.backbones, recipe=ImageRecipe, prepare=prepare,
         )  # fmt: skip
 
     def units(

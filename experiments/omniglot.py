@@ -15,7 +15,7 @@ from experiments.omniglot_runs import omniglot_runs, runs_as_images
 from experiments.published import IMAGES
 from experiments.units import Unit
 from udtw.demo.document import Document, over_seeds
-from udtw.images import ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
+from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
 
 NAME, RUNS = "omniglot", "omniglot-runs"
 MODES: dict[str, Settings] = {"unsupervised": {"n_steps": 150, "dim": 64, "learning_rate": 3e-3}}
@@ -94,5 +94,5 @@ def report(results: Results, document: Document) -> None:
 
 EXPERIMENT = Experiment(
     NAME, "Omniglot: few-shot classification of characters without labels", units, work, report,
-    keeps_files=True, backbones=("patches-grey",), prepare=prepare,
+    keeps_files=True, backbones=("patches-grey",), recipe=ImageRecipe, prepare=prepare,
 )  # fmt: skip

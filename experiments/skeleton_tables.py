@@ -99,7 +99,9 @@ class SkeletonTable:
     @property
     def experiment(self) -> Experiment:
         """The entry of the registry."""
-        return Experiment(self.name, self.title, self.units, work, self.report, self.seeds, keeps_files=True)
+        return Experiment(
+            self.name, self.title, self.units, work, self.report, self.seeds, keeps_files=True, recipe=Recipe
+        )
 
     def units(
         self, *, datasets: list[str] | None, seeds: list[int], quick: bool, data_dir: str | None = None

@@ -97,15 +97,18 @@ def folder(tmp_path):
     return tmp_path / "photos"
 
 
+@pytest.mark.filterwarnings("default:n_way is 5")
 def test_own_images_from_folder_to_predictions(folder, tmp_path):
     tokens, model = tmp_path / "tokens", tmp_path / "m.safetensors"
     options = ("--data-dir", folder, "--backbone", "sift?image_size=48", "--out", tokens)
     made = run_ok("images", "embed", "folder", *options)
     assert "left out disc-striped/broken.png" in made.stderr
-    assert "test has 4 of 10 classes; use --n-way 4" in made.stderr
+    assert "test has 4 of 10 classes: episodes of `udtw images eval` will be 4-way" in made.stderr
     assert run_json("images", "embed", "folder", *options)["left_out"] == ["disc-striped/broken.png"]
     run_ok("images", "train", tokens, "--out", model, "--steps", 5, "--setting", "n_query=2", "--setting", "dim=16")
     assert run_json("images", "eval", model, tokens, "--episodes", 5)["n_way"] == 4
+    judged = run_ok("images", "eval", model, tokens, "--episodes", 2)
+    assert "warning: n_way is 5, but there are 4 classes: episodes are 4-way." in judged.stderr
     picture = tmp_path / "p.png"
     run_ok("images", "show", model, tokens, "--out", picture)  # without --data-dir
     assert picture.exists()

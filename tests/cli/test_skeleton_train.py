@@ -8,7 +8,7 @@ import pytest
 from tests.cli.helpers import fails, run_json, run_ok
 from udtw.cli.training import parse_setting
 from udtw.errors import OptionError
-from udtw.skeleton import ActionRecognizer, Recipe
+from udtw.skeleton import ActionRecognizer, Recipe, make_actions
 
 SMALL = ["--setting", "dim=16", "--setting", "joint_dim=8", "--setting", "width=16", "--setting", "depth=0"]
 SMALL += ["--setting", "frequencies=0"]
@@ -108,3 +108,27 @@ def test_a_folder_of_own_clips(tmp_path):
         "5",
     )
     assert 0 <= found["accuracy"] <= 1
+
+
+def test_clips_in_files_are_classified_by_examples(tmp_path):
+    actions = make_actions(n_classes=8, n_clips=1)
+    for clip in actions:
+        for folder in (tmp_path / "examples" / actions.classes[clip.label], tmp_path / "new"):
+            folder.mkdir(parents=True, exist_ok=True)
+            np.save(folder / f"{actions.classes[clip.label]}.npy", clip.frames)
+    model, out = tmp_path / "model.safetensors", tmp_path / "predictions.csv"
+    run_ok("skeleton", "train", "synthetic", "--out", model, "--mode", "unsupervised", "--steps", 6, *SMALL)
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    new = [*sorted((tmp_path / "new").glob("*.npy")), tmp_path / "broken.npy"]
+    done = run_ok("skeleton", "predict", model, *new, "--support", tmp_path / "examples", "--out", out)
+    assert "broken.npy" in done.stderr.split("left out")[-1]
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("clip,class,probability,p_")
+    assert len(lines) == 9
+    found = run_json("skeleton", "predict", model, *new, "--support", tmp_path / "examples")
+    assert found["classes"] == sorted(actions.classes)
+    for row in found["predictions"]:  # each is one of the examples
+        assert row["clip"].endswith(f"/{row['class']}.npy")
+    assert "existing `.npy` or `.json` files" in fails(
+        1, "skeleton", "predict", model, "x.csv", "--support", tmp_path / "examples"
+    )

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+import torch
 
 from udtw.errors import DataError, OptionError
 from udtw.fewshot import EpisodeSampler
-from udtw.fewshot.episodes import queries_for
+from udtw.fewshot.episodes import fitting_n_way, queries_for
 
 LABELS = np.repeat([3, 5, 7, 9], [6, 7, 8, 9])
 
@@ -50,6 +51,29 @@ def test_queries_are_as_many_as_the_smallest_class_allows():
     assert queries_for(LABELS, 2) == 4
     assert queries_for(LABELS, 2, at_most=3) == 3
     assert queries_for(LABELS, 9) == 1
+
+
+def test_an_ordinary_loader_draws_the_same_episodes_supports_first():
+    data = torch.arange(len(LABELS))
+    batches = sampler().batches(4, first=2)
+    loader = torch.utils.data.DataLoader(data, batch_sampler=batches)
+    assert len(loader) == 4
+    for number, batch in enumerate(loader, start=2):
+        episode = sampler().episode(number)
+        expected = np.concatenate([episode.support.ravel(), episode.query.ravel()])
+        np.testing.assert_array_equal(batch, expected)
+        np.testing.assert_array_equal(batches.support_labels, episode.support_labels)
+        np.testing.assert_array_equal(batches.query_labels, episode.query_labels)
+    with pytest.raises(OptionError, match="n_episodes must be at least 1"):
+        sampler().batches(0)
+
+
+def test_episodes_of_few_classes_have_all_of_them_and_say_so():
+    assert fitting_n_way(LABELS, 4) == 4
+    with pytest.warns(UserWarning, match="n_way is 5, but there are 4 classes: episodes are 4-way"):
+        assert fitting_n_way(LABELS, 5) == 4
+    with pytest.raises(DataError, match="two classes or more; the data has 1"):
+        fitting_n_way([3, 3], 5)
 
 
 @pytest.mark.parametrize(

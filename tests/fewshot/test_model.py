@@ -5,8 +5,9 @@ import torch
 from udtw.errors import OptionError, ShapeError
 from udtw.fewshot import EpisodeSampler, FewShotModel, Tokens
 from udtw.fewshot.comparators import AlignmentComparator, Comparison
-from udtw.fewshot.model import CrossEntropyObjective, SimilarityObjective, make_objective
+from udtw.fewshot.model import CrossEntropyObjective, SimilarityObjective, make_comparator, make_objective
 from udtw.fewshot.tokens import prototypes
+from udtw.nn import PairSigmaNet
 
 COMPARISON = Comparison(torch.tensor([[0.1, 0.9, 0.4], [0.8, 0.3, 1.2]]), torch.tensor([[0.5, 0.1, 0.2], [0.0, 1, 2]]))
 QUERIES, SUPPORTS = torch.tensor([0, 1]), torch.tensor([0, 1, 0])
@@ -116,3 +117,82 @@ def test_episodes_of_string_labels():
     labels = np.array(["cat"] * 4 + ["dog"] * 4 + ["owl"] * 4)
     episode = EpisodeSampler(labels, n_way=2, n_shot=1, n_query=2).episode(3)
     assert (labels[episode.query] == episode.classes[:, None]).all()
+
+
+class OwnSigma(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.level = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, features, lengths):
+        inside = torch.arange(features.shape[1]) < lengths[:, None]
+        return torch.where(inside, self.level * (1 + features.square().sum(-1)), 1.0)
+
+
+class OwnPairSigma(torch.nn.Module):
+    of_pairs = True
+
+    def __init__(self):
+        super().__init__()
+        self.level = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x, y):
+        return 0.5 * self.level * (2 + x.square().sum(-1)[:, :, None] + y.square().sum(-1)[:, None, :])
+
+
+@pytest.mark.parametrize(("order", "weighting"), [("udtw", "precision"), ("set", "likelihood")])
+def test_variances_of_ones_own_module_by_token_and_by_pair_agree_and_learn(order, weighting):
+    batch, labels = torch.randn(5, 6, 3), torch.tensor([0, 1])
+    found = []
+    for sigma in (OwnSigma(), OwnPairSigma()):
+        torch.manual_seed(0)
+        model = FewShotModel(torch.nn.Linear(3, 4), order, "cross_entropy", sigma=sigma, weighting=weighting)
+        loss = model(batch, labels, torch.tensor([0, 1, 1]))
+        loss.backward()
+        assert sigma.level.grad.abs() > 0
+        assert any(parameter is sigma.level for parameter in model.parameters())
+        found.append((loss.detach(), sigma.level.grad))
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_for_pairs_by_name_and_what_it_cannot_do():
+    model = FewShotModel(torch.nn.Linear(3, 4), "udtw", sigma="pairs")
+    model(torch.randn(4, 6, 3), torch.tensor([0, 1]), torch.tensor([0, 1])).backward()
+    assert isinstance(model.comparator.joint, PairSigmaNet)
+    assert model.comparator.joint.out.weight.grad.abs().sum() > 0
+    with pytest.raises(OptionError, match="Variances of pairs are not known token by token"):
+        FewShotModel(torch.nn.Linear(3, 4), "udtw", sigma="pairs", per_feature=True)
+    with pytest.raises(OptionError, match="sigma must be 'steps', 'pairs' or a module"):
+        FewShotModel(torch.nn.Linear(3, 4), "udtw", sigma="both")
+
+
+def test_predict_names_the_class_of_the_nearest_support():
+    model = FewShotModel(torch.nn.Identity(), "euclidean", "cross_entropy")
+    support = torch.tensor([[[0.0]], [[1.0]], [[5.0]]])
+    labels, query = ["owl", "cat", "cat"], torch.tensor([[[0.1]], [[4.0]]])
+    assert model.predict(support, labels, query).tolist() == ["owl", "cat"]
+    shares = torch.softmax(-10 * (query.flatten()[:, None] - support.flatten()[None]).square(), 1)
+    expected = torch.stack([shares[:, 1] + shares[:, 2], shares[:, 0]], 1)  # cat, owl
+    np.testing.assert_allclose(model.predict_proba(support, labels, query), expected, rtol=1e-5)
+    with pytest.raises(ShapeError, match="labels must have the shape"):
+        model.predict(support, [["owl"], ["cat"], ["cat"]], query)
+
+
+def test_controls_are_parts_of_udtw():
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(3, 4, 2, generator=generator)
+    variance = torch.rand(3, 4, generator=generator) + 0.5
+    tokens = Tokens(features, torch.full((3,), 4), variance)
+    mean = (features / variance[..., None]).sum(1) / (1 / variance).sum(1, keepdim=True)
+    unit = torch.nn.functional.normalize(mean, dim=1)
+    torch.testing.assert_close(make_comparator("weighted_mean")(tokens, tokens).distance, 1 - unit @ unit.T)
+    energy = {"weighting": "likelihood", "beta": 0.1, "evidence": True}
+    place = make_comparator("in_place", 0.1, None, **energy)(tokens, tokens).distance
+    sigma = (variance[:, None] + variance[None]) / 2
+    expected = (-2 * (features[:, None] * features[None]).sum(-1) / sigma + 0.1 * sigma.log()).sum(-1)
+    torch.testing.assert_close(place, expected)
+    plain = Tokens(features, tokens.lengths)
+    best, ordered = (make_comparator(name, 0.1, None, **energy) for name in ("best_match", "set"))
+    torch.testing.assert_close(best(plain, plain).distance, ordered(plain, plain).distance)
+    assert FewShotModel(torch.nn.Linear(3, 4), "best_match").sigma is None
+    assert FewShotModel(torch.nn.Linear(3, 4), "in_place").sigma is not None

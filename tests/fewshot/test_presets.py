@@ -6,6 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from experiments.experiment import with_preset
+from experiments.image_runs import recipe_of
+from experiments.registry import EXPERIMENTS
 from tests.cli.helpers import run_ok
 from udtw.errors import GammaError, OptionError
 from udtw.fewshot.contrastive import info_nce
@@ -78,3 +81,21 @@ def test_contrast_in_one_direction_by_hand():
     columns = -torch.log_softmax(-scores / 0.5, 0).diagonal().mean()
     torch.testing.assert_close(info_nce(scores, 0.5, one_way=True), rows)
     torch.testing.assert_close(info_nce(scores, 0.5), (rows + columns) / 2)
+
+
+def test_experiments_take_the_preset_in_place_of_their_own_settings():
+    images, ucr = (EXPERIMENTS[name] for name in ("cifar-fs", "ucr"))
+    usual = images.units(datasets=None, seeds=[0], quick=False, data_dir=None, backbones=["patches"], per_class=None)
+    paper = with_preset(images, usual, "paper")
+    assert len(paper) == sum("changes" not in one.options for one in usual)
+    assert {one.options["preset"] for one in paper} == {"paper"}
+    recipes = {one.method: recipe_of(one) for one in paper if one.options["mode"] == "unsupervised"}
+    assert (recipes["udtw"].weighting, recipes["udtw"].gamma, recipes["udtw"].n_steps) == ("precision", 0.01, 150)
+    with pytest.raises(OptionError, match="preset must be one of default, paper"):
+        with_preset(images, usual, "papre")
+    with pytest.raises(OptionError, match="for experiments on images and skeletons"):
+        with_preset(ucr, [], "paper")
+    recipes = {one.method: recipe_of(one) for one in usual if one.options["mode"] == "supervised"}
+    assert (recipes["raster"].metric, recipes["raster"].order) == ("udtw", "raster")
+    assert (recipes["untrained"].metric, recipes["untrained"].n_steps) == ("matchnet", 0)
+    assert recipes["weighted_mean"].comparator == "weighted_mean"

@@ -113,6 +113,11 @@ def test_single_images_are_classified(tokens):
     found.fit(tokens.of_split("train"))
     supports = np.array([0, 20, 40])
     assert found.classify(tokens, supports, supports, np.array([7, 2, 5])).tolist() == [7, 2, 5]
+    chosen = tokens.subset(supports)
+    assert found.predict(chosen, ["a", "c", "b"], chosen).tolist() == ["a", "c", "b"]
+    np.testing.assert_allclose(found.predict_proba(chosen, [2, 1, 0], chosen).sum(1), 1, rtol=1e-6)
+    one = found.encode(tokens)
+    assert torch.equal(one.features[supports], found.encode(found.source(tokens).batch(supports)).features)
 
 
 def test_labels_play_no_part_without_them(tokens):

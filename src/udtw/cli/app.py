@@ -151,7 +151,7 @@ images = typer.Typer(name="images", rich_markup_mode="markdown")
 
 @skeleton.callback(invoke_without_command=True)
 def _skeleton(context: typer.Context) -> None:
-    """Few-shot recognition of actions from skeletons: prepare a data set, train, eval, show.
+    """Few-shot recognition of actions from skeletons: prepare a data set, train, eval, show, predict.
 
     Without any data: `udtw skeleton train synthetic --out model.safetensors`.
     """
@@ -169,11 +169,12 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+FEW_SHOT = ("train", "evaluate", "predict")
 for group, functions in (
     (app, (demo, align, search, follow, explore, barycenter, classify, cluster, forecast, predict)),
     (app, (reproduce, report, doctor)),
-    (skeleton, (skeleton_commands.prepare, skeleton_commands.train, skeleton_commands.evaluate, skeleton_show.show)),
-    (images, (*(getattr(images_commands, one) for one in ("embed", "train", "evaluate", "predict")), images_show.show)),
+    (skeleton, (skeleton_commands.prepare, *(getattr(skeleton_commands, one) for one in FEW_SHOT), skeleton_show.show)),
+    (images, (images_commands.embed, *(getattr(images_commands, one) for one in FEW_SHOT), images_show.show)),
 ):
     for function in functions:
         group.command({"evaluate": "eval"}.get(function.__name__))(command(function))

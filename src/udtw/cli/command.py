@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
@@ -103,7 +104,9 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
             as_given = _kind(own["reading"].annotation) is not ReadOptions
             given["reading"] = fields if as_given else ReadOptions(**fields)
         output.failures.clear()
-        function(**given)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *rest: output.note(f"warning: {message}")
+            function(**given)
         if output.failures:
             raise typer.Exit(1)
 

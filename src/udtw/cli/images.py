@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from udtw.cli import options, training
-from udtw.cli.output import LISTED, list_skipped, note, show, show_table, write_table
+from udtw.cli.output import LISTED, list_skipped, note, show, show_predictions
 from udtw.cli.training import Dask, Mode, dask_cluster
 from udtw.fewshot.model import comparator_names
 
@@ -105,11 +105,9 @@ def split_notes(tokens: Any) -> list[str]:
     sizes = {split: len(there.intersection(labels)) for split, labels in tokens.splits.items()}
     total = sum(sizes.values())
     notes = [f"classes: {', '.join(f'{split} {count}' for split, count in sizes.items() if count)} of {total}"]
-    if 1 < sizes.get("test", 0) < N_WAY:
-        notes.append(f"test has {sizes['test']} of {total} classes; use --n-way {sizes['test']} in `udtw images eval`")
-    if 1 < sizes.get("train", 0) < N_WAY:
-        few = sizes["train"]
-        notes.append(f"train has {few} of {total} classes; use --setting n_way={few} in `udtw images train`")
+    for split, command in (("train", "train"), ("test", "eval")):
+        if 1 < (few := sizes.get(split, 0)) < N_WAY:
+            notes.append(f"{split} has {few} of {total} classes: episodes of `udtw images {command}` will be {few}-way")
     return notes
 
 
@@ -181,9 +179,7 @@ def evaluate(
     tokens: Annotated[Path, typer.Argument(help="The tokens that `udtw images embed` wrote, with the same backbone.")],
     split: Annotated[str, typer.Option(help="Test on the classes of this split, or on `all`.")] = "test",
     episodes: Annotated[int, typer.Option(help="Test episodes.")] = 1000,
-    n_way: Annotated[
-        int | None, typer.Option(help="Classes per episode; by default 5, or as many as there are.")
-    ] = None,
+    n_way: Annotated[int, typer.Option(help="Classes per episode, or as many as there are.")] = N_WAY,
     n_shot: Annotated[int, typer.Option(help="Labeled images per class.")] = 1,
     n_query: Annotated[
         int | None, typer.Option(help="Queries per class; by default 15, or fewer if the classes are smaller.")
@@ -201,22 +197,17 @@ def evaluate(
 
     - `udtw images eval mini.safetensors tokens/cub --n-shot 5 --episodes 2000 --json`
     """
-    from udtw.fewshot.episodes import queries_for
+    from udtw.fewshot.episodes import fitting_n_way, queries_for
     from udtw.images import ImageRecognizer, open_tokens
 
     recognizer = ImageRecognizer.load(model)
     novel = open_tokens(tokens)
     novel = novel if split == "all" else novel.of_split(split)
-    n_way = min(N_WAY, len(set(novel.labels.tolist()))) if n_way is None else n_way
-    if n_way < N_WAY:
-        note(f"{split} has {len(set(novel.labels.tolist()))} classes: episodes are {n_way}-way")
+    n_way = fitting_n_way(novel.labels, n_way)
     n_query = queries_for(novel.labels, n_shot, 15) if n_query is None else n_query
     found = recognizer.evaluate(novel, n_way=n_way, n_shot=n_shot, n_query=n_query, n_episodes=episodes, seed=seed)
     what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes, "model": str(model)}
     show(f"{novel.name}, {split}: {found}", {"accuracy": found.mean, "half_width_95": found.half_width, **what}, json)
-
-
-SHOWN = 20
 
 
 def predict(
@@ -256,21 +247,4 @@ def predict(
     with progress_bar("reading images", len(known) + len(images), not json) as advance:
         found = predict_images(recognizer, network, images, known, lambda: advance(1))
     list_skipped(found.skipped, listed=None)
-    rows = [
-        {"image": name, "class": label, "probability": float(shares.max())}
-        | {f"p_{one}": float(share) for one, share in zip(found.classes, shares, strict=True)}
-        for name, label, shares in zip(found.names, found.labels, found.probabilities, strict=True)
-    ]
-    if out is not None:
-        write_table(out, rows)
-    if json:
-        about = {"model": str(model), "classes": list(found.classes), "left_out": [one.name for one in found.skipped]}
-        show("Predictions", about | {"predictions": rows}, json)
-        return
-    _show_rows(rows, found.classes)
-
-
-def _show_rows(rows: list[dict[str, Any]], classes: tuple[str, ...]) -> None:
-    cells = [[row["image"], row["class"], f"{row['probability']:.3f}"] for row in rows[:SHOWN]]
-    rest = f"{len(rows) - SHOWN} more; --out writes all. " if len(rows) > SHOWN else ""
-    show_table("Predictions", ["image", "class", "probability"], cells, f"{rest}{len(classes)} classes.")
+    show_predictions(model, found.names, found.classes, found.probabilities, found.skipped, out, json, "image")

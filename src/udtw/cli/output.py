@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LISTED = 5
 """Number of items left out that are listed."""
+SHOWN = 20
+"""Number of predictions that are printed."""
 failures: list[Path] = []
 """Outputs of the running command that could not be written."""
 
@@ -84,6 +87,27 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def show_predictions(
+    model: Path, names: Sequence[str], classes: Sequence[str], probabilities: np.ndarray, skipped: "Sequence[Skipped]",
+    out: Path | None, as_json: bool, kind: str = "clip",
+) -> None:  # fmt: skip
+    """Write and print the most probable class of every item, and the probabilities (n, n_classes) of all."""
+    rows: list[dict[str, Any]] = [
+        {kind: name, "class": classes[int(shares.argmax())], "probability": float(shares.max())}
+        | {f"p_{one}": float(share) for one, share in zip(classes, shares, strict=True)}
+        for name, shares in zip(names, probabilities, strict=True)
+    ]
+    if out is not None:
+        write_table(out, rows)
+    if as_json:
+        about = {"model": str(model), "classes": list(classes), "left_out": [one.name for one in skipped]}
+        show("Predictions", about | {"predictions": rows}, as_json)
+        return
+    cells = [[row[kind], row["class"], f"{row['probability']:.3f}"] for row in rows[:SHOWN]]
+    rest = f"{len(rows) - SHOWN} more; --out writes all. " if len(rows) > SHOWN else ""
+    show_table("Predictions", [kind, "class", "probability"], cells, f"{rest}{len(classes)} classes.")
 
 
 def _text(value: Any) -> str:

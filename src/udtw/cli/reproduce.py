@@ -69,6 +69,10 @@ def reproduce(
             help="For ucr: `seeds` (50/25/25 by seed) or `default` (the archive's own split).", show_default="seeds"
         ),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="For images and skeletons: `paper`, the paper's settings; results go to OUT/NAME-paper."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version; its results go to OUT/NAME-quick.")] = False,
     dask: Dask = None,
 ) -> None:
@@ -91,6 +95,8 @@ def reproduce(
 
     - `udtw reproduce alignments --data-dir ~/data --parts vienna,synthetic --pairs 2`
 
+    - `udtw reproduce cars --preset paper --data-dir ~/cars --backbones dinov3`
+
     - `udtw reproduce utd-mhad --data-dir ~/skeletons --methods soft_dtw,udtw --jobs 2`
 
     - `udtw reproduce cub --data-dir ~/CUB_200_2011 --backbones dinov3 --jobs 2`
@@ -99,6 +105,7 @@ def reproduce(
     """
     find_experiments()
     from experiments import Store, run
+    from experiments.experiment import with_preset
     from experiments.registry import experiment, protocol_name, units_of, work_of, write_report
     from experiments.store import exclusive
 
@@ -106,7 +113,7 @@ def reproduce(
         name = protocol_name(name, protocol)
     entry = experiment(name)
     usual_seeds = list(entry.seeds[:1] if quick else entry.seeds)
-    folder = out / (f"{name}-quick" if quick else name)
+    folder = out / "-".join([name, *([preset] if preset else []), *(["quick"] if quick else [])])
     where = None if data_dir is None else str(data_dir)
     units = units_of(
         entry,
@@ -118,6 +125,8 @@ def reproduce(
         quick=quick,
         data_dir=where,
     )
+    if preset is not None:
+        units = with_preset(entry, units, preset, quick)
     if methods is not None:
         units = _of_methods(units, options.parse_list(methods) or [])
     store = Store(folder / "units")

@@ -5,11 +5,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from udtw.cli import options, training
 from udtw.cli.options import OnError
-from udtw.cli.output import list_skipped, note, show
+from udtw.cli.output import list_skipped, note, show, show_predictions
 from udtw.cli.training import Mode
 from udtw.fewshot.model import comparator_names
 from udtw.skeleton.datasets.loading import DATASETS
@@ -203,7 +204,7 @@ def evaluate(
     - `udtw skeleton eval udtw.safetensors utd-mhad --data-dir ~/skeletons --episodes 2000 --json`
     """
     from udtw.fewshot import EpisodeSampler
-    from udtw.fewshot.episodes import queries_for
+    from udtw.fewshot.episodes import fitting_n_way, queries_for
     from udtw.fewshot.evaluation import accuracy_of, evaluate_scores
     from udtw.fewshot.model import predict
     from udtw.skeleton import ActionRecognizer
@@ -215,6 +216,7 @@ def evaluate(
     novel = skeletons.subset(parts.novel)
     if parts.exemplars is None:
         n_query = queries_for(novel.labels, n_shot) if n_query is None else n_query
+        n_way = fitting_n_way(novel.labels, n_way)
         sampler = EpisodeSampler(novel.labels, n_way, n_shot, n_query, seed)
         accuracy = evaluate_scores(recognizer.scores(novel, inference=str(inference)), sampler, episodes)
         what = {"n_way": n_way, "n_shot": n_shot, "n_query": n_query, "episodes": episodes}
@@ -225,3 +227,35 @@ def evaluate(
         what = {"n_way": len(known), "n_shot": 1, "test_clips": len(novel)}
     result = {"accuracy": accuracy.mean, "half_width_95": accuracy.half_width, **what, "model": str(model)}
     show(f"{name}, novel classes: {accuracy}", result, json)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The model that `udtw skeleton train` wrote.")],
+    clips: Annotated[list[Path], typer.Argument(metavar="CLIPS...", help="`.npy` or `.json` files of clips.")],
+    support: Annotated[Path, typer.Option(help="Folder with a subfolder of example clips for each class.")],
+    out: options.Predictions = None,
+    on_error: OnErrorOption = OnError.skip,
+    json: options.Json = False,
+) -> None:
+    """Classify new clips by a few examples of each class; the classes need not be those of the training.
+
+    Files are those of the data set `folder`. Writes the class and its probability for each clip, and the probability
+    of every class. Clips that cannot be read are named and left out.
+
+    Examples:
+
+    - `udtw skeleton predict model.safetensors new/*.npy --support examples --out predictions.csv`
+    """
+    from udtw.skeleton import ActionRecognizer
+    from udtw.skeleton.datasets.own_folder import clip_files, folder_source
+    from udtw.skeleton.datasets.skeleton_set import read_all
+
+    recognizer = ActionRecognizer.load(model)
+    known = read_all(folder_source(support, recognizer.graph_name), str(on_error), progress=not json)
+    new = read_all(clip_files(clips, recognizer.graph_name), str(on_error), progress=not json)
+    list_skipped((*known.skipped, *new.skipped), listed=None)
+    labels = np.array(known.classes)[known.labels]
+    show_predictions(
+        model, new.names, np.unique(labels).tolist(), recognizer.predict_proba(known, labels, new),
+        (*known.skipped, *new.skipped), out, json,
+    )  # fmt: skip

@@ -149,6 +149,8 @@ class AlignmentComparator(Comparator):
         self.metric = chosen
         self.plain = chosen.without_bias or chosen
         self.order = order
+        self.joint: nn.Module | None = None
+        """Gives the variances of matches, (B, N, M), from the tokens of both; by default those of tokens are summed."""
         if order == "grid":
             self.log_reach = nn.Parameter(torch.tensor(0.5).log())
         self.learns = learned and chosen.params.get("weighting") == "likelihood"
@@ -197,7 +199,13 @@ class AlignmentComparator(Comparator):
             of_queries = queries.variance.repeat_interleave(n_s, 0) if given else None  # type: ignore[union-attr]
             of_supports = supports.variance.repeat(n_q, 1) if given else None  # type: ignore[union-attr]
             lengths = queries.lengths.repeat_interleave(n_s), supports.lengths.repeat(n_q)
-            found = self._of_cost(cost_of_pairs(queries, supports, self.between), lengths, (of_queries, of_supports))
+            cost = cost_of_pairs(queries, supports, self.between)
+            joint = None
+            if self.joint is not None:
+                joint = self.joint(
+                    queries.zero_padded().repeat_interleave(n_s, 0), supports.zero_padded().repeat(n_q, 1, 1)
+                )
+            found = self._of_cost(cost, lengths, (of_queries, of_supports), joint)
         else:
             of_query, of_support = (torch.arange(n, device=queries.features.device) for n in (n_q, n_s))
             found = self._pairs(queries[of_query.repeat_interleave(n_s)], supports[of_support.repeat(n_q)])
@@ -219,7 +227,8 @@ class AlignmentComparator(Comparator):
             )
             return Comparison(found.distance, found.regularizer / dim)
         if self.plain.takes_cost:
-            return self._of_cost(self.between(x, y), (x.lengths, y.lengths), variances)
+            joint = None if self.joint is None else self.joint(x.zero_padded(), y.zero_padded())
+            return self._of_cost(self.between(x, y), (x.lengths, y.lengths), variances, joint)
         return _comparison(
             self.plain.compare(Batch(x.features, x.lengths, variances[0]), Batch(y.features, y.lengths, variances[1]))
         )
@@ -242,15 +251,18 @@ class AlignmentComparator(Comparator):
         return self._pairs(x, y).distance if self.metric.params.get("weighting") == "likelihood" else None
 
     def _of_cost(
-        self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None]
-    ) -> Comparison:
+        self, cost: Tensor, lengths: tuple[Tensor, Tensor], variances: tuple[Tensor | None, Tensor | None],
+        joint: Tensor | None,
+    ) -> Comparison:  # fmt: skip
         rows, columns = cost.shape[1:]
         options = self.params(rows)
         if bool((lengths[0] < rows).any()) or bool((lengths[1] < columns).any()):
             options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
         if self.by_precision:
             return self._mean_by_precision(cost, variances, options)
-        if self.plain.uncertain and variances[0] is not None and variances[1] is not None:
+        if joint is not None:
+            options["variance"] = joint
+        elif self.plain.uncertain and variances[0] is not None and variances[1] is not None:
             options |= {"var_x": variances[0], "var_y": variances[1]}
         return _comparison(self.plain.function(None, None, cost=cost, **options))
 
@@ -331,6 +343,15 @@ class MatchingComparator(Comparator):
 
     def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
         x, y = (nn.functional.normalize(tokens.mean(), dim=1) for tokens in (queries, supports))
+        distance = 1 - x @ y.T
+        return Comparison(distance, torch.zeros_like(distance))
+
+
+class WeightedMeanComparator(Comparator):
+    """``1 − cos(x̄, ȳ)`` of the means of the tokens, weighted by their precision 1/σ²: σ without any matching."""
+
+    def forward(self, queries: Tokens, supports: Tokens) -> Comparison:
+        x, y = (nn.functional.normalize(tokens.mean(by_precision=True), dim=1) for tokens in (queries, supports))
         distance = 1 - x @ y.T
         return Comparison(distance, torch.zeros_like(distance))
 

@@ -1,5 +1,6 @@
 """Episodes of few-shot learning: n_way classes, n_shot labeled supports and n_query queries of each."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,12 +109,69 @@ class EpisodeSampler:
         pools = (members[~self._queries[members]], self.n_shot), (members[self._queries[members]], self.n_query)
         return np.concatenate([generator.choice(pool, size, replace=False) for pool, size in pools])
 
+    def batches(self, n_episodes: int, first: int = 0) -> "EpisodeBatches":
+        """Return episodes ``first`` to ``first + n_episodes − 1`` as a ``batch_sampler`` of an ordinary `DataLoader`.
+
+        Each is a list of indices, the supports first; ``support_labels`` and ``query_labels`` hold for all of them.
+
+        >>> import numpy as np, torch
+        >>> from udtw.fewshot import EpisodeSampler
+        >>> images, labels = torch.rand(40, 3, 8, 8), np.repeat([0, 1, 2, 3], 10)
+        >>> batches = EpisodeSampler(labels, n_way=3, n_shot=1, n_query=5).batches(100)
+        >>> loader = torch.utils.data.DataLoader(images, batch_sampler=batches)
+        >>> next(iter(loader)).shape, len(loader), batches.support_labels
+        (torch.Size([18, 3, 8, 8]), 100, array([0, 1, 2]))
+        """
+        if n_episodes < 1 or first < 0:
+            raise OptionError(f"n_episodes must be at least 1 and first at least 0; got {n_episodes} and {first}.")
+        return EpisodeBatches(self, n_episodes, first)
+
     def __iter__(self) -> Iterator[Episode]:
         """Yield all episodes, without end."""
         number = 0
         while True:
             yield self.episode(number)
             number += 1
+
+
+@dataclass(frozen=True)
+class EpisodeBatches:
+    """Episodes as lists of indices, supports first: a ``batch_sampler`` of `torch.utils.data.DataLoader`."""
+
+    sampler: EpisodeSampler
+    n_episodes: int
+    first: int = 0
+
+    @property
+    def support_labels(self) -> np.ndarray:
+        """(n_way·n_shot,) labels 0 … n_way − 1 of the first samples of every batch."""
+        return np.repeat(np.arange(self.sampler.n_way), self.sampler.n_shot)
+
+    @property
+    def query_labels(self) -> np.ndarray:
+        """(n_way·n_query,) labels 0 … n_way − 1 of the other samples of every batch."""
+        return np.repeat(np.arange(self.sampler.n_way), self.sampler.n_query)
+
+    def __len__(self) -> int:
+        return self.n_episodes
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number in range(self.first, self.first + self.n_episodes):
+            episode = self.sampler.episode(number)
+            yield np.concatenate([episode.support.ravel(), episode.query.ravel()]).tolist()
+
+
+def fitting_n_way(labels: Sequence[int] | np.ndarray, n_way: int) -> int:
+    """Return ``n_way``, or with a warning the number of classes if there are fewer, but at least two."""
+    n_classes = len(np.unique(np.asarray(labels)))
+    if n_way <= n_classes:
+        return n_way
+    if n_classes < 2:
+        raise DataError(f"Episodes need two classes or more; the data has {n_classes}.")
+    warnings.warn(
+        f"n_way is {n_way}, but there are {n_classes} classes: episodes are {n_classes}-way.", UserWarning, stacklevel=3
+    )
+    return n_classes
 
 
 def queries_for(labels: Sequence[int] | np.ndarray, n_shot: int, at_most: int = 10) -> int:

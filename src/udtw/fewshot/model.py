@@ -19,10 +19,11 @@ from udtw.fewshot.comparators import (
     MatchingComparator,
     PrototypeComparator,
     TAPComparator,
+    WeightedMeanComparator,
 )
 from udtw.fewshot.stages import scaled_gradients
 from udtw.fewshot.tokens import Tokens, as_tokens, prototypes
-from udtw.nn import SigmaNet
+from udtw.nn import PairSigmaNet, SigmaNet
 
 BASELINES: dict[str, Callable[[], Comparator]] = {
     "euclidean": EuclideanComparator,
@@ -33,6 +34,10 @@ BASELINES: dict[str, Callable[[], Comparator]] = {
 """Comparators that align nothing. Every other name is an elastic metric of `udtw._engine.metrics`."""
 UNORDERED = ("set", "grid")
 """uDTW of tokens without an order, such as those of images."""
+CONTROLS = ("weighted_mean", "in_place", "best_match")
+"""Parts of uDTW alone: σ without matching, σ for tokens at the same position, and matching a set without σ."""
+UNCERTAIN = (*UNORDERED, "weighted_mean", "in_place")
+"""Names beside those of uncertain metrics that read variances."""
 NOISE_UNIT = 0.01
 """Noise that adds 1 to the variance of a token, before any training."""
 MATCHING = ("support", "prototype")
@@ -41,7 +46,7 @@ OBJECTIVES = ("similarity", "cross_entropy")
 
 def comparator_names() -> tuple[str, ...]:
     """Return the names that `make_comparator` knows: elastic metrics and `BASELINES`."""
-    return *(name for name, metric in METRICS.items() if metric.elastic), *UNORDERED, *BASELINES
+    return *(name for name, metric in METRICS.items() if metric.elastic), *UNORDERED, *CONTROLS, *BASELINES
 
 
 def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "length", **energy: Any) -> Comparator:
@@ -50,6 +55,11 @@ def make_comparator(metric: str, gamma: float = 0.1, normalize: str | None = "le
         return BASELINES[metric]()
     if metric in UNORDERED:
         return AlignmentComparator("udtw", gamma, normalize, order=metric, **energy)
+    if metric == "weighted_mean":
+        return WeightedMeanComparator()
+    if metric in CONTROLS:
+        prior: dict[str, Any] = {"band": 0} if metric == "in_place" else {"order": "set"}
+        return AlignmentComparator("udtw", gamma, normalize, **prior, **energy)
     if metric not in comparator_names():
         raise OptionError(f"metric must be one of {comparator_names()}; got {metric!r}.")
     return AlignmentComparator(metric, gamma, normalize, **energy)
@@ -104,7 +114,47 @@ def make_objective(name: str, beta: float) -> SimilarityObjective | CrossEntropy
     return SimilarityObjective(beta) if name == "similarity" else CrossEntropyObjective(beta)
 
 
-class FewShotModel(nn.Module):
+class Classifier:
+    """What classifies samples by labeled examples: `FewShotModel`, and the recognizers."""
+
+    objective: Any
+
+    def class_scores(self, support: Any, labels: Tensor, query: Any) -> tuple[Tensor, Tensor]:
+        """Return scores (Q, S), lower is closer, and the labels (S,) of their columns."""
+        raise NotImplementedError
+
+    def predict(self, support: Any, labels: Sequence[Any] | np.ndarray, query: Any) -> np.ndarray:
+        """Return the label (Q,) of the nearest support, or prototype of a class, for every query.
+
+        ``support`` and ``query`` are samples as `fit` takes them, for a `FewShotModel` batches as its encoder takes
+        them; ``labels`` (S,) are numbers or strings.
+        """
+        known, scores, columns = self._compared(support, labels, query)
+        return known[columns[scores.argmin(1)]]
+
+    def predict_proba(self, support: Any, labels: Sequence[Any] | np.ndarray, query: Any) -> np.ndarray:
+        """Return the probability of every class, (Q, n_classes), in ascending order of ``labels``.
+
+        It is the softmax over supports of ``−s·score``, summed for each class, with the scale s that training learned
+        (10 where it learned none).
+        """
+        known, scores, columns = self._compared(support, labels, query)
+        learned = getattr(self.objective, "log_scale", None)
+        scale = 10.0 if learned is None else float(learned.detach().exp())
+        shares = torch.from_numpy(-scale * scores).softmax(1)
+        found = shares.new_zeros(len(shares), len(known)).index_add(1, torch.from_numpy(columns), shares)
+        return found.double().numpy()
+
+    @torch.no_grad()
+    def _compared(self, support: Any, labels: Any, query: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        known, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        if numbers.ndim != 1:
+            raise ShapeError(f"labels must have the shape (S,), one per support; got {numbers.shape}.")
+        scores, columns = self.class_scores(support, torch.from_numpy(numbers.astype(np.int64)), query)
+        return known, scores.cpu().numpy(), columns.cpu().numpy()
+
+
+class FewShotModel(Classifier, nn.Module):
     """Maps samples to distances between queries and supports.
 
     Without other options it is the paper's model, with the exception of γ: ``preset="paper"`` of the recipes is 0.01.
@@ -130,6 +180,10 @@ class FewShotModel(nn.Module):
         Whether the SigmaNet also sees how a token differs from the mean token of its sample.
     per_feature : bool
         A variance of every feature instead of one per token.
+    sigma : "steps", "pairs" or module
+        A `SigmaNet`, a `PairSigmaNet`, or a module of your own: ``module(features, lengths)`` gets tokens (B, T, d)
+        with their lengths (B,) and returns σ² of the shape (B, T), or (B, T, d) with ``per_feature``. If it has an
+        attribute ``of_pairs = True``, ``module(x, y)`` gets tokens (B, N, d) and (B, M, d) and returns σ² (B, N, M).
     matching : "support" or "prototype"
         Compare with every support, or with one mean sequence per class; with the likelihood weighting, tokens count in
         that mean by their precision.
@@ -162,9 +216,10 @@ class FewShotModel(nn.Module):
         self, encoder: nn.Module, metric: str = "udtw", objective: str = "similarity", *, gamma: float = 0.1,
         beta: float = 1.0, normalize: str | None = "length", sigma_range: tuple[float, float] = (0.5, 2.0),
         sigma_hidden: int | None = None, sigma_gain: float = 1.0, sigma_context: bool = False,
-        per_feature: bool = False, matching: str = "support", dim: int | None = None, **energy: Any,
+        per_feature: bool = False, sigma: str | nn.Module = "steps", matching: str = "support",
+        dim: int | None = None, **energy: Any,
     ) -> None:  # fmt: skip
-        super().__init__()
+        nn.Module.__init__(self)
         if matching not in MATCHING:
             raise OptionError(f"matching must be one of {MATCHING}; got {matching!r}.")
         low, high = sigma_range
@@ -177,10 +232,27 @@ class FewShotModel(nn.Module):
         self.encoder, self.metric, self.matching, self.sigma_gain = encoder, metric, matching, sigma_gain
         self.sigma_context, self.weighted = sigma_context, energy.get("weighting") == "likelihood"
         self.comparator = make_comparator(metric, gamma, normalize, beta=beta, **energy)
-        uncertain = metric in UNORDERED or (metric not in BASELINES and METRICS[metric].uncertain)
+        uncertain = metric in UNCERTAIN or (metric in METRICS and METRICS[metric].uncertain)
         self.objective = make_objective(objective, beta if uncertain else 0.0)
-        self.sigma: SigmaNet | None = None
-        if uncertain:
+        self.sigma: nn.Module | None = None
+        pairs = sigma == "pairs" or bool(getattr(sigma, "of_pairs", False))
+        if not (isinstance(sigma, nn.Module) or sigma in ("steps", "pairs")):
+            raise OptionError(f"sigma must be 'steps', 'pairs' or a module; got {sigma!r}.")
+        if pairs and (per_feature or normalize == "precision" or metric == "weighted_mean"):
+            raise OptionError(
+                "Variances of pairs are not known token by token: use per_feature=False, another normalize than "
+                "'precision' and another metric than 'weighted_mean'."
+            )
+        if uncertain and pairs:
+            assert isinstance(self.comparator, AlignmentComparator), "the only other uncertain one is refused"
+            of_pairs = sigma
+            if not isinstance(of_pairs, nn.Module):
+                dim = _features(encoder) if dim is None else dim
+                of_pairs = PairSigmaNet(dim, sigma_hidden or None, sigma_range=(low, high))
+            self.comparator.joint = of_pairs
+        elif uncertain and isinstance(sigma, nn.Module):
+            self.sigma, self.reads_noise = sigma, False
+        elif uncertain:
             dim = _features(encoder) if dim is None else dim
             sigma_init = 1.0 if low < 1 < high else None
             self.reads_noise = bool(getattr(encoder, "states_noise", False))
@@ -206,13 +278,17 @@ class FewShotModel(nn.Module):
             return tokens
         if stage == "features":
             return replace(tokens, variance=None)
-        found = self._by_sigma(self.sigma, tokens.detach() if stage == "sigma" else tokens)
+        found = self._by_sigma(tokens.detach() if stage == "sigma" else tokens)
         return scaled_gradients(found) if stage == "scaled" else found
 
-    def _by_sigma(self, sigma: SigmaNet, tokens: Tokens) -> Tokens:
+    def _by_sigma(self, tokens: Tokens) -> Tokens:
+        sigma = self.sigma
+        assert sigma is not None, "checked by the caller"
         seen = tokens.features * self.sigma_gain
         if self.sigma_context:
             seen = torch.cat([seen, (tokens.features - tokens.mean()[:, None]) * self.sigma_gain], -1)
+        if not isinstance(sigma, SigmaNet):  # of the user
+            return replace(tokens, variance=sigma(tokens.features, tokens.lengths))
         if not self.reads_noise:
             return replace(tokens, variance=_of_features(sigma(seen, tokens.lengths), tokens))
         noise = tokens.noise
@@ -240,6 +316,11 @@ class FewShotModel(nn.Module):
             support_labels = torch.arange(len(supports), device=support_labels.device)
         compared = self.comparator if torch.is_grad_enabled() else self.comparator.in_chunks
         return compared(queries, supports), support_labels
+
+    def class_scores(self, support: Any, labels: Tensor, query: Any) -> tuple[Tensor, Tensor]:
+        self.eval()
+        comparison, columns = self.compare(self.encode(query), self.encode(support), labels)
+        return self.objective.scores(comparison), columns
 
     def forward(
         self, batch: Any, support_labels: Tensor, query_labels: Tensor, stages: Sequence[str] = ("both",)

@@ -12,7 +12,7 @@ from torch import nn
 from udtw._engine.deprecation import REMOVED_IN
 from udtw._engine.likelihood import WEIGHTINGS
 from udtw.errors import GammaError, OptionError
-from udtw.fewshot.episodes import EpisodeSampler
+from udtw.fewshot.episodes import EpisodeSampler, fitting_n_way
 from udtw.fewshot.model import MATCHING, OBJECTIVES, FewShotModel, comparator_names
 from udtw.fewshot.stages import SIGMA_TRAININGS, Stages, stages_of, together
 from udtw.fewshot.tasks import EpisodicTask, Source
@@ -79,6 +79,7 @@ class FewShotRecipe:
     sigma_gain: float = 1.0
     sigma_context: bool = False
     per_feature: bool = False
+    pair_sigma: bool = False
     matching: str = "support"
     weighting: str = "likelihood"
     warp_penalty: float = 0.0
@@ -170,6 +171,7 @@ class FewShotRecipe:
             sigma_gain=self.sigma_gain,
             sigma_context=self.sigma_context,
             per_feature=self.per_feature,
+            sigma="pairs" if self.pair_sigma else "steps",
             matching=self.matching,
             weighting=self.weighting,
             warp_penalty=self.warp_penalty,
@@ -189,7 +191,9 @@ class FewShotRecipe:
         return EpisodicTask(
             model,
             source,
-            EpisodeSampler(source.labels, self.n_way, self.n_shot, self.n_query, self.seed),
+            EpisodeSampler(
+                source.labels, fitting_n_way(source.labels, self.n_way), self.n_shot, self.n_query, self.seed
+            ),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             episodes_per_step=self.episodes_per_step,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from udtw._io.checkpoint import (
     Checkpoint,
@@ -21,11 +21,12 @@ from udtw._io.device import Device, checked_device
 from udtw._io.hub import HubModel
 from udtw._io.training import Task, Training
 from udtw.errors import FileFormatError, OptionError
-from udtw.fewshot.model import FewShotModel
+from udtw.fewshot.model import Classifier, FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe
+from udtw.fewshot.tokens import Tokens
 
 
-class Recognizer(HubModel, ABC):
+class Recognizer(Classifier, HubModel, ABC):
     """A ``model`` of a ``recipe`` and the ``losses`` of its training."""
 
     what: ClassVar[str]
@@ -72,6 +73,20 @@ class Recognizer(HubModel, ABC):
     @abstractmethod
     def load(cls, path: str | Path) -> Self:
         """Load the recognizer in a file by `save`, or by a training with ``checkpoint_path``."""
+
+    @property
+    def objective(self) -> nn.Module:
+        """The objective of the model, which turns comparisons into scores."""
+        return self.model.objective
+
+    @abstractmethod
+    def encode(self, samples: Any) -> Tokens:
+        """Encode samples as tokens, with variances if the metric reads them."""
+
+    def class_scores(self, support: Any, labels: Tensor, query: Any) -> tuple[Tensor, Tensor]:
+        supports, queries = (one if isinstance(one, Tokens) else self.encode(one) for one in (support, query))
+        comparison, columns = self.model.compare(queries, supports, labels.to(supports.features.device))
+        return self.model.objective.scores(comparison), columns
 
     @abstractmethod
     def _task(self, samples: Any, fabric: Any) -> Task:

@@ -92,10 +92,12 @@ class Tokens:
         known = (None if one is None else one.detach() for one in (self.variance, self.noise, self.weight))
         return Tokens(self.features.detach(), self.lengths, *known)
 
-    def mean(self) -> Tensor:
-        """Return the mean token of every sequence, (B, d)."""
-        kept = torch.where(self.inside[..., None], self.features, 0.0)
-        return kept.sum(1) / self.lengths[:, None]
+    def mean(self, *, by_precision: bool = False) -> Tensor:
+        """Return the mean token of every sequence, (B, d), weighted by 1/σ² if there are variances and it is asked."""
+        share = self.inside[..., None].to(self.features.dtype)
+        if by_precision and self.variance is not None:
+            share = share / (self.variance if self.variance.ndim == 3 else self.variance[..., None])
+        return torch.where(self.inside[..., None], self.features * share, 0.0).sum(1) / share.sum(1)
 
     @property
     def std(self) -> Tensor | None:

@@ -112,17 +112,10 @@ def predict_images(
     if new.tokens is None or known.tokens is None:
         first = new.skipped[0].reason if new.skipped else "no image was given"
         raise DataError(f"None of the {len(paths)} images could be read. The first: {first}")
-    with torch.no_grad():
-        comparison, columns = recognizer.model.compare(new.tokens, known.tokens, torch.from_numpy(labels))
-        shares = (-_scale(recognizer) * recognizer.model.objective.scores(comparison)).softmax(1)
-    found = torch.zeros(len(shares), len(support.classes)).index_add(1, columns, shares)
+    found = np.zeros((len(new.kept), len(support.classes)))
+    found[:, np.unique(labels)] = recognizer.predict_proba(known.tokens, labels, new.tokens)
     names = tuple(str(paths[i]) for i in new.kept)
-    return Predictions(names, support.classes, found.numpy().astype(float), (*known.skipped, *new.skipped))
-
-
-def _scale(recognizer: ImageRecognizer) -> float:
-    learned = getattr(recognizer.model.objective, "log_scale", None)
-    return 10.0 if learned is None else float(learned.detach().exp())
+    return Predictions(names, support.classes, found, (*known.skipped, *new.skipped))
 
 
 @dataclass(frozen=True)

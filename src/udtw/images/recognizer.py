@@ -12,8 +12,9 @@ from udtw._io.checkpoint import read_checkpoint
 from udtw._io.training import Task
 from udtw.errors import DataError
 from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
-from udtw.fewshot.evaluation import Accuracy, evaluate_episodes
-from udtw.fewshot.model import UNORDERED, predict
+from udtw.fewshot.episodes import fitting_n_way
+from udtw.fewshot.evaluation import Accuracy, encode_all, evaluate_episodes
+from udtw.fewshot.model import UNORDERED
 from udtw.fewshot.recipe import FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
@@ -56,6 +57,8 @@ class ImageRecipe(FewShotRecipe):
         Also show the SigmaNet how a token differs from the mean token of its sample.
     per_feature : bool
         Learn a variance for every feature instead of one per token.
+    pair_sigma : bool
+        Learn one variance per match from both tokens, ``σ²(x_m, y_n)``, instead of the sum of two.
     matching : "support" or "prototype"
         Compare a query with every support, or with one mean sequence per class.
     weighting : "likelihood" or "precision"
@@ -278,29 +281,25 @@ class ImageRecognizer(Recognizer):
         self, tokens: TokenSet, *, n_way: int = 5, n_shot: int = 1, n_query: int = 15, n_episodes: int = 1000,
         seed: int = 0,
     ) -> Accuracy:  # fmt: skip
-        """Measure the mean accuracy over episodes drawn from the classes of ``tokens``, with its interval."""
-        source = self.source(tokens)
+        """Measure the mean accuracy over episodes drawn from the classes of ``tokens``, with its interval.
+
+        If there are fewer classes than ``n_way``, episodes have all of them, and a warning says so.
+        """
+        source, n_way = self.source(tokens), fitting_n_way(tokens.labels, n_way)
         sampler = EpisodeSampler(source.labels, n_way, n_shot, n_query, seed)
         return evaluate_episodes(self.model, source, sampler, n_episodes)
 
-    @torch.no_grad()
     def classify(
         self, tokens: TokenSet, queries: np.ndarray, supports: np.ndarray, support_labels: np.ndarray
     ) -> np.ndarray:
-        """Return the labels (Q,) of the nearest supports, or class prototypes, for the images ``queries`` of
-        ``tokens``.
-
-        ``supports`` are images too, with ``support_labels`` (S,).
-        """
-        source = self.source(tokens)
-        known, numbers = np.unique(support_labels, return_inverse=True)
-        x, y = (self.encode(source.batch(np.asarray(part))) for part in (queries, supports))
-        comparison, columns = self.model.compare(x, y, torch.from_numpy(numbers).to(x.features.device))
-        return known[predict(self.model.objective.scores(comparison).cpu().numpy(), columns.cpu().numpy())]
+        """Return `predict` of the images ``queries`` of ``tokens`` by the images ``supports`` of it."""
+        return self.predict(tokens.subset(supports), support_labels, tokens.subset(queries))
 
     @torch.no_grad()
-    def encode(self, tokens: Tensor) -> Tokens:
-        """Project ``tokens`` (B, T, D) in the given order; add variances for uDTW."""
+    def encode(self, tokens: Tensor | TokenSet) -> Tokens:
+        """Project the tokens of a set, or ``tokens`` (B, T, D) in the given order; add variances for uDTW."""
+        if isinstance(tokens, TokenSet):
+            return encode_all(self.model, self.source(tokens))
         self.model.eval()
         return self.model.encode(moved(tokens, next(self.model.parameters()).device))
 

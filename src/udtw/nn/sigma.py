@@ -207,6 +207,9 @@ class PairSigmaNet(HubModel, nn.Module):
     True
     """
 
+    of_pairs = True
+    """Tells a `udtw.fewshot.FewShotModel` to call it with both sequences."""
+
     def __init__(
         self, dim: int, hidden: int | None = None, *, sigma_range: tuple[float, float] = (0.5, 2.0),
         symmetric: bool = True, **old: Any,

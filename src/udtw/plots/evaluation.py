@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from udtw._engine.calibration import Calibration
 from udtw.errors import OptionError, ShapeError
-from udtw.plots.style import COLORS, FONT, MODE_COLOR, SMALL_FONT, STD_COLORS, as_array, new_figure, shade, std_norm
+from udtw.plots.style import COLORS, FONT, MODE_COLOR, SMALL_FONT, STD_COLORS, as_array, new_figure, shade, std_limits
 
 SIGNIFICANCE = 0.05
 
@@ -87,7 +88,7 @@ def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_option
         if len(set(shapes)) != 1 or len(shapes[0]) != 1:
             raise ShapeError(f"{name!r} must have values and sigma of shape (T,); got {shapes}.")
         arrays[name] = given
-    norm = std_norm(np.concatenate([given[1] for given in arrays.values()]))
+    norm = Normalize(*std_limits(np.concatenate([given[1] for given in arrays.values()])), clip=True)
     columns = min(2, len(arrays))
     rows = -(-len(arrays) // columns)
     figure = new_figure((4.4 * columns, 1.9 * rows + 0.5), figure_options)

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
 from udtw.images.backbones.pixels import to_rgb
-from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, shared_limits, std_norm
+from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, set_std_ticks, std_norm
 
 # From blue (certain) to red (uncertain). The image shows through the pale middle.
 MAP_HEX = ("#1450A0", "#F4F1EA", "#C01024")
@@ -52,8 +52,8 @@ def plot_uncertainty(
 ) -> Figure | SubFigure:
     """Plot a row per image: the image, the uncertainty σ of its patches over it, and the backbone's attention.
 
-    σ goes from blue (0.5) to red (2); attention has its own scale. Each token covers an equal part of the image. Axes
-    are labeled "image0", "sigma0", "attention0", "image1", and so on.
+    σ goes from blue (0.5) to red (2), logarithmic about 1; attention has its own scale. Each token covers an equal part
+    of the image. Axes are labeled "image0", "sigma0", "attention0", "image1", and so on.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def plot_uncertainty(
     if not (std > 0).all():
         raise VarianceError("sigma must be positive for every token.")
     maps: dict[str, tuple[Floats, Any, Normalize, str]] = {
-        "sigma": (std, MAP_COLORS, std_norm(std, std_range or shared_limits(std)), "uncertainty σ")
+        "sigma": (std, MAP_COLORS, std_norm(std, std_range), "uncertainty σ")
     }
     if attention is not None:
         values = _as_maps("attention", attention, grid, len(pixels))
@@ -106,7 +106,10 @@ def plot_uncertainty(
         bar.set_label(title.rpartition(" ")[2], fontsize=FONT, labelpad=1)
         place.set_facecolor(str(sum(FADED) / 2))  # the maps lie on gray as well
         place.tick_params(labelsize=SMALL_FONT, length=2)
-        place.locator_params(nbins=4)
+        if column == "sigma":
+            set_std_ticks(bar)
+        else:
+            place.locator_params(nbins=4)
     return figure
 
 

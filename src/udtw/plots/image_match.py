@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from udtw.plots.style import (
     draw_coupling,
     new_figure,
     set_power_ticks,
-    shared_limits,
+    set_std_ticks,
     std_norm,
 )
 
@@ -130,8 +130,8 @@ def plot_image_match(
     """Plot two images with lines between the most strongly matched patches, and the coupling π*.
 
     The lines are `strongest_matches`. Their color is the σ of the match, ``√(½[σ²(x) + σ²(y)])``, from blue (certain)
-    to red, on the range of all matches; without variances it is the coupling. Rings mark the same matches in the
-    coupling, where tokens of x run down and tokens of y run right. Axes are labeled "match0" and "coupling0". The
+    to red, on a scale that is logarithmic about 1; without variances it is the coupling. Rings mark the same matches in
+    the coupling, where tokens of x run down and tokens of y run right. Axes are labeled "match0" and "coupling0". The
     figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
@@ -202,7 +202,9 @@ def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figur
     for i, row in enumerate(rows):
         _draw_images(axes[f"match{i}"], row, colors, norm)
         drawn = _draw_coupling(axes[f"coupling{i}"], row, colors, norm, path_power)
-    _draw_bar(figure, axes["match_bar"], ScalarMappable(norm, colors), label, 1 / images)
+    bar = _draw_bar(figure, axes["match_bar"], ScalarMappable(norm, colors), label, 1 / images)
+    if isinstance(norm, LogNorm):
+        set_std_ticks(bar)
     bar = _draw_bar(figure, axes["coupling_bar"], drawn, "coupling π*", 1.0)
     set_power_ticks(bar, path_power)
     return figure
@@ -215,7 +217,6 @@ def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float)
     bar = figure.colorbar(drawn, cax=place, orientation="horizontal")
     bar.set_label(label, fontsize=FONT, labelpad=1)
     place.tick_params(labelsize=SMALL_FONT, length=2)
-    place.locator_params(nbins=5)
     return bar
 
 
@@ -256,7 +257,7 @@ def _scale(rows: list[DrawnMatch]) -> tuple[Colormap | str, Normalize, str]:
     every = [row.std for row in rows if row.std is not None]
     if every:
         std = np.concatenate([one.ravel() for one in every])
-        return STD_COLORS, std_norm(std, shared_limits(std)), "σ of match"
+        return STD_COLORS, std_norm(std), "σ of match"
     return PLAIN_COLORS, Normalize(0, 1), "coupling π* of match"
 
 

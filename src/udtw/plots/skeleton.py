@@ -76,7 +76,8 @@ def plot_clip(
     n_poses : int
         Largest number of stick figures, evenly spaced.
     std_range : (low, high)
-        Values of σ shown in pure blue and pure red, to compare several figures; by default the range in this clip.
+        Values of σ shown in pure blue and pure red, logarithmic about 1; by default (0.5, 2), or wider
+        if σ exceeds it.
     y_up : bool
         Whether y points up; by default only in 3D, since it points down in images.
     title : str, optional
@@ -110,7 +111,7 @@ def plot_clip(
     last = axes["film"]
     colors: list[Any] = [shade(0.8)] * len(places)
     if sigma is not None and edges is not None:
-        norm, (low, high) = std_norm(sigma, std_range), std_limits(sigma, std_range)
+        norm, (low, high) = std_norm(sigma, std_range), std_limits(sigma, std_range)  # colors, and heights
         blocks_below = np.searchsorted(edges[1:-1], places, side="right")
         colors = list(STD_COLORS(norm(sigma[blocks_below])))
         last = axes["std"]

@@ -27,6 +27,7 @@ from udtw.plots.style import (
     draw_mode,
     new_figure,
     set_power_ticks,
+    set_std_ticks,
     shade,
     std_norm,
 )
@@ -86,7 +87,7 @@ def plot_match(
     path_power : float in (0, 1]
         Colors show ``coupling ** path_power`` to make small probabilities visible.
     std_range : (low, high)
-        Values of σ shown in pure blue and pure red.
+        Values of σ shown in pure blue and pure red; by default (0.5, 2), or wider if σ exceeds it.
     y_up : bool
         As in `plot_clip`.
     **figure_options
@@ -213,12 +214,10 @@ def _draw_coupling(matrix: Axes, query: Tokens, support: Tokens, comparator: Ali
 
 def _draw_std_bar(figure: Figure, corner: Axes, norm: Normalize) -> None:
     """Draw the scale of σ in the corner left free by the margins."""
-    ends: list[Any] = [norm.vmin, norm.vmax]
     place = corner.inset_axes((0.05, 0.4, 0.8, 0.12))
     bar = figure.colorbar(ScalarMappable(norm, STD_COLORS), cax=place, orientation="horizontal")
     bar.ax.set_title("σ of block", fontsize=FONT, pad=3)
-    bar.set_ticks(ends, labels=[f"{end:.2f}" for end in ends])
-    bar.minorticks_off()
+    set_std_ticks(bar)
     bar.ax.tick_params(labelsize=SMALL_FONT, length=2)
 
 

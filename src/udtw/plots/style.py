@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, PowerNorm, to_hex, to_rgb
+from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm, PowerNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -139,20 +139,37 @@ def std_limits(values: Any, limits: tuple[float, float] | None = None) -> tuple[
         middle, spread = (values.min() + values.max()) / 2, max(np.ptp(values), LEAST_SPREAD * values.mean())
         return float(middle - spread / 2), float(middle + spread / 2)
     low, high = limits
-    if not 0 <= low < high:
-        raise OptionError(f"std_range must be (low, high) with 0 ≤ low < high; got {limits}.")
+    if not 0 < low < high:
+        raise OptionError(f"std_range must be (low, high) with 0 < low < high; got {limits}.")
     return low, high
 
 
 SIGMA_RANGE = (0.5, 2.0)
-"""Default bounds of the σ of a SigmaNet."""
+"""Least range of the color scale of σ."""
 
 
 def shared_limits(values: Any, bounds: tuple[float, float] = SIGMA_RANGE) -> tuple[float, float]:
-    """Widen ``bounds`` to hold ``values``: one scale for all figures, on which small differences look small."""
-    return min(bounds[0], float(values.min())), max(bounds[1], float(values.max()))
+    """Return (1/r, r) with the least r that holds ``bounds`` and all ``values``, so that 1 is in the middle."""
+    ratio = max(bounds[1], 1 / bounds[0], float(np.max(values)), 1 / float(np.min(values)))
+    return 1 / ratio, ratio
 
 
-def std_norm(values: Any, limits: tuple[float, float] | None = None) -> Normalize:
-    """Return the color scale of `std_limits`; values beyond it get the color of its ends."""
-    return Normalize(*std_limits(values, limits), clip=True)
+def std_norm(values: Any, limits: tuple[float, float] | None = None) -> LogNorm:
+    """Return the color scale of σ, logarithmic about 1: ``limits`` if given, else `shared_limits`.
+
+    The same ratio has the same difference in color everywhere, and the scale does not shrink to the values of one
+    figure. Values beyond it get the color of its ends.
+    """
+    return LogNorm(*(shared_limits(values) if limits is None else std_limits(values, limits)), clip=True)
+
+
+STD_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0), (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+
+
+def set_std_ticks(bar: Colorbar) -> None:
+    """Label a color bar of `std_norm` with three to seven numbers."""
+    low, high = bar.norm.vmin or 0.0, bar.norm.vmax or 1.0
+    every = [[tick for tick in ticks if 0.999 * low <= tick <= 1.001 * high] for ticks in STD_TICKS]
+    ticks = next((found for found in every if 3 <= len(found) <= 7), [low, high])
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.minorticks_off()

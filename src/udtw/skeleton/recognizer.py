@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from udtw._io.checkpoint import read_checkpoint
 from udtw._io.shard_store import checksum
@@ -66,6 +67,8 @@ class Recipe(FewShotRecipe):
         Also show the SigmaNet how a token differs from the mean token of its sample.
     per_feature : bool
         Learn a variance for every feature instead of one per token.
+    pair_sigma : bool
+        Learn one variance per match from both tokens, ``σ²(x_m, y_n)``, instead of the sum of two.
     matching : "support" or "prototype"
         Compare a query with every support, or with one mean sequence per class.
     weighting : "likelihood" or "precision"
@@ -321,9 +324,16 @@ class ActionRecognizer(Recognizer):
         self.dictionary = Dictionary(r.n_atoms, steps, self._dim, r.n_nearest, r.temperature).to(device)
         self.dictionary.start_from(tokens)
 
-    def tokens(self, skeletons: SkeletonSet) -> Tokens:
+    def encode(self, skeletons: SkeletonSet) -> Tokens:
         """Encode clips as tokens, with variances if the metric uses them."""
         return encode_all(self.model, self.source(skeletons))
+
+    tokens = encode
+
+    def class_scores(self, support: SkeletonSet, labels: Tensor, query: SkeletonSet) -> tuple[Tensor, Tensor]:
+        if self.dictionary is None:
+            return super().class_scores(support, labels, query)
+        return torch.from_numpy(self.scores(query, support)), labels
 
     def scores(self, queries: SkeletonSet, supports: SkeletonSet | None = None, inference: str = "auto") -> np.ndarray:
         """Return the distance of every query to every support (by default the queries themselves), (Q, S).

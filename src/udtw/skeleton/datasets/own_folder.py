@@ -8,12 +8,14 @@ of the only layout in `udtw.skeleton.GRAPHS` with that number of joints.
 """
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from udtw._io import strict_json
+from udtw._io.items import some
 from udtw._io.npy import read_npy
 from udtw.errors import DataError, OptionError, ShapeError, UdtwError
 from udtw.skeleton.datasets.clip import Recording, checked_confidence
@@ -26,8 +28,11 @@ CONFIDENCE_END = ".confidence.npy"
 MAX_BYTES = 256 * 2**20
 
 
-def folder_source(path: Path) -> Source:
-    """Find the clips in the subfolders of ``path``, which are the classes; other and hidden files are ignored."""
+def folder_source(path: Path, layout: str | None = None) -> Source:
+    """Find the clips in the subfolders of ``path``, which are the classes; other and hidden files are ignored.
+
+    ``layout``: the joints where there is no `graph.json`.
+    """
     files = [
         file
         for file in sorted(path.glob("*/*"))
@@ -39,28 +44,34 @@ def folder_source(path: Path) -> Source:
             "coordinates) or `.json` files."
         )
     classes = sorted({file.parent.name for file in files})
-    layout = _layout(path, files)
+    labels = [classes.index(file.parent.name) for file in files]
+    layout = _layout(path, files) if layout is None or (path / GRAPH_FILE).exists() else layout
+    return _source(layout, classes, files, labels, [f"{file.parent.name}/{file.name}" for file in files])
+
+
+def clip_files(files: Sequence[Path], layout: str) -> Source:
+    """Return single files of clips without classes, with the joints of ``layout``."""
+    wrong = [str(file) for file in files if file.suffix not in (".npy", ".json") or not file.is_file()]
+    if wrong or not files:
+        raise DataError(f"Clips are existing `.npy` or `.json` files; got {some(wrong) if wrong else 'none'}.")
+    return _source(layout, ["unknown"], files, [0] * len(files), [str(file) for file in files])
+
+
+def _source(layout: str, classes: list[str], files: Sequence[Path], labels: list[int], names: list[str]) -> Source:
     n_joints = len(graph(layout).joints)
 
     def read(index: int) -> Recording:
         found = _read(files[index])
         frames = found[0] if isinstance(found, tuple) else found
         if frames.shape[2] != n_joints:
-            raise ShapeError(
-                f"{files[index]} has {frames.shape[2]} joints; the layout of the folder, {layout}, has {n_joints}."
-            )
+            raise ShapeError(f"{files[index]} has {frames.shape[2]} joints; the layout, {layout}, has {n_joints}.")
         return found
 
-    entries = tuple(
-        Entry(
-            f"{file.parent.name}/{file.name}",
-            classes.index(file.parent.name),
-            stamp=f"{file.stat().st_size} {file.stat().st_mtime_ns}",
-            size=file.stat().st_size,
-        )
-        for file in files
-    )
-    return Source(NAME, layout, tuple(classes), entries, read)
+    entries = [
+        Entry(name, label, stamp=f"{stat.st_size} {stat.st_mtime_ns}", size=stat.st_size)
+        for name, label, stat in zip(names, labels, (file.stat() for file in files), strict=True)
+    ]
+    return Source(NAME, layout, tuple(classes), tuple(entries), read)
 
 
 def _layout(folder: Path, files: list[Path]) -> str:
