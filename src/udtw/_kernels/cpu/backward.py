@@ -306,7 +306,9 @@ def add_level_gradient(pairs, grads, b, by_level):
 
 
 @njit(**OUTER)
-def backward(pairs, queue, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums, tail):
+def backward(
+    pairs, queue, end, pack_size, segment, widest, factors, unreachable, largest, w, limits, grads, sums, tail
+):
     """Fill ``grads`` for the pairs below ``end`` in the queue, given the loss's derivatives ``factors`` (6, B).
 
     If ``sums`` (3, B) is not empty it receives soft_min and, for the usual loss, E[C] and E[log Σ]; values are then
@@ -314,16 +316,16 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
-    ``limits`` is (3, N + M − 1) integer scratch; ``tail`` is for `collect_matches`.
+    ``segment`` is how many diagonals have tables at a time, and ``widest`` how many rows each has at most.
+    ``limits`` is integer scratch as in `forward`; ``tail`` is for `collect_matches`.
     """
     pairs, queue, factors, grads = borrow_pairs(pairs), borrow(queue), borrow(factors), borrow_gradients(grads)
     w, limits, sums = borrow(w), borrow(limits), borrow(sums)
     wide = lanes(w)
     row = row_size(pairs, pack_size, wide)
-    shortest = min(max(pairs.x.shape[1], pairs.cost.shape[1]), max(pairs.y.shape[1], pairs.cost.shape[2]))
     segment = min(segment, limits.shape[1])
     saves = (limits.shape[1] - 1) // segment
-    size = ((segment + 2) * shortest * pack_size + 2 * row) // wide * wide + wide
+    size = ((segment + 2) * widest * pack_size + 2 * row) // wide * wide + wide
     at = make_layout(row, pairs, saves, size)
     if w.size < at.end:
         return at.end
@@ -347,7 +349,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
         fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls on the way back
         fill(w, at.tilt, at.sequences, zero)

@@ -10,8 +10,8 @@ from udtw._kernels.cpu.ends import SIDES, end_row, open_row, soonest_end
 from udtw._kernels.cpu.forward import alarmed, pack_shape, row_size, usable
 from udtw._kernels.cpu.layout import place_tables
 from udtw._kernels.cpu.pack import (
-    apply_mask,
     borrow_pairs,
+    close_cells,
     diagonal,
     energy_rows,
     guard_above,
@@ -112,7 +112,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
         for p in range(pack if pairs.warp.shape[0] > 0 else 0):
             put_number(w, at.warp, p, pack, pairs.warp[first + p])
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         place_tables(limits, pack, 0, rows + columns - 1, 0, 0)
         fill(w, at.value, at.value + 3 * row, unreachable)
         for t in range(at.value + row, at.value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
@@ -132,7 +132,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
                 amerced_min_row(w, d, at.energy, at.warp, value)
             else:
                 hard_min_row(w, d, at.energy, value)
-            apply_mask(w, value.here, d, pairs.mask, unreachable)
+            close_cells(w, value.here, d, pairs.mask, unreachable)
             guard_above(w, d, value.here, unreachable)
             for p in range(pack if k >= soonest else 0):
                 for side in range(SIDES):

@@ -34,8 +34,10 @@ from udtw._kernels.cpu.simd import (
     worst,
 )
 
-Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
+Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end", "mixed", "limits"])
 """Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
+
+``mixed``: the pairs of the pack have different bands, and the rows of each are in ``limits`` (`pack.set_limits`).
 
 The row below and the row above hold no cell of it, but neighbouring diagonals read there; not further, since from one
 diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
