@@ -190,7 +190,8 @@ def sweep_of(d, at, table1, table2):
 @njit(**SHARED)
 def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
     """Turn π and W of one diagonal into gradients of what the cost was made from."""
-    energy_rows(w, pairs, d, at, steps)
+    if uncertain(pairs) or mode.prices:
+        energy_rows(w, pairs, d, at, steps)
     cost_gradient_row(w, d, at, sweep)
     if mode.likely:
         visits_row(w, d, at, sweep)
@@ -333,6 +334,7 @@ def backward(
     zero = w.dtype.type(0)
     mode, fields = mode_of(pairs, factors, grads)
     soft_min = np.zeros(pack_size)
+    turns = 2 if grads.match.size > 0 else 1
     summed_rows = Steps(at.grad_x, at.grad_y, at.grad_var_x, at.grad_var_y)
     fill(w, at.alarm, at.alarm + wide, zero)
     first, stop = begin_work(queue, pack_size, end)
@@ -350,20 +352,25 @@ def backward(
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
         set_limits(limits, pairs, first, pack, rows, columns)
-        start_soft_min(w, at.state, row, pack, unreachable)
-        fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls on the way back
         fill(w, at.tilt, at.sequences, zero)
-        fill(w, at.seed, at.seed + row, zero)
         # First without tables up to the last segment, saving states; then segment by segment, from the last one back.
-        for s in range(last_segment + 1, -1, -1):
-            saving = s > last_segment
+        # For intervals a second time, with the totals of the rows; of a single segment the tables are still there.
+        parts = last_segment + 2
+        for part in range(turns * parts):
+            turn, s = part // parts, last_segment + 1 - part % parts
+            saving, sweeping = s > last_segment, turn == 0 or last_segment > 0
+            if saving:
+                fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls going back
+                fill(w, at.seed, at.seed + row, zero)
+                if sweeping:
+                    start_soft_min(w, at.state, row, pack, unreachable)
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
             start, done = (0, last_segment * segment) if saving else (s * segment, min((s + 1) * segment, diagonals))
             ahead = done if saving else min(done + 2, diagonals)
             if not saving:
                 place_tables(limits, pack, start, ahead, at.tables, row)
-            for k in range(start, ahead):
+            for k in range(start, ahead if sweeping else start):
                 if saving and k % segment == 0:
                     copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
                 d = diagonal(limits, k, pack, first)
@@ -376,7 +383,7 @@ def backward(
                 continue
             if checking and alarmed(w, at.alarm):
                 return end_work(queue, end, BAD_VALUE)
-            if s == last_segment:
+            if s == last_segment and sweeping:
                 settle_pack(w, pairs, at, ends, first, soft_min, sums)
             for k in range(done - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
@@ -401,7 +408,7 @@ def backward(
                     scatter(w, sweep.coupling.here, d, grads.coupling, pairs.length, w.dtype.type(1))
                 if grads.match.size > 0:
                     to_left = limits[2, k] + at.size
-                    collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail)
+                    collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail * turn)
                 if mode.gradients and not mode.usual and not mode.swift:  # which have collected already
                     collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into)
         if mode.gradients:

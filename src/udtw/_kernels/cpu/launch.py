@@ -131,7 +131,9 @@ def band_of_mask(mask: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, int,
                 beside = row[j] and (beside or above or corner)
                 reached[j], corner = beside, above
                 if row[j]:
-                    first, last, found = j if not found and j > first else first, j + 1, True
+                    last = j + 1
+                    if not found and j >= first:
+                        first, found = j, True
             band[0, u, i], band[1, u, i] = first, last
         if not reached[m - 1]:
             return band, u, holes
@@ -322,19 +324,16 @@ def gradients(pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int)
 
 
 def _sweep_back(
-    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int, sums: np.ndarray, tail: float = 0.0,
-    match: np.ndarray | None = None,
-) -> Gradients:  # fmt: skip
+    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int, sums: np.ndarray, tail: float = 0.0
+) -> Gradients:
     """`gradients` for finite factors and fields.
 
     ``sums`` (3, B), if not empty, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
-    ``match`` are the totals of an earlier sweep, to which one with a ``tail`` adds.
+    ``tail`` is for `match_sums.collect_matches`.
     """
     count, rows, columns = _shape(pairs)
     dtype = pairs.x.dtype
     by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
-    if match is None:
-        match = np.zeros((count, rows, MATCH_COLUMNS) if wanted.match else (0, 0, MATCH_COLUMNS))
     found = Gradients(
         x=np.zeros(pairs.x.shape, dtype),
         y=np.zeros(pairs.y.shape, dtype),
@@ -346,7 +345,7 @@ def _sweep_back(
         beta=np.zeros(count if wanted.prices and pairs.beta.size else 0, np.float64),
         warp=np.zeros(count if wanted.prices and pairs.warp.size else 0, np.float64),
         coupling=np.zeros(by_matrix if wanted.coupling else (0, 0, 0), dtype),
-        match=match,
+        match=np.zeros((count, rows, MATCH_COLUMNS) if wanted.match else (0, 0, MATCH_COLUMNS)),
     )
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
     of_band = _widest(pairs)
@@ -362,11 +361,11 @@ def _sweep_back(
     return found
 
 
-def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0, match: np.ndarray | None = None):
+def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0) -> Gradients:
     """Return a sweep without factors: π alone."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
     sums = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
-    return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail, match)
+    return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail)
 
 
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
@@ -376,8 +375,7 @@ def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
 
 def match(pairs: Pairs, tail: float, n_threads: int) -> np.ndarray:
     """(B, N, MATCH_COLUMNS): sums over the rows of π*, which is never kept; see `backward.collect_matches`."""
-    totals = _checked(pairs, Wanted(match=True), n_threads).match
-    return _checked(pairs, Wanted(match=True), n_threads, tail, totals).match
+    return _checked(pairs, Wanted(match=True), n_threads, tail).match
 
 
 def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -177,10 +177,15 @@ def interleave(w, at, row, source, index, length, first, pack, steps, reverse, f
     padded, dim = source.shape[1], source.shape[2]
     for f in range(dim):
         for p in range(pack):
-            start, last = index[first + p] * padded * dim + f, length[first + p] - 1
-            for i in range(steps + 2):
-                step = min(max(steps - i if reverse else i - 1, 0), last)
-                put(w, at + f * row + i * pack + p, factor * get(source, start + step * dim))
+            own, real = index[first + p] * padded * dim + f, length[first + p]
+            to = at + f * row + p + (steps if reverse else 1) * pack
+            stride = -pack if reverse else pack
+            for step in range(real):
+                put(w, to + step * stride, factor * get(source, own + step * dim))
+            put(w, to - stride, factor * get(source, own))
+            last = factor * get(source, own + (real - 1) * dim)
+            for step in range(real, steps + 1):
+                put(w, to + step * stride, last)
         end = at + f * row + (steps + 2) * pack
         for t in range(end, end + 2 * lanes(w)):
             put(w, t, get(w, t - pack))

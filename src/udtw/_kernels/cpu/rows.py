@@ -401,6 +401,24 @@ def hard_min_row(w, d, cost, value):
 
 
 @njit(**INNER)
+def distance_min_row(w, d, at, steps, dim, stretch, value):
+    """`squared_distance_row`, `range_row` and `hard_min_row` in one loop."""
+    zero = splat(w, w.dtype.type(0))
+    highest = zero
+    for t in range(d.begin, d.end, lanes(w)):
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
+        cost = difference * difference
+        for f in range(at.row, dim * at.row, at.row):
+            difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+            cost = fma(difference, difference, cost)
+        highest = worst(highest, cost)
+        least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack))
+        least = minimum(least, load(w, value.far + t - d.pack))
+        store(w, value.here + t, least + cost)
+    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
+
+
+@njit(**INNER)
 def amerced_min_row(w, d, cost, warp, value):
     """`hard_min_row` where ω is added for the predecessors up and left."""
     for t in range(d.begin, d.end, lanes(w)):
