@@ -88,9 +88,9 @@ def _undisturbed(measure: "Callable[[], Found]", attempts: int) -> "tuple[Found,
 
 
 def _cases() -> "dict[str, Callable[[Setting], Found]]":
-    from benchmarks import cases, timeseries
+    from benchmarks import cases, option_costs, timeseries
 
-    return cases.CASES | timeseries.CASES
+    return cases.CASES | option_costs.CASES | timeseries.CASES
 
 
 def _measure(results: Results, chosen: list[str], setting: "Setting", progress: Progress) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import udtw
 from benchmarks import fresh, peers
 from benchmarks.data import Batch, variances, walks
+from benchmarks.machine import CORES
 from benchmarks.rows import AtMostTimes, Below, Faster, Row
-from benchmarks.timing import FULL, QUICK, Effort, Timing, fastest, interleave
+from benchmarks.timing import FULL, QUICK, Call, Effort, Timing, fastest, interleave
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,57 @@ def dtw_pairs(setting: Setting) -> Found:
     return Found([Faster(work, t[peers.OURS], t[best], f"{best} (the fastest)", 3)], raw(t))
 
 
+def banded_dtw_pairs(setting: Setting) -> Found:
+    """Time the symmetric DTW matrix within a band of radius 13 against the fastest peer; all halve the work."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    contenders = {peers.OURS: peers.dtw_pairs_ours(series, peers.RADIUS)} | peers.dtw_pairs_peers(series, peers.RADIUS)
+    t = interleave(contenders, setting.effort)
+    best = min((name for name in t if name != peers.OURS), key=lambda name: t[name].median)
+    work = "DTW, 10 % band, all pairs of 100 series of 128 (one triangle)"
+    return Found([Faster(work, t[peers.OURS], t[best], f"{best} (the fastest)", 3)], raw(t))
+
+
+def bands(setting: Setting) -> Found:
+    """Time what a band of radius 13 leaves of the time of all pairs and of training steps without one."""
+    series = walks(100, 128, setting.seed)[:, :, 0]
+    own, batch = variances(100, 128, setting.seed + 1), Batch.make(64, 128, setting.seed)
+
+    def pairs(metric: str, band: int | None, **options: Any) -> Call:
+        return lambda: udtw.pairwise(series, metric=metric, band=band, n_jobs=CORES, **options)
+
+    precision = {"var_x": own, "weighting": "precision"}
+    works: dict[str, tuple[Callable[[int | None], Call], float]] = {
+        "DTW, all pairs": (lambda band: pairs("dtw", band), 0.35),
+        "soft-DTW, all pairs": (lambda band: pairs("soft_dtw", band), 0.35),
+        "free energy, all pairs": (lambda band: pairs("udtw", band, var_x=own), 0.35),
+        "d² + βΩ, all pairs": (lambda band: pairs("udtw", band, **precision), 0.35),
+        "training step, likelihood": (lambda band: peers.train_ours(batch, "likelihood", band=band), 0.6),
+        "training step, precision": (lambda band: peers.train_ours(batch, "precision", band=band), 0.6),
+    }
+    rows: list[Row] = []
+    timings = {}
+    for work, (call, bound) in works.items():
+        t = interleave({"without": call(None), "with": call(peers.RADIUS)}, setting.effort)
+        rows.append(AtMostTimes(f"{work}, 10 % band", t["with"], t["without"], "udtw, no band", bound))
+        timings |= {f"{work}, {name} a band": timing for name, timing in t.items()}
+    return Found(rows, raw(timings))
+
+
+def one_pair(setting: Setting) -> Found:
+    """Time `udtw.dtw` of one short pair of NumPy arrays, the way through Python included."""
+    rows: list[Row] = []
+    timings = {}
+    for length, bound in ((50, 3.0), (128, 1.0)):
+        t = interleave(peers.dtw_of_one(length, setting.seed), setting.effort)
+        rows += [
+            AtMostTimes(f"DTW, one pair of {length}", t[peers.OURS], t[name], name, bound)
+            for name in t
+            if name != peers.OURS
+        ]
+        timings |= {f"{name}, {length}": timing for name, timing in t.items()}
+    return Found(rows, raw(timings))
+
+
 def tokens(setting: Setting) -> Found:
     """Time a training step on image tokens against computing D and back-propagating through it alone."""
     batch = Batch.make(32, 196, setting.seed, dim=256)
@@ -196,6 +249,9 @@ CASES: dict[str, Callable[[Setting], Found]] = {
     "pairs-soft": soft_pairs,
     "pairs-likelihood": free_energy_pairs,
     "pairs-dtw": dtw_pairs,
+    "pairs-dtw-band": banded_dtw_pairs,
+    "bands": bands,
+    "one-pair": one_pair,
     "pairs-adtw": adtw_pairs,
     "memory": memory,
     "tokens": tokens,

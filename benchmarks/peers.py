@@ -12,7 +12,7 @@ import torch
 
 import udtw
 from benchmarks import plain_torch, plain_torch_tables
-from benchmarks.data import Batch
+from benchmarks.data import Batch, walks
 from benchmarks.machine import CORES
 from benchmarks.timing import Call, fastest
 
@@ -121,27 +121,48 @@ def free_energy_pairs_ours(series: np.ndarray, var_x: np.ndarray, var_y: np.ndar
     )
 
 
-def dtw_pairs_ours(series: np.ndarray) -> Call:
+RADIUS = 13
+"""Of the band: 10 % of 128 steps, rounded up."""
+
+
+def dtw_pairs_ours(series: np.ndarray, band: int | None = None) -> Call:
     """Return our call of the symmetric DTW matrix, one triangle computed."""
-    return lambda: udtw.pairwise(series, metric="dtw", n_jobs=CORES)
+    return lambda: udtw.pairwise(series, metric="dtw", band=band, n_jobs=CORES)
 
 
-def dtw_pairs_peers(series: np.ndarray) -> dict[str, Call]:
-    """Return calls of the symmetric DTW matrix by the peers; all compute one triangle and mirror it."""
+def dtw_pairs_peers(series: np.ndarray, band: int | None = None) -> dict[str, Call]:
+    """Return calls of the symmetric DTW matrix by the peers; all compute one triangle and mirror it.
+
+    A ``band`` is a radius in steps; aeon takes a fraction of the length, and dtaidistance the least forbidden distance.
+    """
     from aeon.distances import dtw_pairwise_distance
     from dtaidistance import dtw
     from tslearn.metrics import cdist_dtw
 
     wide = series.astype(np.float64)  # dtaidistance's C code takes nothing else
     channels_first, narrow = wide[:, None, :], series[:, None, :]
+    share, window = (None, None) if band is None else (band / series.shape[1], band + 1)
     calls: dict[str, Call] = {
-        "aeon, float64": lambda: dtw_pairwise_distance(channels_first, n_jobs=CORES),
-        "aeon, float32": lambda: dtw_pairwise_distance(narrow, n_jobs=CORES),
-        "tslearn": lambda: cdist_dtw(wide, n_jobs=CORES),
+        "aeon, float64": lambda: dtw_pairwise_distance(channels_first, window=share, n_jobs=CORES),
+        "aeon, float32": lambda: dtw_pairwise_distance(narrow, window=share, n_jobs=CORES),
     }
+    if band is None:
+        calls["tslearn"] = lambda: cdist_dtw(wide, n_jobs=CORES)
     if dtw.try_import_c():
-        calls["dtaidistance C, parallel"] = lambda: dtw.distance_matrix_fast(wide, parallel=True)
-        calls["dtaidistance C, serial"] = lambda: dtw.distance_matrix_fast(wide, parallel=False)
+        calls["dtaidistance C, parallel"] = lambda: dtw.distance_matrix_fast(wide, window=window, parallel=True)
+        calls["dtaidistance C, serial"] = lambda: dtw.distance_matrix_fast(wide, window=window, parallel=False)
+    return calls
+
+
+def dtw_of_one(length: int, seed: int) -> dict[str, Call]:
+    """Return calls of the DTW of one pair of series, float64: ours, aeon's and dtaidistance's."""
+    from aeon.distances import dtw_distance
+    from dtaidistance import dtw
+
+    x, y = walks(2, length, seed)[:, :, 0].astype(np.float64)
+    calls: dict[str, Call] = {OURS: lambda: udtw.dtw(x, y), "aeon": lambda: dtw_distance(x, y)}
+    if dtw.try_import_c():
+        calls["dtaidistance C"] = lambda: dtw.distance_fast(x, y)
     return calls
 
 

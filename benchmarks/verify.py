@@ -101,10 +101,18 @@ def all_pairs(seed: int) -> list[str]:
     report = [
         _same(f"{name}, soft-DTW matrix", np.abs(peers.soft_pairs_ours(series)())[beside], soft()[beside], SINGLE)
     ]
-    ours = peers.dtw_pairs_ours(series)()
-    for name, call in peers.dtw_pairs_peers(series).items():
-        theirs = np.asarray(call())
-        report.append(_same(f"{name}, DTW matrix", ours, theirs if name.startswith("aeon") else theirs**2, SINGLE))
+    for what, band in (("DTW matrix", None), (f"DTW matrix, radius {peers.RADIUS}", peers.RADIUS)):
+        ours = peers.dtw_pairs_ours(series, band)()
+        for name, call in peers.dtw_pairs_peers(series, band).items():
+            theirs = np.asarray(call())
+            report.append(_same(f"{name}, {what}", ours, theirs if name.startswith("aeon") else theirs**2, SINGLE))
+    for length in (50, 128):
+        one = {name: call() for name, call in peers.dtw_of_one(length, seed).items()}
+        report += [
+            _same(f"{name}, DTW of one pair of {length}", one[peers.OURS], value ** (1 if name == "aeon" else 2), EXACT)
+            for name, value in one.items()
+            if name != peers.OURS
+        ]
     amerced = peers.adtw_pairs_ours(series)()
     report += [_same(f"{n}, ADTW matrix", amerced, call(), SINGLE) for n, call in peers.adtw_pairs_aeon(series).items()]
     var_x, var_y = variances(20, 128, seed + 1), variances(20, 128, seed + 2)

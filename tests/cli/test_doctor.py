@@ -11,6 +11,7 @@ import torch
 
 import udtw
 from tests.cli.helpers import run, run_json, run_ok
+from udtw.cli.doctor import kernel_uses
 
 
 def test_a_working_machine():
@@ -56,3 +57,13 @@ def test_missing_packages_of_extras_are_named(monkeypatch):
     requirements = ["numpy>=1", "one>=2; extra == 'small'", "udtw[small]; extra == 'large'", "numpy; extra == 'large'"]
     monkeypatch.setattr("importlib.metadata.requires", lambda _: requirements)
     assert run_json("doctor")["extras"] == {"small": "missing: one", "large": "missing: one"}
+
+
+def test_kernels_are_compiled_beforehand(monkeypatch):
+    used = []
+    monkeypatch.setattr("udtw.cli.doctor.kernel_uses", lambda: iter([("dtw", lambda: used.append("dtw"))]))
+    assert run_json("doctor", "--warm-up")["problems"] == []
+    assert used == ["dtw"]
+    monkeypatch.undo()
+    names = {name for name, use in kernel_uses() if callable(use)}
+    assert {"dtw", "short pairs", "gaps", "samples"} <= names

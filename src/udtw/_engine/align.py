@@ -7,6 +7,8 @@ and given), and are divided by the length only with ``normalize``.
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from udtw._engine import inputs, likelihood
 from udtw._engine.alignment import Alignment, Reported
 from udtw._engine.checks import can_read
@@ -14,7 +16,7 @@ from udtw._engine.distribution import PathDistribution
 from udtw._engine.inputs import ArrayLike
 from udtw._engine.problem import make_problem, without_autocast
 from udtw._kernels import memory_estimate
-from udtw._kernels.backends import choose
+from udtw._kernels.backends import choose, dtw_of_pair
 from udtw.errors import LengthError, OptionError
 
 NORMALIZE = (None, "length", "path")
@@ -316,6 +318,8 @@ def dtw(
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
+    if not options and normalize is None and (found := _dtw_of_arrays(x, y)) is not None:
+        return found if squared else np.sqrt(found)
     _check_names("dtw", options, OF_DTW)
     cost = options.get("cost")
     with without_autocast(x if cost is None else cost):
@@ -324,6 +328,22 @@ def dtw(
         if normalize == "length":
             value = value / paths._problem.lengths.amax(0)
         return paths._form.restore(value if squared else value.clamp_min(0).sqrt())
+
+
+PLAIN = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _dtw_of_arrays(x: Any, y: Any) -> np.floating | None:
+    """Return the DTW of two float arrays (N,) or (N, d) as they are; None if they need `inputs` or are unusable."""
+    if type(x) is not np.ndarray or type(y) is not np.ndarray or x.dtype != y.dtype or x.dtype not in PLAIN:
+        return None
+    if x.ndim == 1 and y.ndim == 1:
+        x, y = x[:, None], y[:, None]
+    if x.ndim != 2 or y.ndim != 2 or not 0 < x.shape[1] == y.shape[1] <= likelihood.MAX_DIRECT_DIM:
+        return None
+    if not (x.size and y.size and x.flags.carray and y.flags.carray):
+        return None
+    return dtw_of_pair(x, y)
 
 
 def euclidean(

@@ -1,6 +1,5 @@
 """`Alignment`: what `udtw.align` found, computed when it is first asked for."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,21 +48,21 @@ class Alignment:
         """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
-        return self.paths._form.restore(self._reported(lambda paths: paths._free_energy))
+        return self.paths._form.restore(self._reported(None))
 
     @lazy
     def distance(self) -> Any:
         """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
-        return self.paths._form.restore(self._reported(lambda paths: paths._mean(COST)))
+        return self.paths._form.restore(self._reported(COST))
 
     @lazy
     def regularizer(self) -> Any:
         """``Ω = E[log Σ]``, (B,), normalised like the distance."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[1])
-        return self.paths._form.restore(self._normalized(self.paths._mean(LOG_VARIANCE), self.paths))
+        return self.paths._form.restore(self._mean(self.paths, LOG_VARIANCE))
 
     @property
     def weighting(self) -> str:
@@ -142,18 +141,22 @@ class Alignment:
         selves = (problem.self_pair(side, self._options.relax) for side in ("x", "y"))
         return [PathDistribution._of(one, form, backend) for one in selves]
 
-    def _reported(self, value: Callable[[PathDistribution], Tensor]) -> Tensor:
+    def _reported(self, which: int | None) -> Tensor:
         """Return a value of the pair, normalised, and less half those of x and of y with themselves."""
-        found = self._normalized(value(self.paths), self.paths)
+        found = self._mean(self.paths, which)
         if self._options.debias:
-            found = found - 0.5 * sum(self._normalized(value(one), one) for one in self._selves)
+            found = found - 0.5 * sum(self._mean(one, which) for one in self._selves)
         return found
 
-    def _normalized(self, value: Tensor, paths: PathDistribution) -> Tensor:
+    def _mean(self, paths: PathDistribution, which: int | None) -> Tensor:
+        """Return the expectation of a built-in field, or for None the free energy, normalised."""
         normalize = self._options.normalize
-        if normalize is None:
-            return value
-        return value / (paths._mean(ONE) if normalize == "path" else paths._problem.lengths.amax(0))
+        if normalize == "path":  # both from one sweep
+            wanted = [ONE] if which is None else [ONE, which]
+            free_energy, size, *mean = paths._backend.sums(paths._for_kernels, wanted).unbind(1)
+            return (mean[0] if mean else free_energy) / size
+        value = paths._free_energy if which is None else paths._mean(which)
+        return value if normalize is None else value / paths._problem.lengths.amax(0)
 
     @lazy
     def _weighted_terms(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -113,6 +114,13 @@ def choose(name: str, main: Tensor, prior: Prior = ANY_PATH) -> Backend:
     if (reason := _loaded[name].refusal(prior)) is not None:
         raise BackendError(f"backend={name!r} {reason}. Use backend='auto' or 'portable'.")
     return _loaded[name]
+
+
+def dtw_of_pair(x: np.ndarray, y: np.ndarray) -> np.floating | None:
+    """Return the DTW of two arrays (N, d) and (M, d) without a `Problem`; None if no backend takes them so."""
+    if torch.compiler.is_compiling() or in_forward_mode() or _unavailable("numba") is not None:
+        return None
+    return _loaded["numba"].dtw_of_pair(x, y)
 
 
 def _unordered(name: str) -> Backend:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,6 +98,10 @@ class Backend(ABC):
     @abstractmethod
     def dtw(self, problem: Problem) -> Tensor:
         """(B,) least path energies, differentiable: summed over the least path, which is held fixed."""
+
+    def dtw_of_pair(self, x: np.ndarray, y: np.ndarray) -> np.floating | None:
+        """Return `dtw` of two contiguous arrays (N, d) and (M, d); None if it is no faster or values are unusable."""
+        return None
 
     def least_path(self, problem: Problem) -> Tensor:
         """(B, N, M): one along the path of least energy, zero elsewhere. Not differentiable."""

@@ -4,8 +4,10 @@ import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -25,9 +27,10 @@ ENUMERATION = "enumeration"
 """Backend that lists all paths: far too slow for the problem of the check."""
 FOR_DEVELOPERS = ("bench", "dev", "docs", "harden", "test")
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?.*extra == ['\"]([\w-]+)['\"]")
+WarmUp = Annotated[bool, typer.Option("--warm-up", help="First compile all kernels (some minutes, once).")]
 
 
-def doctor(json: options.Json = False) -> None:
+def doctor(warm_up: WarmUp = False, json: options.Json = False) -> None:
     """Report versions, devices, backends and their checks, threads, folders of caches, and optional packages.
 
     On every device, each backend solves a small problem and is compared with the plain-torch reference, values and
@@ -37,8 +40,15 @@ def doctor(json: options.Json = False) -> None:
 
     - `udtw doctor`
 
+    - `udtw doctor --warm-up`
+
     - `udtw doctor --json | jq .checks`
     """
+    if warm_up:
+        with messages().status("compiling …") as status:
+            for name, use in kernel_uses():
+                status.update(f"compiling the kernels of {name} …")
+                use()
     with messages().status("checking backends; the first time their kernels are compiled, which takes a minute …"):
         report = examine()
     problems = report["problems"]
@@ -56,6 +66,24 @@ def doctor(json: options.Json = False) -> None:
         error_line(problem)
     if problems:
         raise typer.Exit(1)
+
+
+def kernel_uses() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield calls that compile the kernels of the CPU, in float32 and float64, and what each is for."""
+    for dtype in (torch.float32, torch.float64):
+        x, y, var_x, var_y = (torch.linspace(1, 2, 6, dtype=dtype).requires_grad_() for _ in range(4))
+        values, tokens = x.detach().numpy(), x.detach()[:, None]
+        yield "short pairs", partial(udtw.dtw, values, values)
+        yield "dtw", partial(udtw.dtw, x, y)
+        yield "align, without gradients", partial(udtw.align, values, values)
+        yield "align and its gradients", partial(_differentiated, x, y, var_x, var_y)
+        yield "samples", udtw.align(values, values).paths.sample
+        yield "gaps", partial(_differentiated, x, y, gap_penalty=1.0)
+        yield "sets", partial(udtw.align, tokens, tokens, order="set")
+
+
+def _differentiated(*series: torch.Tensor, **options: Any) -> None:
+    udtw.align(*series, **options).loss.backward()
 
 
 def examine() -> dict[str, Any]:

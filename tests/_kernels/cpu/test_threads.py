@@ -319,3 +319,17 @@ def test_every_thread_has_scratch_memory_of_its_own():
     with ThreadPoolExecutor(1) as pool:
         theirs = pool.submit(scratch, "some", 10, np.dtype(np.float64)).result()
     assert not np.shares_memory(theirs, scratch("some", 10, np.dtype(np.float64)))
+
+
+def test_a_long_compilation_is_told_once(monkeypatch, caplog):
+    monkeypatch.setattr(threads, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(threads, "_told", [])
+    for _ in range(2):
+        with threads.compiling():
+            time.sleep(0.2)
+    assert [record.getMessage() for record in caplog.records if record.name == "udtw"] == [threads.NOTICE]
+    monkeypatch.setattr(threads, "NOTICE_AFTER", 60.0)
+    monkeypatch.setattr(threads, "_told", [])
+    with threads.compiling():
+        pass
+    assert not threads._told

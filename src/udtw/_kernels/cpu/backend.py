@@ -13,7 +13,7 @@ from udtw._engine.prior import Prior
 from udtw._engine.problem import Problem
 from udtw._kernels import memory_estimate
 from udtw._kernels.base import Backend, refuse_gaps, with_skew
-from udtw._kernels.cpu import autograd, gaps, launch, operators
+from udtw._kernels.cpu import autograd, gaps, launch, operators, short
 from udtw._kernels.cpu.match_sums import BEST, BEST_INDEX, ENTERED, HIGH, LOW, MOMENT, TOTAL
 from udtw._kernels.cpu.rows import STATE_ROWS
 from udtw._kernels.reference.torch_backends import PORTABLE
@@ -127,6 +127,9 @@ class NumbaBackend(Backend):
         if penalty is None:
             return value
         return value + penalty * (2 * path.sum((1, 2)) - path.amax(1).sum(1) - path.amax(2).sum(1))
+
+    def dtw_of_pair(self, x: np.ndarray, y: np.ndarray) -> np.floating | None:
+        return short.dtw(x, y)
 
     def least_path(self, problem: Problem) -> Tensor:
         if problem.prior.gaps:

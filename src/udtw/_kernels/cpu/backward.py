@@ -190,7 +190,8 @@ def sweep_of(d, at, table1, table2):
 @njit(**SHARED)
 def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
     """Turn π and W of one diagonal into gradients of what the cost was made from."""
-    energy_rows(w, pairs, d, at, steps)
+    if uncertain(pairs) or mode.prices:
+        energy_rows(w, pairs, d, at, steps)
     cost_gradient_row(w, d, at, sweep)
     if mode.likely:
         visits_row(w, d, at, sweep)
@@ -306,7 +307,9 @@ def add_level_gradient(pairs, grads, b, by_level):
 
 
 @njit(**OUTER)
-def backward(pairs, queue, end, pack_size, segment, factors, unreachable, largest, w, limits, grads, sums, tail):
+def backward(
+    pairs, queue, end, pack_size, segment, widest, factors, unreachable, largest, w, limits, grads, sums, tail
+):
     """Fill ``grads`` for the pairs below ``end`` in the queue, given the loss's derivatives ``factors`` (6, B).
 
     If ``sums`` (3, B) is not empty it receives soft_min and, for the usual loss, E[C] and E[log Σ]; values are then
@@ -314,16 +317,16 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
 
     A user's field in ``pairs.fields`` (at most one) counts with factor one. Without any factor or field nothing but the
     coupling is computed; with a factor of soft_min alone, whose gradient is the coupling, no adjoint.
-    ``limits`` is (3, N + M − 1) integer scratch; ``tail`` is for `collect_matches`.
+    ``segment`` is how many diagonals have tables at a time, and ``widest`` how many rows each has at most.
+    ``limits`` is integer scratch as in `forward`; ``tail`` is for `collect_matches`.
     """
     pairs, queue, factors, grads = borrow_pairs(pairs), borrow(queue), borrow(factors), borrow_gradients(grads)
     w, limits, sums = borrow(w), borrow(limits), borrow(sums)
     wide = lanes(w)
     row = row_size(pairs, pack_size, wide)
-    shortest = min(max(pairs.x.shape[1], pairs.cost.shape[1]), max(pairs.y.shape[1], pairs.cost.shape[2]))
     segment = min(segment, limits.shape[1])
     saves = (limits.shape[1] - 1) // segment
-    size = ((segment + 2) * shortest * pack_size + 2 * row) // wide * wide + wide
+    size = ((segment + 2) * widest * pack_size + 2 * row) // wide * wide + wide
     at = make_layout(row, pairs, saves, size)
     if w.size < at.end:
         return at.end
@@ -331,6 +334,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
     zero = w.dtype.type(0)
     mode, fields = mode_of(pairs, factors, grads)
     soft_min = np.zeros(pack_size)
+    turns = 2 if grads.match.size > 0 else 1
     summed_rows = Steps(at.grad_x, at.grad_y, at.grad_var_x, at.grad_var_y)
     fill(w, at.alarm, at.alarm + wide, zero)
     first, stop = begin_work(queue, pack_size, end)
@@ -347,21 +351,26 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
         stretch = w.dtype.type(0)
         if checking:
             stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first, rows, columns)
-        start_soft_min(w, at.state, row, pack, unreachable)
-        fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls on the way back
+        set_limits(limits, pairs, first, pack, rows, columns)
         fill(w, at.tilt, at.sequences, zero)
-        fill(w, at.seed, at.seed + row, zero)
         # First without tables up to the last segment, saving states; then segment by segment, from the last one back.
-        for s in range(last_segment + 1, -1, -1):
-            saving = s > last_segment
+        # For intervals a second time, with the totals of the rows; of a single segment the tables are still there.
+        parts = last_segment + 2
+        for part in range(turns * parts):
+            turn, s = part // parts, last_segment + 1 - part % parts
+            saving, sweeping = s > last_segment, turn == 0 or last_segment > 0
+            if saving:
+                fill(w, at.coupling, at.adjoint + 3 * row, zero)  # below a diagonal it stays so: `low` falls going back
+                fill(w, at.seed, at.seed + row, zero)
+                if sweeping:
+                    start_soft_min(w, at.state, row, pack, unreachable)
             if s < last_segment:
                 copy_row(w, 0, STATE_ROWS * row, at.saved + s * STATE_ROWS * row, at.state)
             start, done = (0, last_segment * segment) if saving else (s * segment, min((s + 1) * segment, diagonals))
             ahead = done if saving else min(done + 2, diagonals)
             if not saving:
                 place_tables(limits, pack, start, ahead, at.tables, row)
-            for k in range(start, ahead):
+            for k in range(start, ahead if sweeping else start):
                 if saving and k % segment == 0:
                     copy_row(w, 0, STATE_ROWS * row, at.state, at.saved + k // segment * STATE_ROWS * row)
                 d = diagonal(limits, k, pack, first)
@@ -374,7 +383,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
                 continue
             if checking and alarmed(w, at.alarm):
                 return end_work(queue, end, BAD_VALUE)
-            if s == last_segment:
+            if s == last_segment and sweeping:
                 settle_pack(w, pairs, at, ends, first, soft_min, sums)
             for k in range(done - 1, start - 1, -1):
                 d = diagonal(limits, k, pack, first)
@@ -399,7 +408,7 @@ def backward(pairs, queue, end, pack_size, segment, factors, unreachable, larges
                     scatter(w, sweep.coupling.here, d, grads.coupling, pairs.length, w.dtype.type(1))
                 if grads.match.size > 0:
                     to_left = limits[2, k] + at.size
-                    collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail)
+                    collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail * turn)
                 if mode.gradients and not mode.usual and not mode.swift:  # which have collected already
                     collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into)
         if mode.gradients:

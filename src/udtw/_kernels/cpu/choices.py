@@ -29,7 +29,7 @@ from udtw._kernels.cpu.simd import (
     splat,
     store,
 )
-from udtw._kernels.cpu.threads import scratch, share
+from udtw._kernels.cpu.threads import compiling, scratch, share
 from udtw._kernels.cpu.work_queue import OK, OUTER, begin_work, end_work, go_on, new_queue
 
 ROWS = 9
@@ -265,7 +265,8 @@ def choose_all(
         choose_partners(queue, end, flat, (rows, columns), never, product, *rest, w, *out)
 
     if dtype not in _compiled:
-        task(new_queue(0), 0)
+        with compiling():
+            task(new_queue(0), 0)
         _compiled.add(dtype)
     share(task, 0, count, min(torch.get_num_threads(), count) - 1)
 

@@ -19,9 +19,9 @@ from udtw._kernels.cpu.ends import (
     z_at,
 )
 from udtw._kernels.cpu.pack import (
-    apply_mask,
     borrow_pairs,
     by_feature,
+    close_cells,
     diagonal,
     energy_rows,
     field_row,
@@ -120,15 +120,21 @@ def _step(row_kernel, mean=False, rest=False):
     @njit(**INNER)
     def step(w, pairs, d, at, state, to, pull, unreachable):
         guard_below(w, d, state.power.here, unreachable)
+        if pairs.band.shape[1] > 0:  # there a diagonal may begin above a cell of an earlier one
+            if mean:
+                guard_below(w, d, state.excess.here, w.dtype.type(0))
+            if rest:
+                guard_below(w, d, state.rest.here, w.dtype.type(0))
         row_kernel(w, d, at, state, to, pull, unreachable)
-        apply_mask(w, state.power.here, d, pairs.mask, unreachable)
+        close_cells(w, state.power.here, d, pairs.mask, unreachable)
         guard_above(w, d, state.power.here, unreachable)
         # An unreachable power makes a predecessor's share exactly zero, but means may be taken about its own: that must
         # not be large, nor depend on the other pairs of the pack.
         if mean:
-            apply_mask(w, state.excess.here, d, pairs.mask, w.dtype.type(0))
+            close_cells(w, state.excess.here, d, pairs.mask, w.dtype.type(0))
             guard_above(w, d, state.excess.here, w.dtype.type(0))
         if rest:
+            close_cells(w, state.rest.here, d, pairs.mask, w.dtype.type(0))
             guard_above(w, d, state.rest.here, w.dtype.type(0))
 
     return step
@@ -214,8 +220,8 @@ def usable(w, pairs, at, steps, first, pack, rows, columns, unreachable):
 def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limits, out):
     """``out[b] = [soft_min, E[F] for F in wanted]`` for the pairs below ``end`` in the queue, ``pack_size`` at a time.
 
-    ``wanted`` holds field numbers (see `problem`); ``w`` is float scratch, ``limits`` (3, N + M − 1) integer
-    scratch.
+    ``wanted`` holds field numbers (see `problem`); ``w`` is float scratch, ``limits`` (3 or more, N + M − 1)
+    integer scratch, see `pack.set_limits`.
     """
     pairs, queue, w, limits, out = borrow_pairs(pairs), borrow(queue), borrow(w), borrow(limits), borrow(out)
     count = len(wanted)
@@ -246,7 +252,7 @@ def forward(pairs, queue, end, pack_size, wanted, unreachable, largest, w, limit
         for p in range(pack):
             put_number(w, at.theta, p, pack, theta_of(pairs, first + p) if plain else 0)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
         fill(w, at.means, at.means + 3 * count * row, w.dtype.type(0))
         found[:] = 0
@@ -349,7 +355,7 @@ def transitions(pairs, queue, end, pack_size, unreachable, largest, w, limits, o
             return end_work(queue, end, BAD_VALUE)
         put_prices(w, at, pairs, sequences, first, pack, rows, columns)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         start_soft_min(w, at.state, row, pack, unreachable)
         weights = np.zeros((pack, SIDES, rows + columns - 1))
         powers, means = np.full(weights.shape, np.inf), np.zeros(weights.shape)

@@ -27,9 +27,9 @@ from udtw._kernels.cpu.gradient_rows import Sweep, tilt_row
 from udtw._kernels.cpu.layout import Mode, borrow_gradients, make_layout, place_tables, put_numbers
 from udtw._kernels.cpu.match_sums import collect_matches
 from udtw._kernels.cpu.pack import (
-    apply_mask,
     borrow_pairs,
     by_feature,
+    close_cells,
     diagonal,
     energy_rows,
     guard_above,
@@ -175,7 +175,7 @@ def start_gaps(w, at, row, run, pack, unreachable):
 @njit(**INNER)
 def step_gaps(w, pairs, run, d, at, slots, state, to, unreachable):
     """One diagonal of `gap_row`, with the borders that its neighbors need."""
-    apply_mask(w, at.scaled, d, pairs.mask, unreachable)
+    close_cells(w, at.scaled, d, pairs.mask, unreachable)
     for number in state:
         guard_below(w, d, number.power.here, unreachable)
     gap_row(w, d, at, slots, state, to, unreachable)
@@ -235,7 +235,7 @@ def gap_sweep(
         put_numbers(w, at, pairs, sequences, mode, factors, first, pack, rows, columns)
         put_gap_prices(w, slots, pairs, gaps, first, pack)
         stretch = w.dtype.type(stretch_of(pairs, first, pack, rows, columns, unreachable, largest))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         begin_run(run, pairs, gaps, first, pack)
         start_gaps(w, slots.state, row, run, pack, unreachable)
         fill(w, at.coupling, at.adjoint + 3 * row, zero)

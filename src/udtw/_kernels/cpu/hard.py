@@ -10,8 +10,8 @@ from udtw._kernels.cpu.ends import SIDES, end_row, open_row, soonest_end
 from udtw._kernels.cpu.forward import alarmed, pack_shape, row_size, usable
 from udtw._kernels.cpu.layout import place_tables
 from udtw._kernels.cpu.pack import (
-    apply_mask,
     borrow_pairs,
+    close_cells,
     diagonal,
     energy_rows,
     guard_above,
@@ -22,9 +22,20 @@ from udtw._kernels.cpu.pack import (
     sequence_rows,
     set_limits,
     shifted,
+    uncertain,
 )
 from udtw._kernels.cpu.pair_numbers import constant_energy, put_number, put_prices
-from udtw._kernels.cpu.rows import INNER, SLOT, amerced_min_row, fill, hard_min_row, of_pairs, range_row, rolling
+from udtw._kernels.cpu.rows import (
+    INNER,
+    SLOT,
+    amerced_min_row,
+    distance_min_row,
+    fill,
+    hard_min_row,
+    of_pairs,
+    range_row,
+    rolling,
+)
 from udtw._kernels.cpu.simd import borrow, lanes, load, minimum, splat, store_bytes, where_greater
 from udtw._kernels.cpu.work_queue import BAD_VALUE, OK, OUTER, begin_work, end_work, go_on
 
@@ -100,6 +111,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
         return at.end
     fill(w, at.alarm, at.alarm + lanes(w), w.dtype.type(0))
     fill(w, at.warp, at.warp + SLOT, w.dtype.type(0))
+    fused = pairs.x.shape[2] > 0 and not uncertain(pairs) and pairs.warp.shape[0] == 0
     codes = np.empty(choice.shape[1] * choice.shape[2] * pack_size + lanes(w), np.uint8)
     first, stop = begin_work(queue, pack_size, end)
     while first < end:
@@ -112,7 +124,7 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
         for p in range(pack if pairs.warp.shape[0] > 0 else 0):
             put_number(w, at.warp, p, pack, pairs.warp[first + p])
         stretch = w.dtype.type(largest / unreachable * (rows + columns))
-        set_limits(limits, pairs.band, first, rows, columns)
+        set_limits(limits, pairs, first, pack, rows, columns)
         place_tables(limits, pack, 0, rows + columns - 1, 0, 0)
         fill(w, at.value, at.value + 3 * row, unreachable)
         for t in range(at.value + row, at.value + row + pack):  # the virtual cell (−1, −1), on diagonal −2 in row 1
@@ -122,17 +134,21 @@ def hard(pairs, queue, end, pack_size, unreachable, largest, w, limits, out, las
         for k in range(rows + columns - 1):
             d = diagonal(limits, k, pack, first)
             value = rolling(at.value, row, k)
-            energy_rows(w, pairs, d, at, shifted(sequences, d, columns))
-            range_row(w, d, at.energy, stretch, at.alarm)
+            steps = shifted(sequences, d, columns)
+            if not fused:
+                energy_rows(w, pairs, d, at, steps)
+                range_row(w, d, at.energy, stretch, at.alarm)
             open_row(w, pairs, d, value.far, w.dtype.type(0))
             if choice.size > 0:
                 choice_row(w, codes, d, value, at.warp, limits[2, k])
             guard_below(w, d, value.here, unreachable)
-            if pairs.warp.shape[0] > 0:
+            if fused:
+                distance_min_row(w, d, at, steps, pairs.x.shape[2], stretch, value)
+            elif pairs.warp.shape[0] > 0:
                 amerced_min_row(w, d, at.energy, at.warp, value)
             else:
                 hard_min_row(w, d, at.energy, value)
-            apply_mask(w, value.here, d, pairs.mask, unreachable)
+            close_cells(w, value.here, d, pairs.mask, unreachable)
             guard_above(w, d, value.here, unreachable)
             for p in range(pack if k >= soonest else 0):
                 for side in range(SIDES):

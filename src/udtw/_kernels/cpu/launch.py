@@ -18,9 +18,9 @@ from udtw._kernels.cpu.forward import transitions as forward_transitions
 from udtw._kernels.cpu.hard import hard, list_cells
 from udtw._kernels.cpu.layout import BY_COST, BY_LOG, BY_SOFT_MIN, FACTORS, Gradients
 from udtw._kernels.cpu.match_sums import MATCH_COLUMNS
-from udtw._kernels.cpu.pack import Pairs
+from udtw._kernels.cpu.pack import OWN_LIMITS, Pairs
 from udtw._kernels.cpu.rows import MOST_PAIRS
-from udtw._kernels.cpu.threads import clear_scratch, scratch, share
+from udtw._kernels.cpu.threads import clear_scratch, compiling, scratch, share
 from udtw._kernels.cpu.work_queue import BAD, BAD_VALUE, new_queue
 
 UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
@@ -71,6 +71,7 @@ def make_pairs(
     warp: np.ndarray | None = None,
     relax: np.ndarray | None = None,
     band: np.ndarray | None = None,
+    band_of: np.ndarray | None = None,
     mask: np.ndarray | None = None,
 ) -> Pairs:
     """`Pairs` with empty arrays for what is absent, each of the memory layout that the kernels are compiled for."""
@@ -91,6 +92,7 @@ def make_pairs(
         warp=_absent((0,), DOUBLE) if warp is None else _laid_out(warp, DOUBLE),
         relax=_absent((5, 0), INTEGER) if relax is None else _with_last_start(relax),
         band=_absent((2, 0, 0), INTEGER) if band is None else _laid_out(band, INTEGER),
+        band_of=_absent((0,), INTEGER) if band_of is None else _laid_out(band_of, INTEGER),
         mask=_absent((0, 0, 0), BOOL) if mask is None else _laid_out(mask, BOOL),
     )
 
@@ -104,6 +106,43 @@ def usable(length: np.ndarray, gamma: np.ndarray, rows: int, columns: int) -> bo
     for b in range(gamma.shape[0]):
         good &= 0 < gamma[b] < np.inf
     return good
+
+
+@njit(nogil=True, cache=True)
+def band_of_mask(mask: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, int, bool]:
+    """Return the rows that contain every path through a mask (1 or U, N, M), for the lengths (2, U).
+
+    (2, U, N) first and one past the last column of each row, the number of the first pair that has no path (−1: all
+    have one), and whether the mask forbids a cell in between. Columns before the first one of an earlier row, or after
+    the last one of a later row, are on no path.
+    """
+    count, rows, columns = length.shape[1], mask.shape[1], mask.shape[2]
+    band = np.zeros((2, count, rows), np.int64)
+    holes = False
+    for u in range(count):
+        own, n, m = mask[u if mask.shape[0] > 1 else 0], length[0, u], length[1, u]
+        reached = np.zeros(columns, np.bool_)  # of the row above
+        first, last = 0, 0
+        for i in range(n):
+            row = own[i]
+            beside, corner, found = i == 0, False, False
+            for j in range(m):
+                above = reached[j]
+                beside = row[j] and (beside or above or corner)
+                reached[j], corner = beside, above
+                if row[j]:
+                    last = j + 1
+                    if not found and j >= first:
+                        first, found = j, True
+            band[0, u, i], band[1, u, i] = first, last
+        if not reached[m - 1]:
+            return band, u, holes
+        for i in range(n - 1, -1, -1):
+            last = min(last, band[1, u, i])
+            band[1, u, i] = last
+            for j in range(band[0, u, i], last):
+                holes |= not own[i, j]
+    return band, -1, holes
 
 
 def _laid_out(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -140,31 +179,43 @@ def _shape(pairs: Pairs) -> tuple[int, int, int]:
     return pairs.gamma.shape[0], rows, columns
 
 
-def pack_for(rows: int, columns: int) -> int:
+def pack_for(rows: int, columns: int, widest: int | None = None) -> int:
     """How many pairs to interleave: more the shorter they are, as a diagonal should fill a few dozen vectors.
 
-    A power of two (see `rows`); from eight on all rows are aligned with cache lines.
+    A power of two (see `rows`); from eight on all rows are aligned with cache lines. ``widest`` is the number of rows
+    of a band's longest diagonal.
     """
+    longest = max(rows, columns)
+    width = longest if widest is None else 2 * widest
     size = MOST_PAIRS
-    while (size > 8 and size * max(rows, columns) > 1024) or (size > 1 and size * rows * columns > PACK_CELLS):
+    while (size > 8 and size * width > 1024) or (size > 1 and size * min(width * longest, rows * columns) > PACK_CELLS):
         size //= 2
     return size
 
 
-def segment_for(pack: int, rows: int, columns: int) -> int:
+def segment_for(pack: int, rows: int, columns: int, widest: int | None = None) -> int:
     """How many diagonals of the backward sweep have tables at a time: all, or about √(N + M) of them for long pairs."""
     diagonals = rows + columns - 1
-    if pack * rows * columns <= TABLE_CELLS:
+    cells = rows * columns if widest is None else min(rows * columns, diagonals * widest)
+    if pack * cells <= TABLE_CELLS:
         return diagonals
     return min(diagonals, max(32, int(1.5 * diagonals**0.5)))
+
+
+def _widest(pairs: Pairs) -> int | None:
+    """Rows of the longest diagonal of the pairs' band; None without a band, or where packs may hold several."""
+    if pairs.band.shape[1] != 1:
+        return None
+    n = int(pairs.length[0, 0])
+    row = np.arange(n)
+    entered, left = pairs.band[:, 0, :n] + row
+    return int((row + 1 - np.searchsorted(left, entered, "right")).max())
 
 
 def _pack_size(pairs: Pairs, n_threads: int) -> int:
     """`pack_for` the pairs, but no more than a thread's share of them."""
     count, rows, columns = _shape(pairs)
-    if pairs.band.shape[1] > 0:
-        return 1  # every pair has its own diagonals
-    size = pack_for(rows, columns)
+    size = pack_for(rows, columns, _widest(pairs))
     while size > 1 and size > -(-count // n_threads):
         size //= 2
     return size
@@ -178,7 +229,7 @@ def _compile_first(call: Kernel, dtype: np.dtype) -> None:
     """Let one thread compile (or load from the cache) a kernel before many call it: an empty run does nothing else."""
     key = (call.__qualname__, dtype)
     if key not in _compiled:
-        with _compiling:
+        with _compiling, compiling():
             call(new_queue(0), 0, 1, scratch("work", 1, dtype), np.zeros((3, 1), np.int64))
             _compiled.add(key)
 
@@ -193,10 +244,11 @@ def _run(pairs: Pairs, n_threads: int, call: Kernel) -> None:
     pack = _pack_size(pairs, n_threads)
     dtype = pairs.x.dtype
     diagonals = rows + columns - 1
+    sides = OWN_LIMITS + 2 * pack if pairs.band.shape[1] > 1 else OWN_LIMITS
 
     def task(queue: np.ndarray, end: int) -> None:
         work = scratch("work", 1, dtype)
-        limits = scratch("limits", 3 * diagonals, INTEGER)[: 3 * diagonals].reshape(3, diagonals)
+        limits = scratch("limits", sides * diagonals, INTEGER)[: sides * diagonals].reshape(sides, diagonals)
         status = call(queue, end, pack, work, limits)
         if status > 0:
             status = call(queue, end, pack, scratch("work", status, dtype), limits)
@@ -272,19 +324,16 @@ def gradients(pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int)
 
 
 def _sweep_back(
-    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int, sums: np.ndarray, tail: float = 0.0,
-    match: np.ndarray | None = None,
-) -> Gradients:  # fmt: skip
+    pairs: Pairs, factors: np.ndarray, wanted: Wanted, n_threads: int, sums: np.ndarray, tail: float = 0.0
+) -> Gradients:
     """`gradients` for finite factors and fields.
 
     ``sums`` (3, B), if not empty, is filled with soft_min, E[C] and, if only E[C] and E[log Σ] have factors, E[log Σ].
-    ``match`` are the totals of an earlier sweep, to which one with a ``tail`` adds.
+    ``tail`` is for `match_sums.collect_matches`.
     """
     count, rows, columns = _shape(pairs)
     dtype = pairs.x.dtype
     by_sequence, by_matrix = pairs.x.shape[2] > 0, (count, rows, columns)
-    if match is None:
-        match = np.zeros((count, rows, MATCH_COLUMNS) if wanted.match else (0, 0, MATCH_COLUMNS))
     found = Gradients(
         x=np.zeros(pairs.x.shape, dtype),
         y=np.zeros(pairs.y.shape, dtype),
@@ -296,25 +345,27 @@ def _sweep_back(
         beta=np.zeros(count if wanted.prices and pairs.beta.size else 0, np.float64),
         warp=np.zeros(count if wanted.prices and pairs.warp.size else 0, np.float64),
         coupling=np.zeros(by_matrix if wanted.coupling else (0, 0, 0), dtype),
-        match=match,
+        match=np.zeros((count, rows, MATCH_COLUMNS) if wanted.match else (0, 0, MATCH_COLUMNS)),
     )
     unreachable, largest = dtype.type(UNREACHABLE[dtype]), np.finfo(dtype).max
+    of_band = _widest(pairs)
+    widest = min(rows, columns) if of_band is None else of_band
 
     def call(queue: np.ndarray, end: int, pack: int, work: np.ndarray, limits: np.ndarray) -> int:
-        segment = segment_for(pack, rows, columns)
+        segment = segment_for(pack, rows, columns, of_band)
         return backward(
-            pairs, queue, end, pack, segment, factors, unreachable, largest, work, limits, found, sums, tail
+            pairs, queue, end, pack, segment, widest, factors, unreachable, largest, work, limits, found, sums, tail
         )
 
     _run(pairs, n_threads, call)
     return found
 
 
-def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0, match: np.ndarray | None = None):
+def _checked(pairs: Pairs, wanted: Wanted, n_threads: int, tail: float = 0.0) -> Gradients:
     """Return a sweep without factors: π alone."""
     nothing = np.zeros((FACTORS, pairs.gamma.shape[0]), pairs.x.dtype)
     sums = np.zeros((3, pairs.gamma.shape[0]), pairs.x.dtype)  # asking for sums makes the kernel check values
-    return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail, match)
+    return _sweep_back(pairs, nothing, wanted, n_threads, sums, tail)
 
 
 def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
@@ -324,8 +375,7 @@ def coupling(pairs: Pairs, n_threads: int) -> np.ndarray:
 
 def match(pairs: Pairs, tail: float, n_threads: int) -> np.ndarray:
     """(B, N, MATCH_COLUMNS): sums over the rows of π*, which is never kept; see `backward.collect_matches`."""
-    totals = _checked(pairs, Wanted(match=True), n_threads).match
-    return _checked(pairs, Wanted(match=True), n_threads, tail, totals).match
+    return _checked(pairs, Wanted(match=True), n_threads, tail).match
 
 
 def least_cost(pairs: Pairs, with_choice: bool, n_threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

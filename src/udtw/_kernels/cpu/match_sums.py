@@ -24,7 +24,10 @@ def collect_matches(w, d, coupling, to_left, length, match, tail):
         start, stop = rows_inside(d, length, p)
         for i in range(start, stop):
             j, t = d.k - i, (i + 1) * d.pack + p
-            sums, share = match[d.first + p, i], np.float64(w[coupling + t])
+            share = np.float64(w[coupling + t])
+            if share == 0:  # as far from the likely paths: nothing below would change
+                continue
+            sums = match[d.first + p, i]
             if tail == 0:
                 sums[TOTAL] += share
                 sums[MOMENT] += share * j

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from udtw._engine import checks
-from udtw._engine.prior import MASK, Band, Prior, check_mask, intervals
+from udtw._engine.prior import NONE, Band, Prior, check_mask, intervals
 from udtw._engine.problem import BUILT_IN, Problem
 from udtw._kernels.cpu import launch
 
@@ -83,9 +83,8 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
     if not launch.usable(lengths, gamma, rows, columns):
         checks.check_lengths(problem.lengths, rows, columns)
         checks.check_gamma(problem.gamma)
-    band, relax = problem.prior.band, _array(problem.prior.relax)
-    if band.kind == MASK and band.mask is not None:
-        check_mask(band.mask.numpy(), lengths, relax)
+    relax = _array(problem.prior.relax)
+    band, band_of, mask = _band(problem.prior.band, lengths, relax, rows)
     return launch.make_pairs(
         gamma=gamma,
         length=lengths,
@@ -100,9 +99,39 @@ def _pairs(problem: Problem, fields: OptionalTensor = None) -> launch.Pairs:
         beta=_array(problem.beta),
         warp=_array(problem.prior.warp_penalty),
         relax=relax,
-        band=_array(intervals(band.kind, band.value, problem.lengths, rows)),
-        mask=_array(band.mask),
+        band=band,
+        band_of=band_of,
+        mask=mask,
     )
+
+
+def _band(band: Band, lengths: np.ndarray, relax: np.ndarray | None, rows: int) -> tuple[np.ndarray | None, ...]:
+    """Return ``band``, ``band_of`` and ``mask`` of `launch.Pairs`; raises if a mask leaves no path."""
+    if band.kind == NONE:
+        return None, None, None
+    mask = None if band.mask is None else np.ascontiguousarray(band.mask.numpy())
+    if mask is not None and relax is not None:  # paths need not visit every row
+        check_mask(mask, lengths, relax)
+        return None, None, mask
+    if mask is not None and len(mask) > 1:
+        different, band_of = np.ascontiguousarray(lengths), np.arange(lengths.shape[1])
+    else:
+        different, band_of = _distinct(lengths)
+    if mask is None:
+        return _array(intervals(band.kind, band.value, torch.from_numpy(different), rows)), band_of, None
+    found, blocked, holes = launch.band_of_mask(mask, different)
+    if blocked >= 0:
+        check_mask(mask, lengths)
+    return found, band_of, mask if holes else None
+
+
+def _distinct(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different columns (2, U) of the lengths (2, B), and which of them each pair has, (B,)."""
+    if (lengths == lengths[:, :1]).all():
+        return np.ascontiguousarray(lengths[:, :1]), np.zeros(lengths.shape[1], np.int64)
+    codes = lengths[0] * (lengths[1].max() + 1) + lengths[1]
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    return np.ascontiguousarray(lengths[:, first]), which
 
 
 def run(problem: Problem, fields: OptionalTensor, kernel, *args, n_threads: int | None = None):

@@ -43,7 +43,8 @@ Pairs = namedtuple(
         "beta",  # (B,) float64 for the likelihood's energy, or (0,)
         "warp",  # (B,) float64: what a non-diagonal step costs; or (0,)
         "relax",  # (5, B) unmatched steps allowed at x begin, x end, y begin, y end, `ends.LAST_START`; or (5, 0)
-        "band",  # (2, B, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
+        "band",  # (2, U, N): first and one past the last admissible column of each row, never falling; or (2, 0, 0)
+        "band_of",  # (B,): which of these U bands each pair has; or (0,)
         "mask",  # (1 or B, N, M) bool: True where a path may go; (0, 0, 0) without a mask
     ],
 )
@@ -54,7 +55,8 @@ def borrow_pairs(pairs):
     return Pairs(
         borrow(pairs.x), borrow(pairs.y), borrow(pairs.cost), borrow(pairs.var_x), borrow(pairs.var_y),
         borrow(pairs.variance), borrow(pairs.fields), borrow(pairs.index), borrow(pairs.length), borrow(pairs.gamma),
-        borrow(pairs.beta), borrow(pairs.warp), borrow(pairs.relax), borrow(pairs.band), borrow(pairs.mask),
+        borrow(pairs.beta), borrow(pairs.warp), borrow(pairs.relax), borrow(pairs.band), borrow(pairs.band_of),
+        borrow(pairs.mask),
     )  # fmt: skip
 
 
@@ -86,25 +88,75 @@ def simple(pairs):
 def diagonal(limits, k, pack, first):
     """Diagonal k of the pack, within the ``limits`` of `set_limits`."""
     low, high = limits[0, k], limits[1, k]
-    return Diagonal(k, pack, first, low, high, (low + 1) * pack, (high + 1) * pack)
+    mixed = limits.shape[0] > OWN_LIMITS and limits[OWN_LIMITS, 0] >= 0
+    return Diagonal(k, pack, first, low, high, (low + 1) * pack, (high + 1) * pack, mixed, limits)
+
+
+OWN_LIMITS = 3
+"""Rows of ``limits`` from here on: for each pair of the pack low and high of its own band, if the batch has several
+bands; of the first pair −1 if those of the pack are the same. The rows before are of the pack (see `place_tables`)."""
 
 
 @njit(**INNER)
-def set_limits(limits, band, band_index, rows, columns):
-    """Fill ``limits[:2]``: rows [low, high) of each diagonal."""
+def set_limits(limits, pairs, first, pack, rows, columns):
+    """Fill ``limits[:2]``: rows [low, high) of each diagonal, which hold the cells of all pairs of the pack."""
+    if pairs.band.shape[1] == 0:
+        for k in range(rows + columns - 1):
+            limits[0, k] = max(0, k - columns + 1)
+            limits[1, k] = min(rows, k + 1)
+    else:
+        set_band_limits(limits, pairs, first, pack, rows, columns)
+
+
+@njit(**SHARED)
+def set_band_limits(limits, pairs, first, pack, rows, columns):
+    """`set_limits` of bands: their union, whose low and high also grow by at most one from diagonal to diagonal."""
+    same = True
+    for b in range(first + 1, first + pack):
+        same &= pairs.band_of[b] == pairs.band_of[first]
+    if same:
+        set_own_limits(limits, 0, pairs, first)
+        if limits.shape[0] > OWN_LIMITS:
+            limits[OWN_LIMITS, 0] = -1
+        return
+    for p in range(pack):
+        set_own_limits(limits, OWN_LIMITS + 2 * p, pairs, first + p)
+    low, high = 0, 0
+    for k in range(rows + columns - 1):
+        least, most = rows, 0
+        for p in range(pack):
+            if k < pairs.length[0, first + p] + pairs.length[1, first + p] - 1:
+                least = min(least, limits[OWN_LIMITS + 2 * p, k])
+                most = max(most, limits[OWN_LIMITS + 2 * p + 1, k])
+        high = min(high + 1, max(high, most))
+        low = min(max(low, min(low + 1, least)), high)
+        limits[0, k], limits[1, k] = low, high
+
+
+@njit(**INNER)
+def set_own_limits(limits, at, pairs, b):
+    """Rows [low, high) of pair b's band on each diagonal, none past its last one, written to ``limits[at:at + 2]``."""
+    band, which = pairs.band, pairs.band_of[b]
+    rows, columns = pairs.length[0, b], pairs.length[1, b]
     lower = 0
     upper = 0
     for k in range(rows + columns - 1):
-        if band.shape[1] > 0:
-            while lower < rows and lower + band[1, band_index, lower] <= k:
-                lower += 1
-            while upper < rows and upper + band[0, band_index, upper] <= k:
-                upper += 1
-            limits[0, k] = lower
-            limits[1, k] = max(upper, lower)
-        else:
-            limits[0, k] = max(0, k - columns + 1)
-            limits[1, k] = min(rows, k + 1)
+        while lower < rows and lower + band[1, which, lower] <= k:
+            lower += 1
+        while upper < rows and upper + band[0, which, upper] <= k:
+            upper += 1
+        limits[at, k] = lower
+        limits[at + 1, k] = max(upper, lower)
+    for k in range(rows + columns - 1, limits.shape[1]):
+        limits[at, k] = limits[at + 1, k] = 0
+
+
+@njit(**INNER)
+def own_rows(d, p):
+    """[start, stop): the rows of the diagonal in which the band of pair p of the pack has a cell."""
+    if not d.mixed:
+        return d.low, d.high
+    return d.limits[OWN_LIMITS + 2 * p, d.k], d.limits[OWN_LIMITS + 2 * p + 1, d.k]
 
 
 @njit(**INNER)
@@ -125,10 +177,15 @@ def interleave(w, at, row, source, index, length, first, pack, steps, reverse, f
     padded, dim = source.shape[1], source.shape[2]
     for f in range(dim):
         for p in range(pack):
-            start, last = index[first + p] * padded * dim + f, length[first + p] - 1
-            for i in range(steps + 2):
-                step = min(max(steps - i if reverse else i - 1, 0), last)
-                put(w, at + f * row + i * pack + p, factor * get(source, start + step * dim))
+            own, real = index[first + p] * padded * dim + f, length[first + p]
+            to = at + f * row + p + (steps if reverse else 1) * pack
+            stride = -pack if reverse else pack
+            for step in range(real):
+                put(w, to + step * stride, factor * get(source, own + step * dim))
+            put(w, to - stride, factor * get(source, own))
+            last = factor * get(source, own + (real - 1) * dim)
+            for step in range(real, steps + 1):
+                put(w, to + step * stride, last)
         end = at + f * row + (steps + 2) * pack
         for t in range(end, end + 2 * lanes(w)):
             put(w, t, get(w, t - pack))
@@ -163,13 +220,14 @@ def next_pack(pack_size, left):
 def rows_inside(d, length, p):
     """[start, stop): the rows of the diagonal in which its cell lies within the lengths of pair p of the pack."""
     n, m = length[0, d.first + p], length[1, d.first + p]
-    start = max(d.low, d.k - m + 1)
-    return start, max(start, min(d.high, n))
+    low, high = own_rows(d, p)
+    start = max(d.low, low, d.k - m + 1)
+    return start, max(start, min(high, n))
 
 
 @njit(**INNER)
 def gather(w, at, d, matrix, length, outside):
-    """One diagonal of the pack's matrices; cells past a pair's lengths get the value ``outside``."""
+    """One diagonal of the pack's matrices; cells past a pair's lengths or band get the value ``outside``."""
     rows, columns = matrix.shape[1], matrix.shape[2]
     for p in range(d.pack):
         start, stop = rows_inside(d, length, p)
@@ -195,15 +253,20 @@ def scatter(w, at, d, matrix, length, ceiling):
 
 
 @njit(**INNER)
-def apply_mask(w, at, d, mask, value):
-    """``value`` where the mask forbids the cell."""
-    if mask.shape[0] == 0:
-        return
-    for i in range(d.low, d.high):
-        for p in range(d.pack):
-            b = d.first + p if mask.shape[0] > 1 else 0
-            if not mask[b, i, d.k - i]:
-                w[at + (i + 1) * d.pack + p] = value
+def close_cells(w, at, d, mask, value):
+    """``value`` where the mask or a pair's own band forbids the cell."""
+    if mask.shape[0] > 0:
+        for i in range(d.low, d.high):
+            for p in range(d.pack):
+                b = d.first + p if mask.shape[0] > 1 else 0
+                if not mask[b, i, d.k - i]:
+                    w[at + (i + 1) * d.pack + p] = value
+    for p in range(d.pack if d.mixed else 0):
+        start, stop = own_rows(d, p)
+        for i in range(d.low, min(start, d.high)):
+            w[at + (i + 1) * d.pack + p] = value
+        for i in range(max(stop, d.low), d.high):
+            w[at + (i + 1) * d.pack + p] = value
 
 
 @njit(**INNER)

@@ -34,8 +34,10 @@ from udtw._kernels.cpu.simd import (
     worst,
 )
 
-Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end"])
+Diagonal = namedtuple("Diagonal", ["k", "pack", "first", "low", "high", "begin", "end", "mixed", "limits"])
 """Diagonal ``k`` of the pack that starts with pair ``first``: rows [low, high), positions [begin, end).
+
+``mixed``: the pairs of the pack have different bands, and the rows of each are in ``limits`` (`pack.set_limits`).
 
 The row below and the row above hold no cell of it, but neighbouring diagonals read there; not further, since from one
 diagonal to the next neither ``low`` nor ``high`` falls or grows by more than one.
@@ -396,6 +398,24 @@ def hard_min_row(w, d, cost, value):
         least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack))
         least = minimum(least, load(w, value.far + t - d.pack))
         store(w, value.here + t, least + load(w, cost + t))
+
+
+@njit(**INNER)
+def distance_min_row(w, d, at, steps, dim, stretch, value):
+    """`squared_distance_row`, `range_row` and `hard_min_row` in one loop."""
+    zero = splat(w, w.dtype.type(0))
+    highest = zero
+    for t in range(d.begin, d.end, lanes(w)):
+        difference = load(w, steps.x + t) - load(w, steps.y + t)
+        cost = difference * difference
+        for f in range(at.row, dim * at.row, at.row):
+            difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+            cost = fma(difference, difference, cost)
+        highest = worst(highest, cost)
+        least = minimum(load(w, value.near + t), load(w, value.near + t - d.pack))
+        least = minimum(least, load(w, value.far + t - d.pack))
+        store(w, value.here + t, least + cost)
+    store(w, at.alarm, fma(highest * splat(w, stretch), zero, load(w, at.alarm)))
 
 
 @njit(**INNER)

@@ -5,10 +5,12 @@ thread takes part and never waits for a helper that has not begun: where the oth
 itself. Tasks never wait for tasks, and the pool is forgotten in a forked child: concurrent callers and forks are safe.
 """
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 
 import numpy as np
@@ -76,9 +78,33 @@ class _Pool:
 
 _pool = _Pool()
 _scratch = threading.local()
+_told: list[bool] = []
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
+
+
+NOTICE = "udtw is compiling its kernels for this machine. It takes about a minute, and only the first time."
+NOTICE_AFTER = 2.0
+"""Seconds; a kernel that was compiled before is loaded in a tenth of this."""
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Log `NOTICE` once a process (to stderr, unless logging is configured) if what is inside takes long."""
+    timer = threading.Timer(NOTICE_AFTER, _tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _tell() -> None:
+    if not _told:
+        _told.append(True)
+        logging.getLogger("udtw").warning(NOTICE)
 
 
 def scratch(name: str, size: int, dtype: np.dtype) -> np.ndarray:
