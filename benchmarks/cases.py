@@ -176,7 +176,7 @@ def bands(setting: Setting) -> Found:
         "training step, precision": (lambda band: peers.train_ours(batch, "precision", band=band), 0.6),
     }
     rows: list[Row] = []
-    timings = {}
+    timings: dict[str, Timing] = {}
     for work, (call, bound) in works.items():
         t = interleave({"without": call(None), "with": call(peers.RADIUS)}, setting.effort)
         rows.append(AtMostTimes(f"{work}, 10 % band", t["with"], t["without"], "udtw, no band", bound))
@@ -187,7 +187,7 @@ def bands(setting: Setting) -> Found:
 def one_pair(setting: Setting) -> Found:
     """Time `udtw.dtw` of one short pair of NumPy arrays, the way through Python included."""
     rows: list[Row] = []
-    timings = {}
+    timings: dict[str, Timing] = {}
     for length, bound in ((50, 3.0), (128, 1.0)):
         t = interleave(peers.dtw_of_one(length, setting.seed), setting.effort)
         rows += [

@@ -198,17 +198,17 @@ def test_saving_again_replaces_and_leaves_nothing_else(tmp_path, fitted):
 
 
 def test_a_save_that_fails_half_way_leaves_the_old_forecaster(tmp_path, fitted, monkeypatch):
-    from udtw.timeseries import model_files
+    from udtw.timeseries import forecaster_files
 
     fitted.save(tmp_path)
-    write = model_files.write_atomically
+    write = forecaster_files.write_atomically
 
     def weights_only(path, content):
         if path.suffix == ".json":
             raise OSError("disk full")
         write(path, content)
 
-    monkeypatch.setattr(model_files, "write_atomically", weights_only)
+    monkeypatch.setattr(forecaster_files, "write_atomically", weights_only)
     with pytest.raises(OSError, match="disk full"):
         quick("euclidean", max_iter=1).fit(*waves()).save(tmp_path)
     assert SequenceForecaster.load(tmp_path).loss == "udtw"

@@ -117,7 +117,7 @@ def forecast(
     """
     from udtw.timeseries import SequenceForecaster
     from udtw.timeseries.forecaster import loss_options
-    from udtw.timeseries.model_files import check_folder
+    from udtw.timeseries.forecaster_files import check_folder
 
     tail_of(level)
     if model is not None and not force:

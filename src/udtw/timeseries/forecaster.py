@@ -24,6 +24,7 @@ from udtw.errors import OptionError, ShapeError
 from udtw.nn import SigmaNet, TrainingSettings
 from udtw.nn.training import training_settings
 from udtw.timeseries.base import MetricEstimator, accepts_old_options, check_counts, checked_params
+from udtw.timeseries.forecaster_files import check_folder, forecaster_settings, load_forecaster, save_forecaster
 from udtw.timeseries.forecaster_model import (
     Floats,
     Forecaster,
@@ -292,8 +293,6 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
 
         An earlier forecaster there is replaced. A folder with other files is refused, unless ``force``.
         """
-        from udtw.timeseries.model_files import check_folder, save_forecaster
-
         check_is_fitted(self, "bands_")
         if not force:
             check_folder(Path(path))
@@ -302,8 +301,6 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
     @classmethod
     def load(cls, path: str | Path) -> "SequenceForecaster":
         """Load a forecaster written by `save`; other or damaged files raise a `FileFormatError`. No code is run."""
-        from udtw.timeseries.model_files import load_forecaster
-
         return load_forecaster(cls, Path(path), make_networks)
 
     def __sklearn_tags__(self) -> Any:
@@ -375,8 +372,6 @@ class SequenceForecaster(RegressorMixin, MetricEstimator):
         self.history_ = {}
         checkpoint = None
         if checkpoint_path is not None:
-            from udtw.timeseries.model_files import forecaster_settings
-
             settings = forecaster_settings(self, x, future, *(valid or ()))
             checkpoint = Checkpoint(checkpoint_path, settings, writes=processes.writes)
         try:

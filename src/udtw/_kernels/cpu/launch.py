@@ -7,7 +7,7 @@ arithmetic is in `rows` and `gradient_rows`, the sweeps in `forward`, `backward`
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,7 +23,7 @@ from udtw._kernels.cpu.rows import MOST_PAIRS
 from udtw._kernels.cpu.threads import clear_scratch, compiling, scratch, share
 from udtw._kernels.cpu.work_queue import BAD, BAD_VALUE, new_queue
 
-UNREACHABLE = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
+UNREACHABLE: dict[Any, float] = {np.dtype(np.float32): 1e37, np.dtype(np.float64): 1e300}
 """What stands for an infinite cost. Sums of costs, and of costs over γ, must stay below."""
 INTEGER, DOUBLE, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 SERIAL_CELLS = 75_000
