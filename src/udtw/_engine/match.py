@@ -378,7 +378,7 @@ def _fit_pair(
             return _Fitted(with_gaps, with_gaps, rehearse(without_gaps(with_gaps), level), 0)
         fit, reach = fit_quick_part(base, x, y, switches)
         fit = replace(with_warp_penalty(fit), anchors=ties)
-        return _Fitted(base if reach else fit, fit, rehearse(fit, level, quick=reach > 0), reach)
+        return _Fitted(base if reach else fit, fit, rehearse(fit, level), reach)
     gain, offset, typical = (
         np.broadcast_to(np.atleast_1d(one), (x.shape[2],))[None].astype(float)
         for one in (noise.gain, noise.offset, noise.variance)
@@ -412,7 +412,9 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     low, high = whole_steps(*((one + 0.5) * reduction - 0.5 for one in (low, high)))
     low, high = low.clip(0, last), high.clip(0, last)
     alignment, expected, index = _align_steps(pair, fitted, band)
-    low, high = np.minimum(low, np.floor(expected + 1)), np.maximum(high, np.ceil(expected - 1))
+    # The quick parts of several features are sharper than the steps: both neighbors of the partner count.
+    slack = 0 if fitted.reach and fit.x.shape[2] > 1 else 1
+    low, high = np.minimum(low, np.floor(expected + slack)), np.maximum(high, np.ceil(expected - slack))
     index = index.clip(low, high)
     for i, j, sd in fitted.anchors:
         if not sd:

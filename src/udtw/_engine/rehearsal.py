@@ -35,9 +35,9 @@ SAFETY = 0.5
 """Variances are inflated by the correlation time to this power: what the drawn pairs do not show."""
 TAILS = (3.0, 2.5, 2.0, 1.6, 1.3, 1.0, 0.75, 0.5, 0.35, 0.2, 0.1, 0.05)
 """Multiples of the tails outside of an interval that are tried: one of them covers drawn pairs as often as asked."""
-MARGIN, MARGIN_OF_FEW, MARGIN_OF_FEATURES, MARGIN_OF_QUICK = 0.2, 0.8, 0.4, 0.25
+MARGIN, MARGIN_OF_FEW, MARGIN_OF_FEATURES = 0.2, 0.8, 0.3
 """Shares of the tails by which rehearsed intervals hold more than the level, since no model is the truth, and what is
-added if there are hardly any independent steps, if there are many features, and if only the quick part is used."""
+added if there are hardly any independent steps, and if there are many features."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,8 @@ class Tempered:
     coverage: float
 
 
-def rehearse(fit: Fit, level: float, *, quick: bool = False, seed: int = 0) -> Tempered:
-    """Return how the posterior of one fitted pair must be tempered so that intervals of ``level`` hold.
-
-    ``quick``: the fit is that of the quick parts of the series.
-    """
+def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
+    """Return how the posterior of one fitted pair must be tempered so that intervals of ``level`` hold."""
     seen_level, seen_time = float(fit.level[0]), float(fit.correlation_time[0])
     true_level, true_time = seen_level, seen_time
     changed = has_units(fit)
@@ -88,8 +85,7 @@ def rehearse(fit: Fit, level: float, *, quick: bool = False, seed: int = 0) -> T
     bounds = [whole_steps(*intervals(shares, tempered.stride, shape, stated_level(level, tail))) for tail in TAILS]
     held = np.array([((warps >= low - 0.5) & (warps <= high + 0.5)).mean() for low, high in bounds])
     few = SPEED_STEPS / (SPEED_STEPS + independent_steps(fit))
-    share = MARGIN + MARGIN_OF_FEW * few + MARGIN_OF_FEATURES * (1 - 1 / fit.x.shape[2]) + MARGIN_OF_QUICK * quick
-    margin = (1 - level) * min(share, 0.95)
+    margin = (1 - level) * (MARGIN + MARGIN_OF_FEW * few + MARGIN_OF_FEATURES * (1 - 1 / fit.x.shape[2]))
     tail, covered = _tail_that_holds(held, level + margin)
     return replace(tempered, stated=stated_level(level, tail), coverage=covered - margin)
 
