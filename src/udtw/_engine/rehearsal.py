@@ -4,6 +4,7 @@ An alignment absorbs a part of the noise, so that variances and correlation time
 noise. Pairs drawn from the fitted model show by how much, and how many of their true matches the intervals hold.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,9 +67,9 @@ def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
     true_level, true_time = seen_level, seen_time
     changed = has_units(fit)
     switches = Switches(changed, changed, bool((fit.drift != 0).any()))
-    ones = np.ones((REPLICATES, fit.x.shape[2]))
+    ones, model = np.ones((REPLICATES, fit.x.shape[2])), Model.of(fit)
     for trial in range(TRIALS):
-        x, y, warps = draw_pairs(fit, true_level, true_time, np.random.default_rng(seed))
+        x, y, warps = draw_pairs(model, true_level, true_time, np.random.default_rng(seed))
         refit = estimate(x, y, Start(ones, 0 * ones, 0 * ones, switches), rounds=TRIAL_ROUNDS)
         if trial == TRIALS - 1:
             break
@@ -81,8 +82,8 @@ def rehearse(fit: Fit, level: float, seed: int = 0) -> Tempered:
             true_time = min(true_time, 0.25 * fit.x.shape[1])
     tempered = tempering(max(1.0, true_level / seen_level), true_time, fit, level)
     shares, _, _ = tempered_posterior(refit, tempered)
-    shape = x.shape[1], y.shape[1]
-    bounds = [whole_steps(*intervals(shares, tempered.stride, shape, stated_level(level, tail))) for tail in TAILS]
+    bounds_at = quantiles(shares, tempered.stride, (x.shape[1], y.shape[1]))
+    bounds = [whole_steps(*bounds_at(stated_level(level, tail))) for tail in TAILS]
     held = np.array([((warps >= low - 0.5) & (warps <= high + 0.5)).mean() for low, high in bounds])
     few = SPEED_STEPS / (SPEED_STEPS + independent_steps(fit))
     margin = (1 - level) * (MARGIN + MARGIN_OF_FEW * few + MARGIN_OF_FEATURES * (1 - 1 / fit.x.shape[2]))
@@ -124,26 +125,47 @@ def tempering(inflation: float, time: float, fit: Fit, level: float) -> Tempered
     return Tempered(stride, safe, inflation, time, penalty, gamma, level, level, np.nan)
 
 
-def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+@dataclass(frozen=True)
+class Model:
+    """What pairs are drawn from: the part of a fitted pair that matches, what both series share, and the warp."""
+
+    common: Array
+    """(M, d): the mean of y and of its partners, noise included."""
+    path: Array
+    """(N,): expected position in y of every step of x."""
+    var_x: Array
+    var_y: Array
+    spread: float
+    """Standard deviation of the log speed of a warp."""
+
+    @classmethod
+    def of(cls, fit: Fit) -> "Model":
+        """Return the model of a fit of one pair."""
+        coupling, in_x, in_y = fit.posterior
+        rows, columns = _matched_part(in_x[0]), _matched_part(in_y[0])
+        coupling = coupling[0, rows, columns] + TINY
+        x, y = fit.x[0, rows], fit.y[0, columns]
+        path = coupling @ np.arange(len(y)) / coupling.sum(1)
+        spread, seen = speed_spread(path), independent_steps(fit)
+        spread = float(np.sqrt((seen * spread**2 + SPEED_STEPS * SPEED_STD**2) / (seen + SPEED_STEPS)))
+        partner = coupling.T @ x / coupling.sum(0)[:, None]
+        return cls(0.5 * (y + partner), path, fit.var_x[0, rows], fit.var_y[0, columns], spread)
+
+
+def draw_pairs(model: Model, level: float, time: float, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Draw x (R, N, d), y (R, M, d) and the true position in y of every step of x (R, N) from the fitted model."""
-    coupling, in_x, in_y = fit.posterior
-    rows, columns = _matched_part(in_x[0]), _matched_part(in_y[0])
-    coupling = coupling[0, rows, columns] + TINY
-    x, y, var_x, var_y = fit.x[0, rows], fit.y[0, columns], fit.var_x[0, rows], fit.var_y[0, columns]
-    signal = 0.5 * (y + (coupling / coupling.sum(0)).T @ x)
-    signal = denoised(signal, 0.5 * level, time)
-    path = (coupling / coupling.sum(1, keepdims=True)) @ np.arange(len(y))
-    count = min(len(x), WINDOW)
-    span = max(3, min(len(y), round(count * len(y) / len(x))))
-    spread, seen = speed_spread(path), independent_steps(fit)
-    spread = np.sqrt((seen * spread**2 + SPEED_STEPS * SPEED_STD**2) / (seen + SPEED_STEPS))
+    signal = denoised(model.common, 0.5 * level, time)
+    path, var_x, var_y = model.path, model.var_x, model.var_y
+    usual = np.median(np.r_[var_x, var_y])
+    count = min(len(path), WINDOW)
+    span = max(3, min(len(signal), round(count * len(signal) / len(path))))
     drawn_x: list[Array] = []
     drawn_y: list[Array] = []
     warps: list[Array] = []
     for _ in range(REPLICATES):
-        first = int(rng.integers(0, len(x) - count + 1))
-        begin = int(np.clip(round(path[first]), 0, len(y) - span))
-        warp = np.cumsum(np.exp(spread * smooth_noise(rng, count, max(3.0, len(x) / 20))))
+        first = int(rng.integers(0, len(path) - count + 1))
+        begin = int(np.clip(round(path[first]), 0, len(signal) - span))
+        warp = np.cumsum(np.exp(model.spread * smooth_noise(rng, count, max(3.0, len(path) / 20))))
         warp = ((warp - warp[0]) * ((span - 1) / (warp[-1] - warp[0]))).clip(0, span - 1)
         window = signal[begin : begin + span]
         clean = np.stack([np.interp(warp, np.arange(span), one) for one in window.T], 1)
@@ -151,7 +173,7 @@ def draw_pairs(fit: Fit, level: float, time: float, rng: np.random.Generator) ->
             (clean, var_x[first : first + count], drawn_x),
             (window, var_y[begin : begin + span], drawn_y),
         ):
-            deviation = np.sqrt(level * var / np.median(np.r_[var_x, var_y]))
+            deviation = np.sqrt(level * var / usual)
             out.append(series + deviation[:, None] * correlated_noise(rng, series.shape, time))
         warps.append(warp)
     return np.stack(drawn_x), np.stack(drawn_y), np.stack(warps)
@@ -226,16 +248,26 @@ def tempered_posterior(fit: Fit, tempered: Tempered) -> tuple[Array, Array, Arra
     return coupling / (coupling.sum(2, keepdims=True) + TINY), in_x, in_y
 
 
+def quantiles(shares: Array, stride: int, shape: tuple[int, int]) -> Callable[[float], tuple[Array, Array]]:
+    """Return a function of a level that gives `intervals`, for several levels of the same shares."""
+    rows, columns = shape
+    edges = np.r_[block_edges(columns, stride), columns] - 0.5
+    reached = np.pad(np.cumsum(shares, 2), ((0, 0), (0, 0), (1, 0)))
+
+    def bounds(level: float) -> tuple[Array, Array]:
+        tails = 0.5 - level / 2, 0.5 + level / 2
+        low, high = (refined(_quantile(reached, edges, tail), stride, rows) for tail in tails)
+        return low, high
+
+    return bounds
+
+
 def intervals(shares: Array, stride: int, shape: tuple[int, int], level: float) -> tuple[Array, Array]:
     """Bounds (B, N) of the intervals of a level, between the steps of y, for shares (B, N', M') of its blocks.
 
     The position is taken as uniform within a block.
     """
-    rows, columns = shape
-    edges = np.r_[block_edges(columns, stride), columns] - 0.5
-    reached = np.pad(np.cumsum(shares, 2), ((0, 0), (0, 0), (1, 0)))
-    low, high = (refined(_quantile(reached, edges, tail), stride, rows) for tail in (0.5 - level / 2, 0.5 + level / 2))
-    return low, high
+    return quantiles(shares, stride, shape)(level)
 
 
 def whole_steps(low: Array, high: Array) -> tuple[Array, Array]:

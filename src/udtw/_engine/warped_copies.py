@@ -9,7 +9,7 @@ import torch
 
 from udtw._engine.between import fit_between
 from udtw._engine.likelihood import roughness
-from udtw._engine.rehearsal import draw_pairs, rehearse
+from udtw._engine.rehearsal import Model, draw_pairs, rehearse
 from udtw._engine.series_set import SeriesSet, load_series
 from udtw.errors import LengthError, OptionError
 
@@ -68,7 +68,7 @@ def drawn_pairs(pairs: Sequence[Any], seed: int) -> tuple[SeriesSet, SeriesSet, 
         fit = fit_between(first, second)
         tempered = rehearse(fit, 0.9)
         level = float(fit.level[0]) * tempered.raw_inflation
-        drawn = draw_pairs(fit, level, tempered.correlation_time, np.random.default_rng([seed, number]))
+        drawn = draw_pairs(Model.of(fit), level, tempered.correlation_time, np.random.default_rng([seed, number]))
         for one, other, warp in list(zip(*drawn, strict=True))[:DRAWS]:
             series[0].append(one * fit.scale)
             series[1].append(other * fit.scale)
