@@ -283,7 +283,7 @@ def test_drawn_warps_move_as_freely_as_the_one_that_was_found():
         warp = (warp - warp[0]) / (warp[-1] - warp[0]) * 399
         x = np.interp(warp, np.arange(400), y) + 0.05 * rng.standard_normal(400)
         fit = between.fit_between(x[None, :, None], (y + 0.05 * rng.standard_normal(400))[None, :, None])
-        _, _, warps = rehearsal.draw_pairs(fit, float(fit.level[0]), 1.0, rng)
+        _, _, warps = rehearsal.draw_pairs(rehearsal.Model.of(fit), float(fit.level[0]), 1.0, rng)
         spreads.append(np.log(np.diff(warps[:, ::20], axis=1)).std())
     assert spreads[0] < 0.25
     assert spreads[1] > 0.4

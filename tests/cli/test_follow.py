@@ -37,7 +37,11 @@ def test_each_step_of_a_file_is_answered(reference, tmp_path):
 
 
 def test_a_pipe_is_answered_while_it_runs_and_stopped_by_ctrl_c(reference):
-    code = "import sys; from udtw.cli import main; sys.argv = ['udtw', 'follow', sys.argv[1], '-', '--json']; main()"
+    # A child inherits an ignored SIGINT (`nohup make test &`), and Python then installs no handler for it.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from udtw.cli import main; "
+        "sys.argv = ['udtw', 'follow', sys.argv[1], '-', '--json']; main()"
+    )
     pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", code, str(reference)], **pipe, env=os.environ) as process:
         for number, row in enumerate(rows()[:5]):

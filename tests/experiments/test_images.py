@@ -34,9 +34,13 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
     kinds = {(u.dataset, u.options["mode"]) for u in usual}
     assert len(usual) == len(kinds) * len(METHODS) * 2
     for dataset, mode in kinds:
-        recipes = [recipe_of(u).as_dict() for u in usual if (u.dataset, u.options["mode"]) == (dataset, mode)]
+        chosen = [u for u in usual if (u.dataset, u.options["mode"]) == (dataset, mode)]
+        recipes = [(u.method, recipe_of(u).as_dict()) for u in chosen]
+        assert {recipe.pop("n_steps") for method, recipe in recipes if method == "untrained"} == {0}
+        (n_steps,) = {recipe.pop("n_steps") for method, recipe in recipes if method != "untrained"}
+        assert n_steps > 0
         own = ("metric", "seed")
-        same = [{k: v for k, v in recipe.items() if k not in own} for recipe in recipes]
+        same = [{k: v for k, v in recipe.items() if k not in own} for _, recipe in recipes]
         assert all(recipe == same[0] for recipe in same)
 
 

@@ -9,7 +9,7 @@ from experiments.skeleton_faults import accuracies
 from experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
 from experiments.units import Unit
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
-from tests.skeleton.datasets.test_numbered_files import nw_ucla_files
+from tests.skeleton.datasets.test_numbered_sets import nw_ucla_files
 from udtw.demo.document import over_seeds
 from udtw.errors import OptionError
 

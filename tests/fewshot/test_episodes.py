@@ -79,7 +79,7 @@ def test_episodes_of_few_classes_have_all_of_them_and_say_so():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"n_way": 5}, DataError, "the data has 4"),
+        ({"n_way": 5}, DataError, "n_way=5 is more than the 4 classes of the data"),
         ({"n_query": 5}, DataError, r"classes \[3\] have fewer"),
         ({"n_shot": 0}, OptionError, "n_shot must be at least 1"),
     ],

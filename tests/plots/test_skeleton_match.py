@@ -121,7 +121,7 @@ def test_a_model_without_uncertainty_has_neither_sigma_nor_regulariser():
     axes = panels(plot_match(QUERY, [SAME], recognizer(metric="soft_dtw")))
     assert not axes["query_std"].get_images()
     title = axes["support0"].get_title()
-    assert "$d^2$" in title
+    assert "free energy" in title
     assert "Ω" not in title
     assert SAME.name in title
 

@@ -318,8 +318,9 @@ def dtw(
     """
     if normalize not in (None, "length"):
         raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
-    if not options and normalize is None and (found := _dtw_of_arrays(x, y)) is not None:
-        return found if squared else np.sqrt(found)
+    # Not the root: that of torch may differ from that of NumPy in the last bit.
+    if squared and not options and normalize is None and (found := _dtw_of_arrays(x, y)) is not None:
+        return found
     _check_names("dtw", options, OF_DTW)
     cost = options.get("cost")
     with without_autocast(x if cost is None else cost):

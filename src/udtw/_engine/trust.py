@@ -30,7 +30,7 @@ STEPS = 128
 NOISE = 0.3
 """Variance of the noise, in units of the series' own, at which pairs are compared."""
 OUTLIER = 3.0
-GOOD_P, NONE_P = 0.015, 0.4
+GOOD_P, NONE_P = 0.0075, 0.4
 """A match is good below the first p-value, and none above the second."""
 CLOSE = 0.98
 """Share of the variance beyond which a match is too close to call it none, whatever the partners."""

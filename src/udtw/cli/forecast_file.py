@@ -97,6 +97,7 @@ class FileForecaster:
         self, series: Sequence[Series], ids: list[str], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]
     ) -> Any:
         from udtw.plots import plot_forecast
+        from udtw.plots.forecast import MAX_COLUMNS
 
         panels = max(1, SHOWN // len(self.names))
         drawn = series[:panels]
@@ -106,18 +107,23 @@ class FileForecaster:
         several = [[] if len(series) == 1 else [name] for name in ids[:panels]]
         titles = [", ".join([*one, *([name] if len(self.names) > 1 or not one else [])]) for one in several
                   for name in self.names]  # fmt: skip
-        times = [self._labels(one, shown) for one in drawn]
-        return plot_forecast(
+        axis_names, times = zip(*(self._time_axis(one, shown) for one in drawn), strict=True)
+        figure = plot_forecast(
             past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles, times=times
         )
+        names = [name for name in axis_names for _ in self.names]
+        for axes, name in list(zip(figure.axes, names, strict=False))[-MAX_COLUMNS:]:
+            axes.set_xlabel(name)
+        return figure
 
-    def _labels(self, series: Series, shown: int) -> list[str]:
-        """Return the times of the last steps that are ``shown`` and of those forecast, or their numbers in the file."""
+    def _time_axis(self, series: Series, shown: int) -> tuple[str, list[str]]:
+        """Return the name of the time axis and the times of the last ``shown`` steps and those forecast, or numbers."""
         following = None if series.time_text is None else next_times(series.time_text, self.horizon)
         if series.time_text is None or following is None:
             last = int(series.steps[-1])
-            return [*map(str, series.steps[-shown:].tolist()), *(str(last + 1 + one) for one in range(self.horizon))]
-        return [*series.time_text[-shown:], *following]
+            ahead = range(last + 1, last + 1 + self.horizon)
+            return "step", [*map(str, series.steps[-shown:].tolist()), *map(str, ahead)]
+        return series.time_name or "time", [*series.time_text[-shown:], *following]
 
 
 def load_forecaster(folder: Path) -> FileForecaster:

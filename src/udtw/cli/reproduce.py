@@ -34,9 +34,9 @@ def reproduce(
         str,
         typer.Argument(
             metavar="ucr|faults|ecg5000|barycenters|calibration|alignments|utd-mhad|nw-ucla|ntu60|ntu120|kinetics|omniglot|cifar-fs|…",
-            help="Which experiment; also ucr-default (as `ucr --protocol default`) and skeleton-faults; for images "
-            "also miniimagenet, tieredimagenet, cub, dogs, cars, aircraft, nabirds, cotton80, "
-            "soylocal, cross-domain, clutter.",
+            help="Which experiment; also ucr-default (as `ucr --protocol default`), joint (many series on one axis) "
+            "and skeleton-faults; for images also miniimagenet, tieredimagenet, cub, dogs, cars, aircraft, nabirds, "
+            "cotton80, soylocal, cross-domain, clutter.",
         ),
     ],
     data_dir: options.DataDir = None,

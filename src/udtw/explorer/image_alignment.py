@@ -18,8 +18,8 @@ from udtw.explorer.uploads import MAX_IMAGE_BYTES, UPLOAD, UploadCache, decode_c
 from udtw.images import Backbone, ImageRecognizer, PatchBackbone, load_backbone
 from udtw.images.datasets import make_images
 from udtw.images.projection import ORDERS, token_order
-from udtw.plots import ImageMatch
 from udtw.plots.image_maps import LUMA
+from udtw.plots.image_match import ImageMatch
 
 if TYPE_CHECKING:
     from PIL.Image import Image

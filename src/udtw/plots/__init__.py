@@ -13,7 +13,6 @@ from udtw.plots.evaluation import plot_calibration, plot_critical_difference, pl
 from udtw.plots.forecast import plot_forecast
 from udtw.plots.gamma_sweep import plot_gamma_sweep
 from udtw.plots.image_maps import plot_components, plot_uncertainty
-from udtw.plots.image_match import ImageMatch as ImageMatch
 from udtw.plots.image_match import plot_image_match, plot_match_pair
 from udtw.plots.matches import plot_matches
 from udtw.plots.skeleton import plot_clip

@@ -1,5 +1,6 @@
 """Draw which patches of two images an alignment matches, and how certain each match is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,7 @@ class ImageMatch:
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.plots import ImageMatch
+    >>> from udtw.plots.image_match import ImageMatch
     >>> image = np.zeros((32, 32, 3))
     >>> match = ImageMatch(image, image, np.eye(16), (4, 4), (4, 4), title="an image and itself")
     >>> match.order
@@ -136,14 +137,18 @@ def plot_image_match(
 
     Parameters
     ----------
-    image_x, image_y, coupling, grid_x, grid_y
-        See `ImageMatch`.
+    image_x, image_y : PIL images or arrays (H, W, 3)
+        Images as seen by the backbone, cropped.
+    coupling : (N, M)
+        π* from `udtw.align`, tokens in reading order.
+    grid_x, grid_y : (h, w) with h·w = N, and the same with M
     n_matches : int
         Largest number of lines.
     path_power : float in (0, 1]
         Colors show ``coupling ** path_power`` to make small probabilities visible.
     **match_options
-        ``var_x``, ``var_y``, ``order`` and ``title`` of `ImageMatch`.
+        ``var_x`` (N,) and ``var_y`` (M,), variances σ² of the tokens in reading order, both or neither; ``order``, the
+        reading order, "raster" by default, "snake", "hilbert", "set" or "grid"; and ``title``.
 
     Examples
     --------
@@ -158,24 +163,27 @@ def plot_image_match(
 
 
 def plot_match_pair(
-    matched: ImageMatch, unmatched: ImageMatch, *, n_matches: int = 12, path_power: float = 0.25
+    matched: Mapping[str, Any], unmatched: Mapping[str, Any], *, n_matches: int = 12, path_power: float = 0.25
 ) -> Figure:
     """Plot a pair of one class above a pair of two classes, each as in `plot_image_match`, on the same scales.
 
-    Axes are labeled "match0", "coupling0", "match1" and "coupling1".
+    Each pair is a dict of arguments of `plot_image_match`: ``image_x``, ``image_y``, ``coupling``, ``grid_x``,
+    ``grid_y`` and, optionally, ``var_x``, ``var_y``, ``order`` and ``title``. Axes are labeled "match0", "coupling0",
+    "match1" and "coupling1".
 
     Examples
     --------
     >>> import numpy as np
-    >>> from udtw.plots import ImageMatch, plot_match_pair
+    >>> from udtw.plots import plot_match_pair
     >>> image = np.zeros((32, 32, 3))
-    >>> same = ImageMatch(image, image, np.eye(16), (4, 4), (4, 4), title="same class")
-    >>> other = ImageMatch(image, image, np.full((16, 16), 0.1), (4, 4), (4, 4), title="other class")
+    >>> shared = {"image_x": image, "image_y": image, "grid_x": (4, 4), "grid_y": (4, 4)}
+    >>> same = {**shared, "coupling": np.eye(16), "title": "same class"}
+    >>> other = {**shared, "coupling": np.full((16, 16), 0.1), "title": "other class"}
     >>> figure = plot_match_pair(same, other, n_matches=3)
     >>> [axes.get_label() for axes in figure.axes[:4]]
     ['match0', 'coupling0', 'match1', 'coupling1']
     """
-    return _plot([matched, unmatched], n_matches, path_power)
+    return _plot([ImageMatch(**matched), ImageMatch(**unmatched)], n_matches, path_power)
 
 
 def _plot(matches: list[ImageMatch], n_matches: int, path_power: float) -> Figure:

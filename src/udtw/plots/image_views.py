@@ -16,7 +16,7 @@ from udtw.images.recognizer import ImageRecognizer
 from udtw.images.tokens import TokenSet
 from udtw.images.tokens.store import Images, digest_of
 from udtw.plots.image_maps import plot_components, plot_uncertainty
-from udtw.plots.image_match import ImageMatch, plot_match_pair
+from udtw.plots.image_match import plot_match_pair
 from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignment, numbers
 from udtw.plots.style import shared_limits
 
@@ -96,9 +96,13 @@ def show_match(
         title = (
             f"{SIGN[other == 1]}: {classes[0]} – {classes[other]}\n{numbers(comparison, comparator, bool(variances))}"
         )
-        both, order = (pictures[0], pictures[other]), recognizer.recipe.order
-        coupling = model_alignment(comparator, x, y).coupling[0]
-        matches.append(ImageMatch(*both, coupling, tokens.grid, tokens.grid, **variances, order=order, title=title))
+        matches.append(
+            {
+                "image_x": pictures[0], "image_y": pictures[other], "grid_x": tokens.grid, "grid_y": tokens.grid,
+                "coupling": model_alignment(comparator, x, y).coupling[0], **variances,
+                "order": recognizer.recipe.order, "title": title,
+            }
+        )  # fmt: skip
     return plot_match_pair(*matches, **options)
 
 

@@ -239,12 +239,7 @@ class KNeighborsTimeSeriesClassifier(ClassifierMixin, MetricEstimator):
         """
         check_is_fitted(self)
         series = self._viewed(new_series(self, X))
-        parts = []
-        for code in range(len(self.classes_)):
-            own = np.flatnonzero(self._codes == code)
-            count = min(self.n_neighbors, len(own))
-            parts.append(nearest(series, self._train[own], count, self.metric_, self.n_jobs).distances.mean(1))
-        found = np.stack(parts, 1)
+        found = _to_classes(series, self._train, self._codes, self.n_neighbors, self.metric_, self.n_jobs)
         return found, found.argmin(1) if self.n_neighbors == 1 else self.predict_proba(X).argmax(1)
 
     def votes(self, neighbors: Neighbors) -> np.ndarray:
@@ -320,6 +315,18 @@ def _nearest_by_workers(x: SeriesSet, train: SeriesSet, k: int, metric: Metric) 
         np.concatenate([part.indices for part in parts]),
         float(np.average([part.saved for part in parts], weights=[len(share) for share in shares])),
     )
+
+
+def _to_classes(
+    x: SeriesSet, train: SeriesSet, codes: np.ndarray, k: int, metric: Metric, n_jobs: int | None = None
+) -> np.ndarray:
+    """Return the mean distance to the k nearest series of each class, or to all of a smaller class, (n, C)."""
+    if joblib_tasks.chosen():  # A task has all classes: else workers would wait for the slowest one at every class.
+        tasks = [(x[np.asarray(share)], train, codes, k, metric) for share in joblib_tasks.shares(len(x))]
+        results = dict(joblib_tasks.spread(_to_classes, tasks))
+        return np.concatenate([results[number] for number in range(len(tasks))])
+    members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+    return np.stack([nearest(x, train[own], min(k, len(own)), metric, n_jobs).distances.mean(1) for own in members], 1)
 
 
 PairValues = Callable[[np.ndarray, np.ndarray], np.ndarray]

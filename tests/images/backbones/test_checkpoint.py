@@ -91,7 +91,7 @@ def test_steps_that_are_switched_off(tmp_path):
         ({"resample": 17}, "0 to 5; got 17"),
         ({"image_std": [0, 0, 0]}, "std"),
         ({"image_mean": "grey"}, "mean"),
-        ({"rescale_factor": None}, "does not say"),
+        ({"rescale_factor": None}, "rescale_factor must be positive and finite; got None"),
     ],
 )
 def test_what_cannot_be_understood_is_named(change, said, tmp_path):

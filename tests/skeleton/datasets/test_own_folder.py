@@ -67,7 +67,7 @@ def test_the_layout_by_the_number_of_joints(tmp_path):
     with pytest.raises(DataError, match=r"no known layout has that many"):
         load_skeletons("folder", tmp_path)
     (tmp_path / "graph.json").write_text('{"graph": "coco17"}')
-    with pytest.raises(ShapeError, match=r"1.npy has 5 joints; the layout of the folder, coco17, has 17"):
+    with pytest.raises(ShapeError, match=r"1.npy has 5 joints; the layout, coco17, has 17"):
         load_skeletons("folder", tmp_path)
 
 

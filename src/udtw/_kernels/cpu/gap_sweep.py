@@ -309,6 +309,7 @@ def gap_sweep(
                 if grads.match.size > 0:
                     collect_matches(w, d, match.here, limits[2, k] + size, pairs.length, grads.match, tail)
                 if wanted >= GRADIENTS and not swift:
+                    energy_rows(w, pairs, d, at, steps)  # for γ, whose gradient has no mode of its own here
                     plain = Sweep(match, rolling_back(at.adjoint, row, k), nowhere, nowhere, at.seed)
                     collect_gradients(w, pairs, grads, d, at, mode, plain, steps, into)
                     tilt_row(w, d, at, plain, at.energy, at.tilt)

@@ -119,7 +119,17 @@
       const entry = one.webkitGetAsEntry && one.webkitGetAsEntry();
       return Boolean(entry && entry.isDirectory);
     });
-    guard(event, event.dataTransfer && event.dataTransfer.files, folder);
+    const files = event.dataTransfer && event.dataTransfer.files;
+    guard(event, files, folder);
+    const row = event.target.closest && event.target.closest(".upload-row");
+    const input = row && row.querySelector("input[type=file]");
+    if (!event.defaultPrevented && input && files && files.length > 1) {
+      // Dash reads only the first of several files that are dropped, but all that are chosen.
+      event.preventDefault();
+      event.stopPropagation();
+      input.files = files;
+      input.dispatchEvent(new Event("change", { bubbles: true }));
+    }
   }, true);
 
   function short(value) {

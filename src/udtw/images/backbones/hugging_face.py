@@ -157,9 +157,9 @@ def read_processing(folder: Path, image_size: int | None = None) -> Processing:
         raise FileFormatError(f"{path} must hold a JSON object; got {type(values).__name__}.")
     try:
         framing = _framing(values, image_size)
-        factor = float(values.get("rescale_factor", 1 / 255)) if values.get("do_rescale", True) else 1.0
-        if not 0 < 255 * factor < math.inf:
-            raise ValueError(f"rescale_factor must be positive and finite; got {factor:g}.")
+        factor = values.get("rescale_factor", 1 / 255) if values.get("do_rescale", True) else 1.0
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < 255 * factor < math.inf:
+            raise ValueError(f"rescale_factor must be positive and finite; got {factor!r}.")
         normal = values.get("do_normalize", True)
         mean, std = check_mean_and_std(*((values["image_mean"], values["image_std"]) if normal else (0.0, 1.0)))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
