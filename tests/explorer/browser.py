@@ -10,7 +10,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-PATIENCE = 600  # seconds; only reached if something is broken
+PATIENCE = 150  # seconds; below pytest's own limit, at which a worker of xdist would end
 TABS = {"series": "Series", "images": "Images", "skeletons": "Skeletons"}
 DESKTOP, TABLET, PHONE = (1440, 1000), (1024, 900), (390, 844)
 SCREENSHOTS = Path(os.environ.get("UDTW_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
