@@ -107,7 +107,7 @@ def score_stretches(drawn: Stretches, gaps: bool) -> dict[str, Any]:
 
 
 def score_notes(piece: str, pianists: tuple[int, int], data_dir: str | os.PathLike | None) -> dict[str, Any]:
-    """Return what is said of the notes of the first performance, and which of them the second one lacks."""
+    """Return the probabilities for the notes of the first performance, and which of them the second one lacks."""
     x, y = (vienna.load_performance(piece, pianist, data_dir) for pianist in pianists)
     truth = np.ones(len(x.pitch), bool)
     truth[[x.matched[note][1] for note in x.matched.keys() & y.matched.keys()]] = False

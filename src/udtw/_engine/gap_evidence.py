@@ -76,7 +76,7 @@ def _best_fit(base: Fit, x: Array, y: Array, switches: Switches, extra: Extra, a
 def gained_by_gaps(fit: Fit) -> float:
     """Return the nats that gaps gain between the first and the last match of a fit of one pair.
 
-    Unmatched steps at the ends are no gaps: they are what open ends are for.
+    Unmatched steps at the ends do not count as gaps: open ends describe them.
     """
     _, in_x, in_y = fit.posterior
     inside_x, inside_y = np.flatnonzero(in_x[0] > 0.5), np.flatnonzero(in_y[0] > 0.5)
