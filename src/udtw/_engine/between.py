@@ -39,8 +39,10 @@ SURE = 3.0
 """Standard errors by which a drift must differ from none."""
 START_STEPS, LAST_ROUNDS = 200, 3
 """Steps on which starts are compared, and rounds on all steps after that."""
-PARAMETER_PRICE, OPEN_PRICE = 10.0, 10.0
-"""Nats that a gain with an offset, or a drift, and open ends must gain to be kept."""
+PARAMETER_PRICE, OPEN_PRICE, UNMATCHED_PRICE = 10.0, 10.0, 50.0
+"""Nats that a gain with an offset, or a drift, and open ends must gain to be kept; open ends as many more as all steps
+without a partner cost together. In a series that nearly repeats itself, a shift by a period fits well by leaving out
+the rest."""
 WORSE = 10.0
 """Nats by which a fit may be worse than none of these and still tell how small the noise is."""
 LEAST_MATCHED = 0.5
@@ -465,7 +467,8 @@ def fit_between(
 
     def price(fit: Fit) -> float:
         parameters = x.shape[2] * (has_units(fit) + bool((fit.drift != 0).any()))
-        return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters + OPEN_PRICE * fit.open_ends
+        ends = OPEN_PRICE + UNMATCHED_PRICE * (1 - _matched_share(fit)) if fit.open_ends else 0.0
+        return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters + ends
 
     return min(fits, key=price)
 
