@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import udtw
+from experiments.alignments.synthetic import pair
 from udtw._engine import between, rehearsal, trust
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 
@@ -103,6 +104,14 @@ def test_a_lag_is_found_and_reported():
     assert not udtw.match(x, y, lag=False).noise.open_ends
 
 
+@pytest.mark.parametrize(("regime", "strength"), [("colored 0.9", 1.0), ("shape 0.3", 1.5)])
+def test_a_series_that_nearly_repeats_itself_is_not_matched_a_period_off(regime, strength):
+    drawn = pair(regime, strength, [100, 10])
+    m = udtw.match(drawn.x, drawn.y)
+    assert not m.noise.open_ends
+    assert np.abs(m.expected - drawn.truth).mean() < 10
+
+
 def test_correlated_noise_widens_intervals_and_is_reported():
     x, y, _ = warped_pair(3)
     rng = np.random.default_rng(3)
@@ -194,6 +203,18 @@ def test_uneven_times_are_used():
     times = pandas.Timestamp("2026-01-01") + pandas.to_timedelta(np.unique(keep), unit="s")
     m = udtw.match(pandas.Series(x[np.unique(keep)], index=times), y)
     assert coverage(m, warp[np.unique(keep)]) > 0.8
+
+
+def test_dates_that_overlap_nowhere_are_reported():
+    x, y, _ = warped_pair(0)
+    first, later, overlapping = (
+        pandas.date_range(day, periods=STEPS) for day in ("2020-01-01", "2024-01-01", "2020-02-01")
+    )
+    apart = udtw.match(pandas.Series(x, first), pandas.Series(y, later)).trust
+    together = udtw.match(pandas.Series(x, first), pandas.Series(y, overlapping)).trust
+    assert (apart.verdict, together.verdict) == ("weak", "good")
+    assert "dates overlap nowhere" in apart.sentence
+    assert "dates" not in together.sentence
 
 
 def test_noise_of_other_pairs_can_be_used():

@@ -261,6 +261,7 @@ class _Pair:
     extra: tuple[Any, Any]  # variances that interpolation adds
     times: tuple[Array | None, Array | None]  # positions of the user's steps on the grids; None if they are the same
     reduction: int
+    apart: bool  # both have dates, and these overlap nowhere
 
     def ties(self, anchors: Any) -> tuple[Tie, ...]:
         """Return the ties of the user's steps as ties of the steps of the grids."""
@@ -292,9 +293,11 @@ class _Pair:
         resampled = [resample(one[:, usable], at) for one, at in ((values_x, times_x), (values_y, times_y))]
         cells = len(resampled[0][0]) * len(resampled[1][0])
         reduction = max(1, int(np.ceil(np.sqrt(cells / FIT_CELLS))))
+        dated = all(getattr(getattr(read_labels(one), "dtype", None), "kind", "") == "M" for one in (x, y))
+        apart = dated and (times_x[-1] < times_y[0] or times_y[-1] < times_x[0])  # type: ignore[index]
         return cls(
             resampled[0][0], resampled[1][0], (resampled[0][1], resampled[1][1]), (resampled[0][2], resampled[1][2]),
-            reduction,
+            reduction, bool(apart),
         )  # fmt: skip
 
 
@@ -426,6 +429,8 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     trust = judge(
         fitted.base, tempered.coverage, level, float(np.median(values["high"] - values["low"])) / max(last, 1)
     )
+    if pair.apart and trust.verdict == "good":
+        trust = replace(trust, verdict="weak")
     if any(one is not None for one in pair.times):
         values = _at_samples(values, pair)
         inside_y = inside_y if pair.times[1] is None else np.interp(pair.times[1], np.arange(len(inside_y)), inside_y)
@@ -437,7 +442,7 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
         noise=_describe(pair, fitted), trust=trust, alignment=alignment, _series=(pair.x, pair.y), _shares=shares[0],
         _stride=tempered.stride * reduction, _times=pair.times,
     )  # fmt: skip
-    return replace(result, trust=replace(trust, sentence=_sentence(result)))
+    return replace(result, trust=replace(trust, sentence=_sentence(result, pair.apart)))
 
 
 def _probability(index: Array, shares: Array, pair: _Pair, fitted: _Fitted) -> Array:
@@ -564,8 +569,8 @@ def _describe(pair: _Pair, fitted: _Fitted) -> NoiseBetween:
     )  # fmt: skip
 
 
-def _sentence(match: Match) -> str:
-    """Say in words what was found."""
+def _sentence(match: Match, apart: bool) -> str:
+    """Say in words what was found; ``apart``: the times of the series overlap nowhere."""
     trust, noise = match.trust, match.noise
     if trust.verdict == "none":
         reason = (
@@ -592,6 +597,8 @@ def _sentence(match: Match) -> str:
     elif noise.open_ends:
         alone = int((np.asarray(match.index) < 0).sum())
         parts.append(f"{alone} steps of x have no partner in y" if alone else "y begins or ends outside of x")
+    if apart:
+        parts.append("their dates overlap nowhere")
     if trust.coverage < match.level - 0.05:
         parts.append(f"in rehearsals the intervals hold {trust.coverage:.0%}, not {match.level:.0%}")
     if trust.periodic:
