@@ -104,12 +104,11 @@ def test_a_lag_is_found_and_reported():
     assert not udtw.match(x, y, lag=False).noise.open_ends
 
 
-@pytest.mark.parametrize(("regime", "strength"), [("colored 0.9", 1.0), ("shape 0.3", 1.5)])
-def test_a_series_that_nearly_repeats_itself_is_not_matched_a_period_off(regime, strength):
-    drawn = pair(regime, strength, [100, 10])
+def test_a_series_that_nearly_repeats_itself_is_not_matched_a_period_off():
+    drawn = pair("colored 0.9", 1.0, [100, 10])
     m = udtw.match(drawn.x, drawn.y)
     assert not m.noise.open_ends
-    assert np.abs(m.expected - drawn.truth).mean() < 10
+    assert np.abs(m.expected - drawn.truth).mean() < 5
 
 
 def test_correlated_noise_widens_intervals_and_is_reported():
