@@ -1,5 +1,7 @@
 """`udtw.match` on pairs with known warps: intervals hold, the verdict is right, bad input is named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import pytest
@@ -127,6 +129,17 @@ def test_unrelated_series_are_not_a_good_match():
     ]
     assert verdicts.count("good") <= 1
     assert verdicts.count("none") >= 4
+
+
+def test_a_partner_that_explains_little_is_not_a_good_match(monkeypatch):
+    monkeypatch.setattr(trust, "compare_with_unrelated", lambda x, y: (0.005, False))  # by chance, or by their form
+    x, y, _ = warped_pair(0)
+    fit = between.fit_between(x[None, :, None], y[None, :, None])
+    noisy = replace(fit, x=fit.x + 3 * fit.x.std() * np.random.default_rng(0).standard_normal(fit.x.shape))
+    trusts = [trust.judge(one, 0.9, 0.9, 0.1) for one in (fit, noisy)]
+    assert trusts[0].verdict == "good"
+    assert trusts[1].explained < 0.5
+    assert trusts[1].verdict == "weak"
 
 
 def test_true_pairs_are_hardly_ever_no_match():

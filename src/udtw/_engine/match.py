@@ -42,7 +42,7 @@ from udtw._engine.rehearsal import (
     whole_steps,
 )
 from udtw._engine.ties import Tie, leave_ends_open, read_ties, tied_blocks, ties_of_pair
-from udtw._engine.trust import GOOD_P, Trust, judge
+from udtw._engine.trust import GOOD_P, LITTLE, Trust, judge
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
 
 Array = NDArray[np.float64]
@@ -599,6 +599,8 @@ def _sentence(match: Match, apart: bool) -> str:
         parts.append(f"{alone} steps of x have no partner in y" if alone else "y begins or ends outside of x")
     if apart:
         parts.append("their dates overlap nowhere")
+    if trust.explained < LITTLE:
+        parts.append(f"y explains only {trust.explained:.0%} of x")
     if trust.coverage < match.level - 0.05:
         parts.append(f"in rehearsals the intervals hold {trust.coverage:.0%}, not {match.level:.0%}")
     if trust.periodic:

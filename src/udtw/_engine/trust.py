@@ -32,8 +32,9 @@ NOISE = 0.3
 OUTLIER = 3.0
 GOOD_P, NONE_P = 0.0075, 0.4
 """A match is good below the first p-value, and none above the second."""
-CLOSE = 0.98
-"""Share of the variance beyond which a match is too close to call it none, whatever the partners."""
+CLOSE, LITTLE = 0.98, 0.5
+"""Shares of the variance of x: a match that explains more than the first is too close to call it none, whatever the
+partners, and one that explains less than the second is not good."""
 PERIODIC = 0.8
 """Autocorrelation beyond which shifts by a period match about as well."""
 
@@ -138,7 +139,7 @@ def judge(fit: Fit, coverage: float, level: float, width: float) -> Trust:
     periodic = is_periodic(fit.y[0][columns])
     if mirrored or (p_value > NONE_P and explained < CLOSE and not periodic):
         verdict = "none"
-    elif p_value > GOOD_P or periodic or width > 0.25 or coverage < level - 0.1:
+    elif p_value > GOOD_P or periodic or explained < LITTLE or width > 0.25 or coverage < level - 0.1:
         verdict = "weak"
     else:
         verdict = "good"
