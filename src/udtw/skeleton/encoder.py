@@ -28,15 +28,6 @@ class JointFeatures(nn.Module):
         J, M and C.
     frequencies : int
         K, 1 to M.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from udtw.skeleton.encoder import JointFeatures
-    >>> blocks, weights = torch.randn(2, 5, 1, 20, 8 * 3), torch.ones(2, 5, 1, 20)
-    >>> features, weight = JointFeatures(20, block_size=8, coordinates=3)(blocks, weights)
-    >>> features.shape, weight.shape
-    (torch.Size([2, 5, 180]), torch.Size([2, 5, 180]))
     """
 
     def __init__(self, joints: int, block_size: int, coordinates: int, frequencies: int = 3) -> None:

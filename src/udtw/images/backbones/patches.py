@@ -14,9 +14,6 @@ from udtw.images.backbones.pixels import check_pixels, square_framing
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 
 LUMA = (0.299, 0.587, 0.114)
 

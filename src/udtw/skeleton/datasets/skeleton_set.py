@@ -279,15 +279,6 @@ class Source:
 
     ``read(i)`` returns the frames (T, P, J, C) of entry i, or frames and confidence (T, P, J), or raises a `UdtwError`
     that names its file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton.datasets.skeleton_set import Entry, Source
-    >>> frames = [np.zeros((30, 1, 20, 3), np.float32)]
-    >>> source = Source("mine", "kinect20", ("wave",), (Entry("wave-001", 0),), frames.__getitem__)
-    >>> len(source), len(source.clip(0))
-    (1, 30)
     """
 
     name: str
