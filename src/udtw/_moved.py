@@ -17,6 +17,7 @@ MOVED = {
     "udtw.images.deletion": "the module experiments.deletion of the repository",
     "udtw.images.deletion_curves": "experiments.deletion.deletion_curves of the repository",
     "udtw.images.DeletionCurves": "experiments.deletion.DeletionCurves of the repository",
+    "udtw.images.datasets.omniglot": "udtw.images.datasets.layouts.find_omniglot and class_splits.split_omniglot",
     "udtw.images.datasets.omniglot_runs": "experiments.omniglot_runs of the repository",
     "udtw.images.datasets.runs_as_images": "experiments.omniglot_runs of the repository",
     "udtw.images.datasets.settings_of": "experiments.image_settings of the repository",

@@ -105,7 +105,10 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "torch": torch.__version__,
         **{name: _version(name) or "not installed" for name in PACKAGES},
-        "devices": {device: _device_name(device) for device in _devices()},
+        "devices": {
+            device: torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
+            for device in _devices()
+        },
         "backends": backends,
         "checks": checks,
         "threads": {"cores": available_cores(), "torch": torch.get_num_threads()},
@@ -159,10 +162,6 @@ def check_extras() -> dict[str, str]:
 def _devices() -> list[str]:
     devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
     return [*devices, "mps"] if torch.backends.mps.is_available() else devices
-
-
-def _device_name(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
 
 
 def _version(package: str) -> str | None:
