@@ -229,7 +229,7 @@ class Descent:
     seed: int
 
 
-def minimise(
+def minimize(
     parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent,
     tick: Callable[[int, float], None] | None = None,
 ) -> list[float]:  # fmt: skip

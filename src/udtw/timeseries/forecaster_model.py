@@ -173,7 +173,7 @@ def make_loss(
     return ForecastLoss(chosen, net, "faithful" if chosen.params["weighting"] == "likelihood" else None)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialize(module: nn.Module, generator: torch.Generator) -> None:
     """Redraw all weights from ``generator``, so that the result does not depend on global random state."""
     in_sigma = {
         id(layer) for part in module.modules() if isinstance(part, SigmaNet | PastSigma) for layer in part.modules()
