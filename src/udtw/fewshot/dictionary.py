@@ -20,15 +20,7 @@ class Dictionary(nn.Module):
 
     The code of a sequence is its locality-constrained soft assignment (LCSA) ``α_k ∝ exp(−τ'd²(Ψ, M_k)/γ')`` over its
     K' nearest atoms, zero elsewhere. Comparators give d² per step, hence τ': γ' is on the scale of sums along a path.
-
-    Parameters
-    ----------
-    n_atoms, steps, dim : int
-        K, τ' and d.
-    n_nearest : int
-        K'.
-    temperature : float
-        γ'.
+    ``n_atoms``, ``steps`` and ``dim`` are K, τ' and d, ``n_nearest`` is K' and ``temperature`` γ'.
     """
 
     def __init__(self, n_atoms: int, steps: int, dim: int, n_nearest: int = 8, temperature: float = 0.7) -> None:

@@ -109,7 +109,7 @@ def _load(
     threads: int | None,
 ) -> Backbone:
     kind, _, rest = spec.partition(":")
-    sized = {} if image_size is None else {"image_size": image_size}
+    sized: dict[str, Any] = {} if image_size is None else {"image_size": image_size}
     if attention is not None and kind != "onnx":
         raise OptionError(f"Only the attention of an ONNX model has a name; got attention={attention!r} for {spec!r}.")
     if spec in WITHOUT_LAYERS:
