@@ -12,7 +12,6 @@ from typer.core import TyperGroup
 
 import udtw
 from udtw.cli import images as images_commands
-from udtw.cli import images_show, skeleton_show
 from udtw.cli import skeleton as skeleton_commands
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
@@ -197,14 +196,14 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-FEW_SHOT = ("train", "evaluate", "predict")
+FEW_SHOT = ("train", "evaluate", "draw", "predict")
 for group, functions in (
     (app, (demo, align, search, follow, explore, barycenter, classify, cluster, forecast, predict, doctor)),
-    (skeleton, (skeleton_commands.prepare, *(getattr(skeleton_commands, one) for one in FEW_SHOT), skeleton_show.show)),
-    (images, (images_commands.embed, *(getattr(images_commands, one) for one in FEW_SHOT), images_show.show)),
+    (skeleton, (skeleton_commands.prepare, *(getattr(skeleton_commands, one) for one in FEW_SHOT))),
+    (images, (images_commands.embed, *(getattr(images_commands, one) for one in FEW_SHOT))),
 ):
     for function in functions:
-        group.command({"evaluate": "eval"}.get(function.__name__))(command(function))
+        group.command({"evaluate": "eval", "draw": "show"}.get(function.__name__))(command(function))
 app.add_typer(skeleton)
 app.add_typer(images)
 

@@ -175,7 +175,7 @@ def _kernel_cache() -> dict[str, Any]:
     """Return the folder in which Numba keeps the compiled kernels."""
     try:
         from udtw._kernels.cpu.launch import usable
-    except Exception:  # told as the reason why the backend is not available
+    except Exception:  # reported as the reason why the backend is not available
         return {"folder": None, "variable": "NUMBA_CACHE_DIR"}
     return _folder(Path(usable.stats.cache_path), "NUMBA_CACHE_DIR")
 
