@@ -2,7 +2,7 @@
 
 import typer
 
-from udtw.cli.reproduce import reproduce
+from experiments.command import reproduce
 
 if __name__ == "__main__":
     typer.run(reproduce)

@@ -15,11 +15,11 @@ import numpy as np
 from experiments import image_runs
 from experiments.clutter_images import Clutter, foreground_correlation
 from experiments.deletion import deletion_curves
-from experiments.experiment import Experiment, Results, chosen_datasets
+from experiments.experiment import Experiment, Results, chosen_datasets, over_seeds
 from experiments.image_report import short
 from experiments.image_runs import NOVEL_SEED, tokens_folder
 from experiments.units import Unit
-from udtw.demo.document import Document, over_seeds
+from udtw.demo.document import Document
 from udtw.errors import OptionError
 from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.evaluation import encode_all, evaluate_scores, support_scores

@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from experiments.units import Unit
 from udtw.demo.document import Document
 from udtw.errors import OptionError
@@ -58,3 +61,11 @@ def chosen_datasets(datasets: list[str] | None, known: Sequence[str], also: Sequ
         names = dict.fromkeys((*known, *also))
         raise OptionError(f"This experiment runs on {' or '.join(names)}; got {datasets}.")
     return datasets or list(known)
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """Format ``mean ± half width`` of the 95 % confidence interval of the mean over seeds (Student's t), in percent."""
+    mean = 100 * float(np.mean(values))
+    if len(values) < 2:
+        return f"{mean:.1f}"
+    return f"{mean:.1f} ± {100 * stats.t.ppf(0.975, len(values) - 1) * stats.sem(values):.1f}"

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Results
+from experiments.experiment import Results, over_seeds
 from experiments.image_runs import METHODS
 from experiments.image_settings import settings_of
 from experiments.published import Rows
 from experiments.units import Unit
-from udtw.demo.document import Document, over_seeds
+from udtw.demo.document import Document
 
 NOTE = (
     "Mean accuracy in %. With several training seeds, ± is the 95 % interval over seeds (Student's t), with one seed "

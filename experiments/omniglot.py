@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from experiments import image_runs
-from experiments.experiment import Experiment, Results, chosen_datasets
+from experiments.experiment import Experiment, Results, chosen_datasets, over_seeds
 from experiments.image_report import report_accuracies, short
 from experiments.image_runs import METHODS, Settings, make_units, tokens_folder
 from experiments.omniglot_runs import omniglot_runs, runs_as_images
 from experiments.published import IMAGES
 from experiments.units import Unit
-from udtw.demo.document import Document, over_seeds
+from udtw.demo.document import Document
 from udtw.images import ImageRecipe, ImageRecognizer, TokenSet, embed, load_backbone, open_tokens
 
 NAME, RUNS = "omniglot", "omniglot-runs"

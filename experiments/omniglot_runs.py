@@ -10,7 +10,6 @@ from udtw.data.folder import data_root
 from udtw.errors import DataError
 from udtw.images.datasets.folders import Folder, places
 from udtw.images.datasets.image_set import ImageSet
-from udtw.images.datasets.omniglot import NAMES
 from udtw.images.datasets.safe_images import decode
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def omniglot_runs(data_dir: str | Path | None = None) -> list[Run]:
     (20, 20)
     """
     reasons = [f"{data_root(data_dir)} holds no {RUNS}.zip"]
-    for folder in places(NAMES, data_dir):
+    for folder in places(("omniglot", "Omniglot"), data_dir):
         root = folder.part("python") or folder
         root = root.part("one-shot-classification") or root
         runs = root.part(RUNS) or root

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Experiment, Results, chosen_datasets
+from experiments.experiment import Experiment, Results, chosen_datasets, over_seeds
 from experiments.skeleton_tables import COMMON, EPISODES, QUICK, episodes_of, load_once, novel_accuracy, recipe_by
 from experiments.units import Unit
-from udtw.demo.document import Document, over_seeds
+from udtw.demo.document import Document
 from udtw.errors import OptionError
 from udtw.skeleton import ActionRecognizer, Recipe
 from udtw.skeleton.datasets import Faults, SkeletonSet, protocol

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from experiments import published
-from experiments.experiment import Experiment, Results, chosen_datasets
+from experiments.experiment import Experiment, Results, chosen_datasets, over_seeds
 from experiments.published import Rows
 from experiments.units import Unit
 from udtw._engine.metrics import METRICS
-from udtw.demo.document import Document, over_seeds
+from udtw.demo.document import Document
 from udtw.errors import OptionError
 from udtw.fewshot import EpisodeSampler
 from udtw.fewshot.episodes import queries_for

@@ -12,15 +12,17 @@ SOURCE = ROOT / "src" / "udtw"
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 PUBLIC_NAMES = 90
 """Names in all ``__all__`` lists together: 176 in version 0.2."""
-ONE_IMPORTER = 60
+ONE_IMPORTER = 54
 """Modules that only one other module imports."""
+SOURCE_LINES = 51_450
+"""Lines of all files of ``src``: 52,013 before this limit; 36,000 is wanted."""
 REACHED = 0
 """Reads of private attributes from outside."""
 EXEMPT = {
     "os._exit": "ends an orphaned worker at once, without the cleanup that belongs to its parent",
     "model.config._attn_implementation": "transformers has no public way to read which attention a model uses",
 }
-SPELLED_METRIC = 8
+SPELLED_METRIC = 4
 """Files that may spell a metric's name out: the table of metrics is one place."""
 
 
@@ -94,6 +96,10 @@ def test_private_attributes_stay_in_their_package():
             and ast.unparse(node) not in EXEMPT
         ]
     assert len(reached) <= REACHED, reached
+
+
+def test_the_source_does_not_grow():
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TREES) <= SOURCE_LINES
 
 
 def test_a_metric_is_spelled_out_in_few_files():

@@ -96,7 +96,7 @@ def test_variances_must_be_positive(backend, bad):
         (lambda: udtw.align(X, Y, backend="gpu"), BackendError, "not known"),
         (lambda: udtw.align(X.astype(complex), Y), ShapeError, "real numbers"),
         (lambda: udtw.align(np.array(["a", "b"]), Y[0]), ShapeError, "real numbers"),
-        (lambda: udtw.dtw(X, Y, normalize="path"), OptionError, "dtw can normalise"),
+        (lambda: udtw.dtw(X, Y, normalize="path"), OptionError, "dtw can normalize"),
     ],
 )
 def test_calls_that_make_no_sense(call, error, message):

@@ -14,8 +14,9 @@ from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.checkpoint import Checkpoint, read_checkpoint
 from udtw._io.distributed import Processes, join_torchrun
 from udtw._io.training import Training
-from udtw.fewshot import ContrastiveTask, DictionaryTask, FewShotModel
-from udtw.fewshot.dictionary import Dictionary
+from udtw.fewshot import FewShotModel
+from udtw.fewshot.contrastive import ContrastiveTask
+from udtw.fewshot.dictionary import Dictionary, DictionaryTask
 from udtw.timeseries import SequenceForecaster
 
 STEPS = 6

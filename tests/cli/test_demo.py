@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 from experiments import published
 from tests.cli.helpers import run_ok
 from udtw._engine.metrics import METRICS
-from udtw.demo import Comparison
+from udtw.demo.common import Comparison
 
 
 def test_demo_prints_tables_and_leaves_a_report(tmp_path):

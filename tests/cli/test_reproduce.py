@@ -1,5 +1,6 @@
 """`udtw reproduce` and `udtw report`, on an experiment of three units: resume, failures, exit codes, reports."""
 
+import sys
 import types
 
 import pytest
@@ -8,9 +9,9 @@ pytest.importorskip("typer")
 pytest.importorskip("joblib")
 
 from experiments import Store, Unit, registry
+from experiments.command import parse_seeds
 from experiments.experiment import Experiment
 from tests.cli.helpers import fails, run, run_ok
-from udtw.cli.options import parse_seeds
 from udtw.data import LabelledSeries, UCRData, cylinder_bell_funnel, save_npz
 from udtw.errors import OptionError
 
@@ -125,3 +126,8 @@ def test_ucr_from_files_to_report(tmp_path):
 def test_the_help_names_every_experiment():
     shown = run_ok("reproduce", "--help", env={"COLUMNS": "300"}).stdout
     assert [name for name in registry.EXPERIMENTS if name not in shown] == []
+
+
+def test_the_wheel_says_that_the_experiments_are_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys.modules["udtw.cli.app"], "_has_experiments", lambda: False)  # `udtw.cli.app` is the Typer
+    assert "Clone the repository" in fails(1, "reproduce", "ucr")

@@ -44,8 +44,8 @@ def check(words: list[str]) -> None:
         command = typer.main.get_command(app)
         while hasattr(command, "commands") and not rest[0].startswith("-"):
             name, *rest = rest
-            assert name in command.commands, f"{shlex.join(words)}: there is no command {name}"
-            command = command.commands[name]
+            command = command.get_command(None, name)
+            assert command is not None, f"{shlex.join(words)}: there is no command {name}"
         try:
             command.make_context("udtw", list(rest))
         except typer.Exit:

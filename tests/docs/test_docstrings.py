@@ -1,9 +1,10 @@
 """Every public function and class shows its use in its docstring, and the examples print what they say."""
 
 import doctest
-import importlib
+import importlib.util
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,14 @@ def packages():
     for info in pkgutil.walk_packages(udtw.__path__, "udtw."):
         if info.ispkg and info.name not in COMMAND_LINE:
             yield importlib.import_module(info.name)
+
+
+def internal_modules():
+    """Names of the modules with examples that no package gathers; those of `udtw.interop` need other libraries."""
+    for info in pkgutil.walk_packages(udtw.__path__, "udtw."):
+        source = importlib.util.find_spec(info.name).origin
+        if not info.ispkg and not info.name.startswith("udtw.interop.") and ">>>" in Path(source).read_text("utf-8"):
+            yield info.name
 
 
 def needs_example(thing):
@@ -47,6 +56,20 @@ def test_examples_of_the_docstring(name, thing, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tests = [test for test in doctest.DocTestFinder().find(thing, name, globs={}) if test.examples]
     assert tests, f"{name} has no example (>>>) in its docstring"
+    run(tests)
+
+
+@pytest.mark.parametrize("name", list(internal_modules()))
+def test_examples_of_names_that_no_package_gathers(name, tmp_path, monkeypatch):
+    """They use the names of their module."""
+    monkeypatch.chdir(tmp_path)
+    gathered = {f"{thing.__module__}.{thing.__qualname__}" for _, thing in (one.values for one in public_names())}
+    found = doctest.DocTestFinder().find(importlib.import_module(name), name)
+    own = (test.name.removeprefix(f"{name}.").partition(".")[0] for test in found)
+    run([test for test, first in zip(found, own, strict=True) if f"{name}.{first}" not in gathered])
+
+
+def run(tests):
     printed = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
     for test in tests:

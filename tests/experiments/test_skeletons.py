@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from experiments import Document, Store, run
+from experiments.experiment import over_seeds
 from experiments.registry import experiment, work_of
 from experiments.skeleton_faults import accuracies
 from experiments.skeleton_tables import METHODS, SKELETON_TABLES, UNSUPERVISED, against, recipe_of
 from experiments.units import Unit
 from tests.skeleton.datasets.ntu_files import ntu_text, seen, standing
 from tests.skeleton.datasets.test_numbered_sets import nw_ucla_files
-from udtw.demo.document import over_seeds
 from udtw.errors import OptionError
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -14,7 +14,8 @@ from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.checkpoint import Checkpoint, read_checkpoint
 from udtw._io.training import Training
 from udtw.errors import OptionError
-from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel
+from udtw.fewshot import EpisodeSampler, FewShotModel
+from udtw.fewshot.tasks import EpisodicTask
 
 STEPS = 4
 

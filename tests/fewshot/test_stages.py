@@ -7,11 +7,13 @@ import torch
 from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.training import Training
 from udtw.errors import OptionError
-from udtw.fewshot import ContrastiveTask, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens
-from udtw.fewshot.dictionary import Dictionary
+from udtw.fewshot import EpisodeSampler, FewShotModel, Tokens
+from udtw.fewshot.contrastive import ContrastiveTask
+from udtw.fewshot.dictionary import Dictionary, DictionaryTask
 from udtw.fewshot.evaluation import encode_all
 from udtw.fewshot.recipe import FewShotRecipe
 from udtw.fewshot.stages import KAPPA, SIGMA_TRAININGS, stages_of
+from udtw.fewshot.tasks import EpisodicTask
 
 SOURCE = Waves()
 LABELS = torch.tensor([0, 1]), torch.tensor([0, 0, 1, 1])

@@ -12,11 +12,12 @@ from tests.fewshot.helpers import LinearEncoder, Waves
 from udtw._io.checkpoint import Checkpoint
 from udtw._io.training import Training
 from udtw.errors import FileFormatError, OptionError
-from udtw.fewshot import ContrastiveTask, DictionaryTask, EpisodeSampler, EpisodicTask, FewShotModel, Tokens, evaluation
-from udtw.fewshot.contrastive import info_nce
-from udtw.fewshot.dictionary import Dictionary, narrowness
+from udtw.fewshot import EpisodeSampler, FewShotModel, Tokens, evaluation
+from udtw.fewshot.contrastive import ContrastiveTask, info_nce
+from udtw.fewshot.dictionary import Dictionary, DictionaryTask, narrowness
 from udtw.fewshot.evaluation import code_scores, encode_all, evaluate_episodes, evaluate_scores, support_scores
 from udtw.fewshot.model import comparator_names
+from udtw.fewshot.tasks import EpisodicTask
 
 SOURCE = Waves()
 

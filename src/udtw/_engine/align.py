@@ -317,7 +317,7 @@ def dtw(
     0.0
     """
     if normalize not in (None, "length"):
-        raise OptionError(f"dtw can normalise by 'length' or not at all; got normalize={normalize!r}.")
+        raise OptionError(f"dtw can normalize by 'length' or not at all; got normalize={normalize!r}.")
     # Not the root: that of torch may differ from that of NumPy in the last bit.
     if squared and not options and normalize is None and (found := _dtw_of_arrays(x, y)) is not None:
         return found
@@ -365,7 +365,7 @@ def euclidean(
     4.0
     """
     if normalize not in (None, "length"):
-        raise OptionError(f"euclidean can normalise by 'length' or not at all; got normalize={normalize!r}.")
+        raise OptionError(f"euclidean can normalize by 'length' or not at all; got normalize={normalize!r}.")
     paths = _paths(x, y, lengths_x=lengths_x, lengths_y=lengths_y)
     problem = paths._problem
     assert problem.x is not None, "_paths was given sequences"

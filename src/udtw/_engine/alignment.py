@@ -45,21 +45,21 @@ class Alignment:
 
     @lazy
     def loss(self) -> Any:
-        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision"; debiased or normalised if so asked."""
+        """(B,): the free energy, or ``d² + βΩ + λΩ'`` for "precision", debiased and normalized by the options."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[2])
         return self.paths._form.restore(self._reported(None))
 
     @lazy
     def distance(self) -> Any:
-        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min; debiased or normalised if so asked."""
+        """``d² = E[C]``, (B,), or with ``distance="soft_min"`` the soft-min, debiased and normalized by the options."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[0])
         return self.paths._form.restore(self._reported(COST))
 
     @lazy
     def regularizer(self) -> Any:
-        """``Ω = E[log Σ]``, (B,), normalised like the distance."""
+        """``Ω = E[log Σ]``, (B,), normalized like the distance."""
         if self._options.weighting == "precision":
             return self.paths._form.restore(self._weighted_terms[1])
         return self.paths._form.restore(self._mean(self.paths, LOG_VARIANCE))
@@ -71,7 +71,7 @@ class Alignment:
 
     @property
     def free_energy(self) -> Any:
-        """``F = −γ log Z`` of the path energy, (B,): ``E[energy] − γ·entropy``. Never debiased nor normalised."""
+        """``F = −γ log Z`` of the path energy, (B,): ``E[energy] − γ·entropy``. Never debiased nor normalized."""
         return self.paths.soft_min
 
     @property
@@ -142,14 +142,14 @@ class Alignment:
         return [PathDistribution._of(one, form, backend) for one in selves]
 
     def _reported(self, which: int | None) -> Tensor:
-        """Return a value of the pair, normalised, and less half those of x and of y with themselves."""
+        """Return a value of the pair, normalized, and less half those of x and of y with themselves."""
         found = self._mean(self.paths, which)
         if self._options.debias:
             found = found - 0.5 * sum(self._mean(one, which) for one in self._selves)
         return found
 
     def _mean(self, paths: PathDistribution, which: int | None) -> Tensor:
-        """Return the expectation of a built-in field, or for None the free energy, normalised."""
+        """Return the expectation of a built-in field, or for None the free energy, normalized."""
         normalize = self._options.normalize
         if normalize == "path":  # both from one sweep
             wanted = [ONE] if which is None else [ONE, which]

@@ -86,7 +86,7 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     """γ and ω ≥ 0 for which the true matches of ``pairs`` are most probable, and the coverage of their intervals.
 
     The score is ``−mean log p_mn`` over the true matches (m, n), where ``p_mn = π*_mn / Σ_n π*_mn`` is the probability
-    that `Alignment.matches` states. It is minimised over log γ and ω/γ by L-BFGS, with exact gradients. The likelihood
+    that `Alignment.matches` states. It is minimized over log γ and ω/γ by L-BFGS, with exact gradients. The likelihood
     of whole paths, ``−mean log π(path)/length``, was measured as well and is not used: real warps are smooth, the steps
     of a path are not, and on known warps its 90 % intervals held only 67 to 84 % of the true matches, against 91 to
     96 % here, with smaller errors (``python -m benchmarks.calibration_scores``).
@@ -129,7 +129,7 @@ def calibrate(  # noqa: PLR0913 (keyword options of a public function)
     correlation and units that are found between the two, take their place.
 
     A single series x is paired with a warped copy of itself: y = f(w) + noise. Here f is x smoothed (penalised second
-    differences; generalised cross-validation chooses the strength), w a random smooth monotone warp, and the noise is
+    differences; generalized cross-validation chooses the strength), w a random smooth monotone warp, and the noise is
     white with the variance ``var_x`` or, if that is not given as numbers, the local roughness of x. So x keeps
     its own noise, and y does not share it. The result is as good as the warps are typical: choose ``speed_std``
     accordingly.

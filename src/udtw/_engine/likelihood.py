@@ -13,7 +13,7 @@ MAX_DIRECT_DIM = 16
 def squared_distances(x: Tensor, y: Tensor, max_direct_dim: int = MAX_DIRECT_DIM) -> Tensor:
     """``D_mn = ‖x_m − y_n‖²``: (B, N, d), (B, M, d) → (B, N, M), without a (B, N, M, d) temporary.
 
-    The matrix product ``‖x‖² + ‖y‖² − 2xy`` is taken about a common centre, which bounds its cancellation error by
+    The matrix product ``‖x‖² + ‖y‖² − 2xy`` is taken about a common center, which bounds its cancellation error by
     the spread of the points instead of their distance from the origin. Negative rounding is cut off; the gradient is
     that of the uncut value.
     """

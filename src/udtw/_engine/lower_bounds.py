@@ -12,7 +12,7 @@ from udtw._engine.pair_block import PairBlock
 from udtw._engine.series_set import SeriesSet
 
 SLACK = 1e-4
-"""Share by which bounds are lowered, so that the rounding of float32 distances cannot exclude a true neighbour."""
+"""Share by which bounds are lowered, so that the rounding of float32 distances cannot exclude a true neighbor."""
 
 
 @dataclass(frozen=True)

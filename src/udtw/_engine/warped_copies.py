@@ -95,7 +95,7 @@ def smoothed(series: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """(T, d): f with the least ``Σ (x − f)²/noise + s·Σ (second differences of f)²``; s by cross-validation.
 
     ``noise``: (T,) variances. The strength s is the one of `SMOOTHING`, in units of the mean precision, with the least
-    generalised cross-validation error.
+    generalized cross-validation error.
 
     >>> import numpy as np
     >>> line = np.arange(8.0)[:, None]

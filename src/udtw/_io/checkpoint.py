@@ -43,20 +43,10 @@ class Saved:
 class Checkpoint:
     """The file of one training: read when it is opened, if it exists, and replaced by `save`.
 
-    Parameters
-    ----------
-    path : path
-    settings : dict of JSON values, optional
-        Everything that the training depends on. A file with other settings is refused, not overwritten.
-    every : int
-        Steps between two writes; the last step is always written.
-    writes : bool
-        True in one of several processes.
-
-    Attributes
-    ----------
-    history : dict of str to History
-        One per phase of the training, in order. The last phase may be unfinished.
+    ``settings`` (JSON values) are everything that the training depends on: a file with others is refused, not
+    overwritten. ``every`` is the number of steps between two writes; the last step is always written. ``writes`` is
+    True in one of several processes. ``history`` has one `History` per phase of the training, in order; the last phase
+    may be unfinished.
     """
 
     def __init__(

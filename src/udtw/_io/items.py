@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -37,6 +38,21 @@ def checked_indices(indices: Sequence[int] | np.ndarray, count: int, what: str) 
     if len(chosen) and not (-count <= chosen.min() and chosen.max() < count):
         raise IndexError(f"{what}; got indices {chosen.min()} to {chosen.max()}.")
     return chosen % max(count, 1)
+
+
+def checked_index(index: SupportsIndex, count: int, name: str, items: str) -> int:
+    """Return an index from 0 to ``count`` − 1; −1 is the last of the ``items`` of data set ``name``."""
+    at = operator.index(index)
+    if not -count <= at < count:
+        raise IndexError(f"{name} has {count} {items}s; there is no {items} {at}.")
+    return at % count
+
+
+def check_labels(labels: np.ndarray, n_classes: int, name: str) -> None:
+    """Raise `OptionError` unless the labels of data set ``name`` are numbers of its classes."""
+    if len(labels) and not (labels.min() >= 0 and labels.max() < n_classes):
+        extent = f"{labels.min()} to {labels.max()}"
+        raise OptionError(f"{name}: labels must index the {n_classes} classes from 0; got {extent}.")
 
 
 def class_numbers(wanted: Iterable[int | str], classes: Sequence[str], name: str) -> list[int]:

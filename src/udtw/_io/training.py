@@ -75,23 +75,6 @@ class Training:
         Where the state is written; if it holds an unfinished training, that one is continued.
     phase : str
         Name of this training in the file, where several follow each other.
-
-    Examples
-    --------
-    >>> class Descent(Task):
-    ...     def __init__(self):
-    ...         self.model = nn.Linear(1, 1)
-    ...         self.modules = {"model": self.model}
-    ...         self.optimizers = {"model": torch.optim.Adam(self.model.parameters(), lr=0.1)}
-    ...     def step(self, number):
-    ...         loss = (self.model(torch.ones(1, 1)) - 3).square().mean()
-    ...         self.optimizers["model"].zero_grad()
-    ...         loss.backward()
-    ...         self.optimizers["model"].step()
-    ...         return loss.item()
-    >>> history = Training(Descent(), n_steps=100).run()
-    >>> len(history.train), history.train[-1] < history.train[0]
-    (100, True)
     """
 
     def __init__(
@@ -246,7 +229,7 @@ class Descent:
     seed: int
 
 
-def minimise(
+def minimize(
     parameters: Sequence[Tensor], loss: Callable[[Tensor], Tensor], count: int, *, cells: int, descent: Descent,
     tick: Callable[[int, float], None] | None = None,
 ) -> list[float]:  # fmt: skip

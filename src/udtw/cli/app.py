@@ -1,8 +1,10 @@
 """The command ``udtw`` with all its subcommands, and what they share: version, errors and exit codes."""
 
+import importlib.util
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +12,6 @@ from typer.core import TyperGroup
 
 import udtw
 from udtw.cli import images as images_commands
-from udtw.cli import images_show, skeleton_show
 from udtw.cli import skeleton as skeleton_commands
 from udtw.cli.align import align
 from udtw.cli.barycenter import barycenter
@@ -23,9 +24,8 @@ from udtw.cli.follow import follow
 from udtw.cli.forecast import forecast
 from udtw.cli.output import error_line
 from udtw.cli.predict import predict
-from udtw.cli.reproduce import report, reproduce
 from udtw.cli.search import search
-from udtw.errors import BandError, GammaError, OptionError, UdtwError
+from udtw.errors import BandError, DataError, GammaError, OptionError, UdtwError
 
 FAILURE, USAGE, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
@@ -43,6 +43,18 @@ OTHER_NAMES = {
 """Parameters whose options have another name."""
 
 
+EXPERIMENTS = ("reproduce", "report")
+"""Commands of the package ``experiments``, which only a clone of the repository has."""
+
+
+def _has_experiments() -> bool:
+    """Return whether the package ``experiments`` can be imported, after adding the clone of this file to the path."""
+    root = Path(__file__).parents[3]
+    if importlib.util.find_spec("experiments") is None and (root / "experiments" / "command.py").is_file():
+        sys.path.append(str(root))
+    return importlib.util.find_spec("experiments") is not None
+
+
 class Commands(TyperGroup):
     """Prints every error as one line on standard error, with an exit code.
 
@@ -56,6 +68,19 @@ class Commands(TyperGroup):
             return super().make_context(info_name, args, parent, **extra)
         except UsageError as error:
             raise _refused(error) from None
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; those of the experiments, which need many packages, are imported when they are called."""
+        if cmd_name not in EXPERIMENTS:
+            return super().get_command(ctx, cmd_name)
+        if not _has_experiments():
+            raise DataError(
+                "The experiments are part of the repository, not of the installed package. Clone the repository and "
+                "run `udtw reproduce` or `python -m experiments` there."
+            )
+        from experiments.command import app as experiments
+
+        return typer.main.get_group(experiments).get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -86,7 +111,7 @@ def _with_flag(error: Exception, ctx: Any) -> str:
     text, parameter = str(error), getattr(error, "parameter", None)
     if parameter is None or ctx.invoked_subcommand is None:
         return text
-    flag = _flags(ctx.command.commands[ctx.invoked_subcommand]).get(OTHER_NAMES.get(parameter, parameter))
+    flag = _flags(ctx.command.get_command(ctx, ctx.invoked_subcommand)).get(OTHER_NAMES.get(parameter, parameter))
     if flag is None or flag in text:
         return text
     assigned = f"{parameter}="
@@ -142,6 +167,8 @@ def _common(
     Data sets are files of the UCR archive in the folder given by `--data-dir` or the environment variable UDTW_DATA;
     `cbf` and `synthetic-control` are generated and need no files. Results go to standard output, progress and errors to
     standard error, so that the output of `--json` can be piped.
+
+    In a clone of the repository, `udtw reproduce NAME` and `udtw report` run the experiments of the paper.
     """
 
 
@@ -169,15 +196,14 @@ def _images(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-FEW_SHOT = ("train", "evaluate", "predict")
+FEW_SHOT = ("train", "evaluate", "draw", "predict")
 for group, functions in (
-    (app, (demo, align, search, follow, explore, barycenter, classify, cluster, forecast, predict)),
-    (app, (reproduce, report, doctor)),
-    (skeleton, (skeleton_commands.prepare, *(getattr(skeleton_commands, one) for one in FEW_SHOT), skeleton_show.show)),
-    (images, (images_commands.embed, *(getattr(images_commands, one) for one in FEW_SHOT), images_show.show)),
+    (app, (demo, align, search, follow, explore, barycenter, classify, cluster, forecast, predict, doctor)),
+    (skeleton, (skeleton_commands.prepare, *(getattr(skeleton_commands, one) for one in FEW_SHOT))),
+    (images, (images_commands.embed, *(getattr(images_commands, one) for one in FEW_SHOT))),
 ):
     for function in functions:
-        group.command({"evaluate": "eval"}.get(function.__name__))(command(function))
+        group.command({"evaluate": "eval", "draw": "show"}.get(function.__name__))(command(function))
 app.add_typer(skeleton)
 app.add_typer(images)
 

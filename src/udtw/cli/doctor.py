@@ -105,7 +105,10 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "torch": torch.__version__,
         **{name: _version(name) or "not installed" for name in PACKAGES},
-        "devices": {device: _device_name(device) for device in _devices()},
+        "devices": {
+            device: torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
+            for device in _devices()
+        },
         "backends": backends,
         "checks": checks,
         "threads": {"cores": available_cores(), "torch": torch.get_num_threads()},
@@ -161,10 +164,6 @@ def _devices() -> list[str]:
     return [*devices, "mps"] if torch.backends.mps.is_available() else devices
 
 
-def _device_name(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
-
-
 def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
@@ -176,7 +175,7 @@ def _kernel_cache() -> dict[str, Any]:
     """Return the folder in which Numba keeps the compiled kernels."""
     try:
         from udtw._kernels.cpu.launch import usable
-    except Exception:  # told as the reason why the backend is not available
+    except Exception:  # reported as the reason why the backend is not available
         return {"folder": None, "variable": "NUMBA_CACHE_DIR"}
     return _folder(Path(usable.stats.cache_path), "NUMBA_CACHE_DIR")
 

@@ -155,17 +155,3 @@ def check_known(metric: str, given: Mapping[str, Any]) -> None:
 def parse_list(text: str | None) -> list[str] | None:
     """Return ``"A,B"`` as ["A", "B"]."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def parse_seeds(text: str | None) -> list[int] | None:
-    """Return the seeds of ``"0,1,2"``, ``"0-4"`` or a mixture, without repetitions."""
-    seeds: list[int] = []
-    for part in parse_list(text) or []:
-        first, dash, last = part.partition("-")
-        try:
-            seeds += range(int(first), int(last) + 1) if dash else [int(first)]
-        except ValueError:
-            raise OptionError(f"--seeds must be whole numbers such as 0,1,2 or 0-4; got {text!r}.") from None
-    if text is not None and not seeds:
-        raise OptionError(f"--seeds names no seed; got {text!r}.")
-    return list(dict.fromkeys(seeds)) or None

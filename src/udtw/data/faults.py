@@ -96,14 +96,6 @@ class RandomFaults:
 
     ``standardized`` series, of mean 0 and variance 1 each, are standardized again afterwards, since faulty recordings
     would have been. The generator of the random numbers must be on the device of the series.
-
-    >>> import numpy as np, torch
-    >>> from udtw._engine.series_set import load_series
-    >>> series = load_series("X", np.zeros((4, 30)) + np.sin(np.arange(30)))
-    >>> whole = Batch.of(series)
-    >>> faulty, hit = RandomFaults(series, standardized=False).add_to_some(whole, torch.Generator().manual_seed(0))
-    >>> len(faulty), bool((faulty.values[hit] != whole.values[hit]).any())
-    (4, True)
     """
 
     def __init__(self, series: SeriesSet, standardized: bool) -> None:

@@ -46,7 +46,7 @@ class ReadOptions:
 
 
 AS_IT_IS = ReadOptions()
-"""Nothing is said about a file."""
+"""The default options."""
 
 
 @dataclass

@@ -97,7 +97,7 @@ def _read_from(folder: Path, name: str) -> UCRData | None:
     for split, file in files.items():
         if file is None:
             raise DataError(f"{there[0]} is there, but {name}_{split} is not. Put both splits into {folder}.")
-    train, test = (_read_text(file) for file in there)
+    train, test = (_read_ts(file) if file.suffix == ".ts" else _read_table(file) for file in there)
     _check_features(there, [*train[0], *test[0]], len(train[0]))
     # Together, so that the labels of both splits have one type.
     y = labels_as_array([*train[1], *test[1]])
@@ -126,14 +126,11 @@ def _names(root: Path) -> Iterator[str]:
     for archive in (root, root / "ucr"):
         for entry in archive.iterdir() if archive.is_dir() else ():
             if entry.is_dir():
-                if any((entry / f"{entry.name}{end}").is_file() for end in (".npz", *_train_ends())):
+                ends = (".npz", *(f"_TRAIN{suffix}" for suffix in SUFFIXES))
+                if any((entry / f"{entry.name}{end}").is_file() for end in ends):
                     yield entry.name
             elif match := pattern.fullmatch(entry.name):
                 yield match[1]
-
-
-def _train_ends() -> list[str]:
-    return [f"_TRAIN{suffix}" for suffix in SUFFIXES]
 
 
 def _not_found(name: str, root: Path) -> str:
@@ -201,11 +198,6 @@ def _part(archive: zipfile.ZipFile, part: str, limit: int) -> LabelledSeries:
         raise ValueError(f"{part}: an infinite value")
     values = values[:, 0] if values.shape[1] == 1 else values
     return LabelledSeries(stack_if_equal(np.split(values, np.cumsum(lengths)[:-1])), labels)
-
-
-def _read_text(path: Path) -> tuple[list[np.ndarray], list[str]]:
-    """Return the series and labels of a text file by its ending."""
-    return _read_ts(path) if path.suffix == ".ts" else _read_table(path)
 
 
 def _read_table(path: Path) -> tuple[list[np.ndarray], list[str]]:

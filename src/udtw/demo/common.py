@@ -30,12 +30,7 @@ TRAINED = tuple(name for name in COMPARED if name != "dtw")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Set how much the demo computes.
-
-    >>> from udtw.demo import FULL, QUICK
-    >>> FULL.seeds, QUICK.seeds
-    (3, 1)
-    """
+    """Set how much the demo computes."""
 
     seeds: int = 3
     pairs: int = 40
@@ -86,13 +81,7 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the scores of all methods by seed on one task, for the first table of the report.
-
-    >>> from udtw.demo import Comparison
-    >>> one = Comparison("align", "steps off", {"DTW": [5.0, 6.0], "uDTW": [2.0, 1.0]}, lower=True)
-    >>> one.row()
-    ['align', 'pays', '1.5', 'DTW: 5.5', 'steps off', '']
-    """
+    """Hold the scores of all methods by seed on one task, for the first table of the report."""
 
     task: str
     measure: str
@@ -117,13 +106,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Part:
-    """Hold the result of one part: a heading, a description, one table, a picture, and what the first table says of it.
-
-    >>> from udtw.demo import Part
-    >>> part = Part("Align", "Two series.", "Distances", ["metric", "distance"], [["DTW", "1.2"]], note="One seed.")
-    >>> part.columns
-    ['metric', 'distance']
-    """
+    """Hold the result of one part: heading, description, one table, pictures, and its rows of the first table."""
 
     heading: str
     text: str

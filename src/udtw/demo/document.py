@@ -29,20 +29,7 @@ class Block(Protocol):
 
 
 class Document:
-    """Collect texts, tables and figures of a report in the order of their calls.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from experiments import Document
-    >>> document = Document("Accuracies")
-    >>> document.text("Ten *runs* each.")
-    >>> document.table("On test", ["metric", "accuracy"], [["DTW", 0.91], ["uDTW", 0.94]])
-    >>> with TemporaryDirectory() as folder:
-    ...     path = document.write(folder)
-    ...     print(path.name, path.with_suffix(".md").read_text().splitlines()[-1])
-    report.html | uDTW | 0.94 |
-    """
+    """Collect texts, tables and figures of a report in the order of their calls."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -179,16 +166,6 @@ def mean_std(values: Sequence[float], digits: int) -> str:
     """Format ``mean ± standard deviation`` over seeds; the mean alone for one value."""
     mean = f"{np.mean(values):.{digits}f}"
     return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
-
-
-def over_seeds(values: Sequence[float]) -> str:
-    """Format ``mean ± half width`` of the 95 % confidence interval of the mean over seeds (Student's t), in percent."""
-    from scipy import stats
-
-    mean = 100 * float(np.mean(values))
-    if len(values) < 2:
-        return f"{mean:.1f}"
-    return f"{mean:.1f} ± {100 * stats.t.ppf(0.975, len(values) - 1) * stats.sem(values):.1f}"
 
 
 STYLE = """

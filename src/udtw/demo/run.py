@@ -40,7 +40,8 @@ NOW_YOURS = (
 def summary(parts: list[Part]) -> list[list[str]]:
     """Return the rows of the first table.
 
-    >>> from udtw.demo import Comparison, Part, summary
+    >>> from udtw.demo import summary
+    >>> from udtw.demo.common import Comparison, Part
     >>> one = Comparison("align", "steps off", {"DTW": [5.0], "uDTW": [2.0]}, lower=True)
     >>> summary([Part("Align", "Two series.", "Errors", [], [], "One seed.", compared=[one])])
     [['align', 'pays', '2.0', 'DTW: 5.0', 'steps off', '']]

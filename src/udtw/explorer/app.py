@@ -151,11 +151,6 @@ def serve(
     Examples
     --------
     >>> from udtw.explorer import serve
-    >>> serve(port=0)  # doctest: +SKIP
-    starting …
-    The explorer is at http://127.0.0.1:35127/ (press Ctrl-C to stop)
-    stopped
-
     >>> serve(host="0.0.0.0")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...

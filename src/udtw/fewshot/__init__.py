@@ -4,12 +4,9 @@ An encoder returns `Tokens`; a `FewShotModel` compares them by any metric and is
 `EpisodeSampler`; `evaluate_scores` measures it.
 """
 
-from udtw.fewshot.contrastive import ContrastiveTask
-from udtw.fewshot.dictionary import DictionaryTask
 from udtw.fewshot.episodes import EpisodeSampler
 from udtw.fewshot.evaluation import evaluate_scores, support_scores
 from udtw.fewshot.model import FewShotModel
-from udtw.fewshot.tasks import EpisodicTask
 from udtw.fewshot.tokens import Tokens
 
 __all__ = [

@@ -53,27 +53,6 @@ class ContrastiveTask(Task):
         Already launched.
     one_way : bool
         Only the first view must be closest to its second one, as in the paper.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from udtw.fewshot import ContrastiveTask, FewShotModel, Tokens
-    >>> from udtw._io.training import Training
-    >>> class NoisyWalks:
-    ...     def __len__(self):
-    ...         return 20
-    ...     def two_views(self, indices, generator):
-    ...         walks = torch.randn(20, 6, 2, generator=torch.Generator().manual_seed(0)).cumsum(1)[indices]
-    ...         noise = torch.from_numpy(generator.normal(scale=0.1, size=(2, *walks.shape))).float()
-    ...         return walks + noise[0], walks + noise[1]
-    >>> class Encoder(torch.nn.Linear):
-    ...     dim = 4
-    ...     def forward(self, batch):
-    ...         return Tokens(super().forward(batch), torch.full((len(batch),), batch.shape[1]))
-    >>> _ = torch.manual_seed(0)
-    >>> task = ContrastiveTask(FewShotModel(Encoder(2, 4), "udtw", beta=0.1), NoisyWalks(), batch_size=8)
-    >>> len(Training(task, n_steps=3).run().train)
-    3
     """
 
     schedule = staticmethod(cosine)

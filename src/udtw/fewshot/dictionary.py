@@ -20,26 +20,7 @@ class Dictionary(nn.Module):
 
     The code of a sequence is its locality-constrained soft assignment (LCSA) ``α_k ∝ exp(−τ'd²(Ψ, M_k)/γ')`` over its
     K' nearest atoms, zero elsewhere. Comparators give d² per step, hence τ': γ' is on the scale of sums along a path.
-
-    Parameters
-    ----------
-    n_atoms, steps, dim : int
-        K, τ' and d.
-    n_nearest : int
-        K'.
-    temperature : float
-        γ'.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from udtw.fewshot.dictionary import Dictionary
-    >>> dictionary = Dictionary(n_atoms=4, steps=5, dim=3, n_nearest=2)
-    >>> codes = dictionary.codes(torch.tensor([[0.1, 0.1, 0.9, 2.0]]))  # distances to the atoms
-    >>> codes
-    tensor([[0.5000, 0.5000, 0.0000, 0.0000]])
-    >>> dictionary.reconstruct(codes).features.shape
-    torch.Size([1, 5, 3])
+    ``n_atoms``, ``steps`` and ``dim`` are K, τ' and d, ``n_nearest`` is K' and ``temperature`` γ'.
     """
 
     def __init__(self, n_atoms: int, steps: int, dim: int, n_nearest: int = 8, temperature: float = 0.7) -> None:
@@ -114,28 +95,6 @@ class DictionaryTask(Task):
         Already launched.
     plain_steps : bool
         Plain gradient steps on the atoms, as in the paper, instead of Adam's.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> from udtw.fewshot import DictionaryTask, FewShotModel, Tokens
-    >>> from udtw.fewshot.dictionary import Dictionary
-    >>> from udtw._io.training import Training
-    >>> class Walks:
-    ...     labels = np.zeros(20, dtype=int)
-    ...     def batch(self, indices, generator=None):
-    ...         steps = torch.randn(20, 6, 2, generator=torch.Generator().manual_seed(0))
-    ...         return steps.cumsum(1)[torch.from_numpy(indices)]
-    >>> class Encoder(torch.nn.Linear):
-    ...     dim = 4
-    ...     def forward(self, batch):
-    ...         return Tokens(super().forward(batch), torch.full((len(batch),), batch.shape[1]))
-    >>> _ = torch.manual_seed(0)
-    >>> model, dictionary = FewShotModel(Encoder(2, 4), "soft_dtw"), Dictionary(n_atoms=5, steps=6, dim=4, n_nearest=3)
-    >>> dictionary.start_from(model.encode(Walks().batch(np.arange(5))))
-    >>> task = DictionaryTask(model, dictionary, Walks(), batch_size=10, dict_iter=2)
-    >>> len(Training(task, n_steps=3).run().train)
-    3
     """
 
     def __init__(  # noqa: PLR0913 (keyword options of a public class)

@@ -15,14 +15,6 @@ class Episode:
     """Positions of samples in the data set: ``support`` (n_way, n_shot), ``query`` (n_way, n_query).
 
     ``classes`` (n_way,) are the data set's labels; within the episode, the row is the label.
-
-    >>> import numpy as np
-    >>> from udtw.fewshot import EpisodeSampler
-    >>> episode = EpisodeSampler(np.repeat([0, 1, 2], 5), n_way=2, n_shot=1, n_query=2).episode(0)
-    >>> episode.support.shape, episode.query.shape
-    ((2, 1), (2, 2))
-    >>> episode.query_labels
-    array([0, 0, 1, 1])
     """
 
     classes: np.ndarray

@@ -48,28 +48,6 @@ class EpisodicTask(Task):
         What learns in a step, see `Stages`.
     fabric : lightning-fabric object, optional
         Already launched.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> from udtw.fewshot import EpisodeSampler, EpisodicTask, FewShotModel, Tokens
-    >>> from udtw._io.training import Training
-    >>> class Waves:  # two classes: slow and fast waves
-    ...     labels = np.repeat([0, 1], 10)
-    ...     def batch(self, indices, generator=None):
-    ...         phase = torch.rand(20, 1, 1, generator=torch.Generator().manual_seed(0))
-    ...         time = torch.linspace(0, 6, 8)[:, None] + phase  # (20, 8, 1)
-    ...         return torch.sin((1 + torch.from_numpy(self.labels))[:, None, None] * time)[indices]
-    >>> class Encoder(torch.nn.Linear):
-    ...     dim = 4
-    ...     def forward(self, batch):
-    ...         return Tokens(super().forward(batch), torch.full((len(batch),), batch.shape[1]))
-    >>> _ = torch.manual_seed(0)
-    >>> model = FewShotModel(Encoder(1, 4), "udtw", "cross_entropy", beta=0.1)
-    >>> sampler = EpisodeSampler(Waves.labels, n_way=2, n_shot=1, n_query=3)
-    >>> losses = Training(EpisodicTask(model, Waves(), sampler, learning_rate=0.02), n_steps=20).run().train
-    >>> len(losses), sum(losses[-5:]) < sum(losses[:5])
-    (20, True)
     """
 
     schedule = staticmethod(cosine)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,13 +103,14 @@ def predict_images(
     (1, 24)
     """
     paths = [Path(one) for one in images]
-    known = _encoded(recognizer, backbone, [_of_set(support, i) for i in range(len(support))], support.names, tick)
+    examples = [partial(support.image, i) for i in range(len(support))]
+    known = _encoded(recognizer, backbone, examples, support.names, tick)
     labels = support.labels[known.kept]
     missing = [name for number, name in enumerate(support.classes) if number not in labels]
     if missing:
         first = known.skipped[0].reason if known.skipped else "there are none"
         raise DataError(f"No example of {some(missing)} could be read. The first: {first}")
-    new = _encoded(recognizer, backbone, [_of_file(path) for path in paths], [str(path) for path in paths], tick)
+    new = _encoded(recognizer, backbone, [partial(_read, path) for path in paths], [str(path) for path in paths], tick)
     if new.tokens is None or known.tokens is None:
         first = new.skipped[0].reason if new.skipped else "no image was given"
         raise DataError(f"None of the {len(paths)} images could be read. The first: {first}")
@@ -155,18 +157,9 @@ def _run(recognizer: ImageRecognizer, backbone: Backbone, pixels: list[Tensor]) 
     return recognizer.encode(found.tokens[:, order])
 
 
-def _of_set(images: ImageSet, i: int) -> Callable[[], "Image"]:
-    return lambda: images.image(i)
-
-
-def _of_file(path: Path) -> Callable[[], "Image"]:
-    def read() -> "Image":
-        if not path.is_file():
-            raise DataError(f"{path} is not a file.")
-        if path.stat().st_size > MAX_FILE:
-            raise DataError(
-                f"{path} has {path.stat().st_size} bytes, more than the {MAX_FILE} that are read of a file."
-            )
-        return decode(path.read_bytes(), str(path))
-
-    return read
+def _read(path: Path) -> "Image":
+    if not path.is_file():
+        raise DataError(f"{path} is not a file.")
+    if path.stat().st_size > MAX_FILE:
+        raise DataError(f"{path} has {path.stat().st_size} bytes, more than the {MAX_FILE} that are read of a file.")
+    return decode(path.read_bytes(), str(path))

@@ -11,7 +11,8 @@ from torch import Tensor
 from udtw._io.checkpoint import read_checkpoint
 from udtw._io.training import Task
 from udtw.errors import DataError
-from udtw.fewshot import ContrastiveTask, EpisodeSampler, Tokens
+from udtw.fewshot import EpisodeSampler, Tokens
+from udtw.fewshot.contrastive import ContrastiveTask
 from udtw.fewshot.episodes import fitting_n_way
 from udtw.fewshot.evaluation import Accuracy, encode_all, evaluate_episodes
 from udtw.fewshot.model import UNORDERED

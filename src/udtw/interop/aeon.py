@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError("udtw.interop.aeon needs aeon; install it with: pip install 'udtw[aeon]'") from error
 
-from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer, small_classifiers, small_clusterers
+from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer
 
 ANY_SERIES = {
     "capability:multivariate": True,
@@ -54,11 +54,6 @@ class UDTWClassifier(WrappedClassifier, BaseClassifier):
     _tags = ANY_SERIES
     _series = staticmethod(time_first)
 
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Return small estimators for aeon's own checks."""
-        return small_classifiers()
-
 
 class UDTWClusterer(WrappedClusterer, BaseClusterer):
     """Wrap a clusterer of `udtw.timeseries` for aeon; series may have any number of channels and any lengths.
@@ -87,8 +82,3 @@ class UDTWClusterer(WrappedClusterer, BaseClusterer):
 
     _tags = ANY_SERIES
     _series = staticmethod(time_first)
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Return small estimators for aeon's own checks."""
-        return small_clusterers()

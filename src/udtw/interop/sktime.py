@@ -28,7 +28,7 @@ from udtw._engine.match_many import match_many
 from udtw._engine.metrics import Metric
 from udtw._engine.pairwise import pairwise
 from udtw.errors import LengthError
-from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer, small_classifiers, small_clusterers
+from udtw.interop.wrapped import WrappedClassifier, WrappedClusterer
 from udtw.timeseries import SequenceForecaster
 
 # ruff: noqa: RUF012 (sktime declares tags as dictionaries of a class)
@@ -188,11 +188,6 @@ class UDTWClassifier(WrappedClassifier, BaseClassifier):
     _tags = {**ANY_SERIES, "capability:predict_proba": True}
     _series = staticmethod(_arrays)
 
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Return small settings for sktime's own checks."""
-        return small_classifiers()
-
 
 class UDTWClusterer(WrappedClusterer, BaseClusterer):
     """Wrap a clusterer of `udtw.timeseries` for sktime; series may have any number of variables and any lengths.
@@ -229,11 +224,6 @@ class UDTWClusterer(WrappedClusterer, BaseClusterer):
     def _predict(self, X: Any, y: Any = None) -> np.ndarray:
         self._X_metadata = self._fit_metadata  # sktime 1.2.0 replaces it in predict, which its checks forbid
         return super()._predict(X)
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Return small settings for sktime's own checks."""
-        return small_clusterers()
 
 
 class UDTWForecaster(BaseForecaster):

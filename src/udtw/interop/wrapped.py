@@ -39,6 +39,16 @@ class WrappedClassifier(Wrapped):
     def _predict_proba(self, X: Any) -> np.ndarray:
         return self.estimator_.predict_proba(self._series(X))
 
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return small settings for the checks of the other library."""
+        return [
+            {"estimator": KNeighborsTimeSeriesClassifier(max_iter=2, random_state=0)},
+            {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
+        ]
+
+    _get_test_params = get_test_params  # its name in aeon
+
 
 class WrappedClusterer(Wrapped):
     """Mixin for a clusterer; ``TimeSeriesKMeans()`` by default."""
@@ -48,18 +58,12 @@ class WrappedClusterer(Wrapped):
         self.labels_, self.n_clusters = self.estimator_.labels_, self.estimator_.n_clusters
         return self
 
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return small settings for the checks of the other library."""
+        return [
+            {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
+            {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
+        ]
 
-def small_classifiers() -> list[dict[str, Any]]:
-    """Return small classifiers for the checks of the other library."""
-    return [
-        {"estimator": KNeighborsTimeSeriesClassifier(max_iter=2, random_state=0)},
-        {"estimator": NearestCentroidTimeSeriesClassifier(metric="soft_dtw", max_iter=2, random_state=0)},
-    ]
-
-
-def small_clusterers() -> list[dict[str, Any]]:
-    """Return small clusterers for the checks of the other library."""
-    return [
-        {"estimator": TimeSeriesKMeans(2, metric="dtw", n_init=1, max_iter=2, random_state=0)},
-        {"estimator": TimeSeriesKMedoids(2, metric="dtw", random_state=0)},
-    ]
+    _get_test_params = get_test_params  # its name in aeon

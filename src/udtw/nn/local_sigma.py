@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from udtw.nn.sigma import SigmaRange, initialise
+from udtw.nn.sigma import SigmaRange, initialize
 
 DILATIONS = (1, 2, 4)
 KERNEL = 5
@@ -61,7 +61,7 @@ class LocalSigmaNet(nn.Module):
         )
         self.out = nn.Conv1d(hidden, outputs, 1)
         for layer in (*self.layers, self.out):
-            initialise(layer)
+            initialize(layer)
         nn.init.normal_(self.out.weight, std=0.1)
         assert self.out.bias is not None, "all layers here have one"
         nn.init.constant_(self.out.bias, self.range.raw(self.range.start))

@@ -9,7 +9,7 @@ from torch import Tensor
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import load_series
 from udtw._io.progress import progress_bar
-from udtw._io.training import Descent, minimise
+from udtw._io.training import Descent, minimize
 from udtw.errors import OptionError
 from udtw.nn.loss import UDTWLoss
 from udtw.nn.sigma import SigmaNet
@@ -81,5 +81,5 @@ def fit_noise(
 
     cells = descent.batch_size * x.values.shape[1] * y.values.shape[1]
     with progress_bar("training the sigma network", max_iter, settings.progress) as advance:
-        minimise(list(net.parameters()), loss, len(x), cells=cells, descent=descent, tick=lambda *_: advance(1))
+        minimize(list(net.parameters()), loss, len(x), cells=cells, descent=descent, tick=lambda *_: advance(1))
     return net

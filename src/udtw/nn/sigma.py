@@ -115,7 +115,7 @@ class SigmaNet(HubModel, nn.Module):
         self.net = self._layers(dim, hidden, context, length, dim if per_feature else 1)
         for layer in self.net:
             if isinstance(layer, nn.Linear | nn.Conv1d):
-                initialise(layer)
+                initialize(layer)
         if sigma_init is not None:
             if not self.range.low < sigma_init < self.range.high:
                 raise OptionError(
@@ -221,7 +221,7 @@ class PairSigmaNet(HubModel, nn.Module):
         self.of_y = self.of_x if symmetric else nn.Linear(dim, hidden)
         self.out = nn.Linear(hidden, 1)
         for layer in (self.of_x, self.of_y, self.out):
-            initialise(layer)
+            initialize(layer)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return (B, N, M) from (B, N, d) and (B, M, d); (N, M) from single sequences."""
@@ -255,7 +255,7 @@ class PairSigmaNet(HubModel, nn.Module):
         )
 
 
-def initialise(layer: nn.Linear | nn.Conv1d) -> None:
+def initialize(layer: nn.Linear | nn.Conv1d) -> None:
     """Draw Xavier-normal weights and set the bias to zero."""
     nn.init.xavier_normal_(layer.weight)
     assert layer.bias is not None, "all layers here have one"

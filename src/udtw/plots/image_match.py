@@ -46,30 +46,7 @@ APART = 2
 
 @dataclass(frozen=True)
 class ImageMatch:
-    """Hold two images and the alignment of their tokens.
-
-    Parameters
-    ----------
-    image_x, image_y : PIL images or arrays (H, W, 3)
-        Images as seen by the backbone, cropped.
-    coupling : (N, M)
-        π* from `udtw.align`, tokens in reading order.
-    grid_x, grid_y : (h, w) with h·w = N, and the same with M
-    var_x, var_y : (N,) and (M,), optional
-        Variances σ² of the tokens, in reading order; pass both or neither.
-    order : "raster", "snake", "hilbert", "set" or "grid"
-        The reading order, see `udtw.images.projection.token_order`.
-    title : str, optional
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.plots.image_match import ImageMatch
-    >>> image = np.zeros((32, 32, 3))
-    >>> match = ImageMatch(image, image, np.eye(16), (4, 4), (4, 4), title="an image and itself")
-    >>> match.order
-    'raster'
-    """
+    """Hold two images and the alignment of their tokens: the arguments of `plot_image_match`."""
 
     image_x: Any
     image_y: Any

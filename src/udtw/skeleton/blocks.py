@@ -80,17 +80,6 @@ def turned(frames: np.ndarray, graph: Graph) -> np.ndarray:
     Cameras see the same action from several sides. A clip is turned as a whole, by the median direction from right to
     left shoulder and hip; what people do relative to each other, and how they turn, stays. Frames in two dimensions,
     and layouts without shoulders and hips "_l" and "_r", are returned as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton import graph
-    >>> from udtw.skeleton.blocks import turned
-    >>> layout = graph("kinect20")
-    >>> frames = np.zeros((5, 1, 20, 3), np.float32)
-    >>> frames[:, 0, layout.joints.index("shoulder_l"), 2] = 1  # seen from the side
-    >>> turned(frames, layout)[0, 0, layout.joints.index("shoulder_l")].round(3).tolist()
-    [1.0, 0.0, 0.0]
     """
     pairs = [(f"{part}_l", f"{part}_r") for part in ("shoulder", "hip")]
     sides = [[graph.joints.index(name) for name in pair] for pair in pairs if set(pair) <= set(graph.joints)]

@@ -33,15 +33,6 @@ def plausible_confidence(frames: np.ndarray) -> np.ndarray:
     move, is lost: 0. One that jitters has ``1/(1 + 10 v)`` where its variance v, the median of
     ``⅙ (x_{t−1} − 2x_t + x_{t+1})²`` over `ROUGH_FRAMES` frames in units of the squared body, is above `ROUGH`. All
     others have 1, so that clips without such faults do not change.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton.confidence import plausible_confidence
-    >>> frames = np.random.default_rng(0).standard_normal((1, 1, 20, 3)) + np.linspace(0, 1, 30)[:, None, None, None]
-    >>> frames[10:20, 0, 7] = frames[10, 0, 7]  # got stuck
-    >>> plausible_confidence(frames)[[5, 10, 15, 20], 0, 7].tolist()
-    [1.0, 0.0, 0.0, 1.0]
     """
     sure = np.ones(frames.shape[:3], np.float32)
     if len(frames) < STILL_FRAMES:
@@ -80,20 +71,6 @@ def misread_confidence(clips: Sequence) -> str | None:
     it stands still. If a doubted position (weighted by 1 − c) is hardly more often the less plausible one than a
     trusted position of the same joint (weighted by c), confidence predicts no error. Nor can it be meant if a joint is
     doubted nearly always, although it moves as smoothly as the others.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from udtw.skeleton import make_actions
-    >>> from udtw.skeleton.confidence import misread_confidence
-    >>> from udtw.skeleton.datasets import Faults
-    >>> actions = make_actions(3, 4)
-    >>> misread_confidence(Faults().of(actions)) is None
-    True
-    >>> random = np.random.default_rng(0).random
-    >>> misread_confidence([replace(clip, confidence=random(clip.frames.shape[:3])) for clip in actions])
-    'doubted positions are as plausible as trusted ones'
     """
     chosen = np.unique(np.linspace(0, len(clips) - 1, min(len(clips), CHECKED_CLIPS)).round().astype(int))
     checked = [_doubts(clips[index]) for index in chosen.tolist()]
@@ -253,19 +230,6 @@ def swapped_limbs(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> n
     next is larger by ``4⟨e_t, e_{t+1}⟩`` if they changed sides. People turn slowly, so this product is negative only
     where the tracker has exchanged them. Which parts of a clip are the wrong ones follows from the other limbs, whose
     left is on the same side; if that leaves a choice, fewer frames are wrong.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton import graph, make_actions
-    >>> from udtw.skeleton.confidence import swapped_limbs
-    >>> from udtw.skeleton.datasets.synthetic import Sensor
-    >>> clip = make_actions(n_classes=1, n_clips=1, sensor=Sensor(bursts=0.0))[0]
-    >>> layout, frames = graph("kinect20"), clip.frames.copy()
-    >>> legs = [layout.joints.index(f"{part}_{side}") for side in "lr" for part in ("hip", "knee", "ankle", "foot")]
-    >>> frames[10:20, 0, legs] = frames[10:20, 0, legs[4:] + legs[:4]]
-    >>> swapped_limbs(frames, clip.confidence, layout)[[9, 10, 19, 20], 0, 0].tolist()
-    [False, True, True, False]
     """
     pairs = limb_pairs(graph)
     swapped = np.zeros((*frames.shape[:2], len(pairs)), bool)
@@ -303,18 +267,6 @@ def unswapped(frames: np.ndarray, confidence: np.ndarray, graph: Graph) -> tuple
 
     If the sensor doubted a joint of such a limb and it could be trusted otherwise, its confidence becomes 1: the
     exchange explains the doubt.
-
-    Examples
-    --------
-    >>> from udtw.skeleton import graph
-    >>> from udtw.skeleton.confidence import unswapped
-    >>> from udtw.skeleton.datasets import Faults, make_actions
-    >>> from udtw.skeleton.datasets.synthetic import Sensor
-    >>> actions = make_actions(n_classes=1, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
-    >>> faulty = Faults(dropouts=0, jitters=0, swaps=3.0).of(actions, random_state=1)
-    >>> frames, confidence = unswapped(faulty[0].frames, faulty[0].confidence, graph("kinect20"))
-    >>> bool((faulty[0].frames == actions[0].frames).all()), bool((frames == actions[0].frames).all())
-    (False, True)
     """
     swapped = swapped_limbs(frames, confidence, graph)
     if not swapped.any():

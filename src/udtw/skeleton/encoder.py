@@ -21,22 +21,7 @@ class JointFeatures(nn.Module):
     ``z_j = g_j W x_j``: x_j are the M·C coordinates of joint j, W (K·C, M·C) is the same for all joints and starts as
     the first K cosines (DCT) of each coordinate, g_j is a gain of the joint. W and g are learned. With several people,
     z_j is their mean by the weights of the joint, and its weight is the mean weight of those who are present.
-
-    Parameters
-    ----------
-    joints, block_size, coordinates : int
-        J, M and C.
-    frequencies : int
-        K, 1 to M.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from udtw.skeleton.encoder import JointFeatures
-    >>> blocks, weights = torch.randn(2, 5, 1, 20, 8 * 3), torch.ones(2, 5, 1, 20)
-    >>> features, weight = JointFeatures(20, block_size=8, coordinates=3)(blocks, weights)
-    >>> features.shape, weight.shape
-    (torch.Size([2, 5, 180]), torch.Size([2, 5, 180]))
+    ``joints``, ``block_size`` and ``coordinates`` are J, M and C; ``frequencies`` is K, from 1 to M.
     """
 
     def __init__(self, joints: int, block_size: int, coordinates: int, frequencies: int = 3) -> None:

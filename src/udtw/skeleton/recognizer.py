@@ -12,8 +12,8 @@ from udtw._io.checkpoint import read_checkpoint
 from udtw._io.shard_store import checksum
 from udtw._io.training import Task
 from udtw.errors import DataError, OptionError
-from udtw.fewshot import DictionaryTask, FewShotModel, Tokens
-from udtw.fewshot.dictionary import Dictionary
+from udtw.fewshot import FewShotModel, Tokens
+from udtw.fewshot.dictionary import Dictionary, DictionaryTask
 from udtw.fewshot.evaluation import code_scores, encode_all, support_scores
 from udtw.fewshot.recipe import MODES, FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer

@@ -33,7 +33,7 @@ from udtw.timeseries.forecaster_model import (
     Pair,
     PastSigma,
     Scale,
-    initialise,
+    initialize,
     make_loss,
 )
 from udtw.timeseries.forecaster_windows import Bands, cut_windows, last_windows, long_series, window_for
@@ -542,7 +542,7 @@ def make_networks(
         loss = make_loss(forecaster._final, *shapes, dropout=dropout, **options)
     if generator is not None:
         for module in (model, loss):
-            initialise(module, generator)
+            initialize(module, generator)
             module.to(forecaster._device)
     return model, loss
 

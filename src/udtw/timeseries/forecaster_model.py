@@ -173,7 +173,7 @@ def make_loss(
     return ForecastLoss(chosen, net, "faithful" if chosen.params["weighting"] == "likelihood" else None)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialize(module: nn.Module, generator: torch.Generator) -> None:
     """Redraw all weights from ``generator``, so that the result does not depend on global random state."""
     in_sigma = {
         id(layer) for part in module.modules() if isinstance(part, SigmaNet | PastSigma) for layer in part.modules()
@@ -193,17 +193,8 @@ class ForecastTask(Task):
     """AdamW on ``loss(model(past), future, past)`` over the parameters of both; one epoch is one `step`.
 
     Weight decay applies to the model, not to the parameters of the loss. Several ``processes`` share the series of
-    each batch.
-
-    Parameters
-    ----------
-    model, loss : modules
-    train, valid : (past, future), each (n, T, d); ``valid`` may be None
-    generator : torch.Generator
-        For the order of the series and dropout; on their device.
-    rates : (learning_rate, weight_decay)
-    batch_size : int
-    processes : Processes
+    each batch. ``train`` and ``valid`` are pasts and futures, (n, T, d) each; the ``generator``, on their device, draws
+    the order of the series and the dropout; ``rates`` are the learning rate and the weight decay.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from udtw._engine.metrics import Metric
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import SeriesSet
 from udtw._io.device import seeded_generator
-from udtw._io.training import Descent, minimise
+from udtw._io.training import Descent, minimize
 from udtw.nn.sigma import SigmaRange
 from udtw.timeseries.barycenter import barycenters_of
 from udtw.timeseries.base import resample
@@ -145,7 +145,7 @@ def train_prototypes(
     parameters = [p.requires_grad_() for p in start.parameters()]
     pairs = descent.batch_size * (1 if objective == "frechet" else len(start))
     cells = pairs * x.values.shape[1] * start.values.shape[1]
-    trace = minimise(parameters, loss, len(x), cells=cells, descent=descent, tick=tick)
+    trace = minimize(parameters, loss, len(x), cells=cells, descent=descent, tick=tick)
     for parameter in parameters:
         parameter.requires_grad_(False)
     return trace

@@ -6,8 +6,7 @@ pytest.importorskip("PIL")
 
 from tests.images.datasets.files import pictures, write, write_zip
 from udtw.images.datasets import load_images
-from udtw.images.datasets.class_splits import shipped_split
-from udtw.images.datasets.omniglot import split_omniglot
+from udtw.images.datasets.class_splits import shipped_split, split_omniglot
 
 # Characters of each alphabet of the two small sets.
 SMALL1 = {"Balinese": 24, "Early_Aramaic": 22, "Greek": 24, "Korean": 40, "Latin": 26}

@@ -14,7 +14,8 @@ pytest.importorskip("kornia")
 from tests.images.tokens.fakes import IMAGES, OPTIONS, Backbone, Images, Stop, expected, files, png, shards
 from udtw._io.shard_store import MANIFEST
 from udtw.errors import DataError, FileFormatError, OptionError, ShapeError
-from udtw.images.tokens import check_against, embed, open_tokens
+from udtw.images.tokens import embed, open_tokens
+from udtw.images.tokens.store import check_against
 from udtw.images.views import PRESETS
 
 

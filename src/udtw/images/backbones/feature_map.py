@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from udtw.images.backbones.base import TokenGrid, choices, needed
 from udtw.images.backbones.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
+    Framed,
     check_mean_and_std,
     check_pixels,
     normalize,
@@ -27,11 +28,8 @@ from udtw.images.backbones.pixels import (
 
 RUNTIMES = ("torch", "onnx")
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
-
-class FeatureMapBackbone:
+class FeatureMapBackbone(Framed):
     """The output (B, C, h, w) of a submodule of any torch network as tokens (B, h·w, C).
 
     Parameters
@@ -60,8 +58,6 @@ class FeatureMapBackbone:
     >>> found.tokens.shape, found.grid
     (torch.Size([2, 64, 8]), (8, 8))
     """
-
-    has_attention = False
 
     def __init__(  # noqa: PLR0913 (keyword options that users type)
         self,
@@ -104,9 +100,6 @@ class FeatureMapBackbone:
             "mean": list(self.mean),
             "std": list(self.std),
         }
-
-    def prepare(self, image: "Image") -> Tensor:
-        return self.framing(image)
 
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:

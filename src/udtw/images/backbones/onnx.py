@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,21 +16,19 @@ from udtw.images.backbones.base import TokenGrid, choices, needed
 from udtw.images.backbones.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
+    Framed,
     check_mean_and_std,
     check_pixels,
     normalize,
     square_framing,
 )
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 DEFAULT_SIZE = 224
 MOST_PREFIX_TOKENS = 8
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
-class OnnxBackbone:
+class OnnxBackbone(Framed):
     """Tokens from an output or intermediate result of an ONNX model.
 
     Parameters
@@ -118,9 +116,6 @@ class OnnxBackbone:
             "mean": list(self.mean),
             "std": list(self.std),
         } | ({"attention": self._attention} if self.has_attention else {})
-
-    def prepare(self, image: "Image") -> Tensor:
-        return self.framing(image)
 
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:

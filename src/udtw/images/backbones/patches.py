@@ -1,7 +1,7 @@
 """Tokens without a network: patches of pixels with a code of their position, and dense SIFT."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,19 +9,12 @@ from torch.nn import functional as F
 
 from udtw.errors import OptionError, ShapeError
 from udtw.images.backbones.base import TokenGrid, needed
-from udtw.images.backbones.pixels import check_pixels, square_framing
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
+from udtw.images.backbones.pixels import Framed, check_pixels, square_framing
 
 LUMA = (0.299, 0.587, 0.114)
 
 
-class PatchBackbone:
+class PatchBackbone(Framed):
     """Normalized patches of pixels, followed by a code of their position, as tokens; no network and no weights.
 
     A patch p of C·patch² numbers becomes (p − mean p) / √(var p + floor²) / √(C·patch²): a patch with contrast has a
@@ -56,8 +49,6 @@ class PatchBackbone:
     >>> found.tokens.shape, found.grid  # 3·16² numbers of a patch, 12 of its position
     (torch.Size([1, 16, 780]), (4, 4))
     """
-
-    has_attention = False
 
     def __init__(
         self,
@@ -105,9 +96,6 @@ class PatchBackbone:
             "framing": self.framing.identity,
         }
 
-    def prepare(self, image: "Image") -> Tensor:
-        return self.framing(image)
-
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:
         check_pixels(pixels)
@@ -143,7 +131,7 @@ def position_code(rows: int, columns: int, frequencies: int) -> Tensor:
 ANGLES = 8
 
 
-class SiftBackbone:
+class SiftBackbone(Framed):
     """Dense (root-)SIFT descriptors of the gray image, one every ``stride`` pixels, as tokens of norm 1.
 
     A descriptor has ``cells``² cells of ``cell`` × ``cell`` pixels with 8 directions each. It hardly changes when a
@@ -157,8 +145,6 @@ class SiftBackbone:
     >>> found.tokens.shape, found.grid
     (torch.Size([1, 81, 72]), (9, 9))
     """
-
-    has_attention = False
 
     def __init__(self, image_size: int = 64, cells: int = 3, cell: int = 8, stride: int = 6) -> None:
         if min(cells, cell, stride) < 1 or cells * cell > image_size:
@@ -178,9 +164,6 @@ class SiftBackbone:
             "backbone": "sift", "cells": self.cells, "cell": self.cell, "stride": self.stride,
             "framing": self.framing.identity,
         }  # fmt: skip
-
-    def prepare(self, image: "Image") -> Tensor:
-        return self.framing(image)
 
     @torch.no_grad()
     def __call__(self, pixels: Tensor, *, attention: bool = False) -> TokenGrid:

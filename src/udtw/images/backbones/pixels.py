@@ -23,7 +23,7 @@ RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "
 
 @dataclass(frozen=True)
 class Framing:
-    """Resize to ``resize`` (rows, columns), then cut ``crop`` out of the centre.
+    """Resize to ``resize`` (rows, columns), then cut ``crop`` out of the center.
 
     ``fit`` of an image of another shape: "cover" keeps its proportions and cuts off the longer side, "stretch" changes
     its proportions, "contain" keeps them and fills the rest with black.
@@ -83,6 +83,17 @@ class Framing:
         left, top = (columns - self.crop[1]) // 2, (rows - self.crop[0]) // 2
         # The part of a box outside the image is filled with black.
         return small.crop((left, top, left + self.crop[1], top + self.crop[0]))
+
+
+class Framed:
+    """Base of backbones whose images are prepared by a `Framing`, and which have no attention."""
+
+    framing: Framing
+    has_attention = False
+
+    def prepare(self, image: "Image") -> Tensor:
+        """Return pixels (3, H, W), float32 in [0, 1], not yet normalized."""
+        return self.framing(image)
 
 
 def square_framing(

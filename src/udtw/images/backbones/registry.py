@@ -1,6 +1,8 @@
 """Backbones by name, as they are written on the command line."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -63,15 +65,9 @@ def load_backbone(
     780
     """
     spec, in_spec = parse_spec(spec)
-    given: dict[str, Any] = {
-        "image_size": image_size,
-        "pool": pool,
-        "layer": layer,
-        "attention": attention,
-        "threads": threads,
-    }
+    given: dict[str, Any] = {"image_size": image_size, "layer": layer, "attention": attention, "threads": threads}
     given |= in_spec
-    pool = given.pop("pool")
+    pool = given.pop("pool", pool)
     backbone = _load(spec, device=device, **given)
     return backbone if pool is None else Pooled(backbone, pool)
 
@@ -96,6 +92,14 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
+WITHOUT_LAYERS: dict[str, Callable[..., Backbone]] = {
+    "patches": partial(PatchBackbone, image_size=224, patch=16),
+    # For thin strokes: small images blur them, and overlapping patches match strokes that moved by a few pixels.
+    "patches-grey": partial(PatchBackbone, image_size=40, patch=16, stride=4, colour=False),
+    "sift": SiftBackbone,
+}
+
+
 def _load(
     spec: str,
     image_size: int | None,
@@ -105,32 +109,21 @@ def _load(
     threads: int | None,
 ) -> Backbone:
     kind, _, rest = spec.partition(":")
+    sized: dict[str, Any] = {} if image_size is None else {"image_size": image_size}
     if attention is not None and kind != "onnx":
         raise OptionError(f"Only the attention of an ONNX model has a name; got attention={attention!r} for {spec!r}.")
-    if spec in ("patches", "patches-grey"):
+    if spec in WITHOUT_LAYERS:
         if layer is not None:
             raise OptionError(f"{spec} has no layers; got layer={layer!r}.")
-        return _patches(spec, image_size)
-    if spec == "sift":
-        if layer is not None:
-            raise OptionError(f"{spec} has no layers; got layer={layer!r}.")
-        return SiftBackbone() if image_size is None else SiftBackbone(image_size)
+        return WITHOUT_LAYERS[spec](**sized)
     if spec == "efficientnet-lite0":
-        size = 224 if image_size is None else image_size
-        return efficientnet_lite0(layer=LAST_BLOCK if layer is None else layer, image_size=size, device=device)
+        return efficientnet_lite0(layer=LAST_BLOCK if layer is None else layer, device=device, **sized)
     if spec == "dinov3" or (kind == "hf" and rest):
         where = DINOV3 if spec == "dinov3" else rest
-        return HuggingFaceBackbone.load(where, layer=_number(layer), image_size=image_size, device=device)
+        return HuggingFaceBackbone.load(where, layer=_number(layer), device=device, **sized)
     if kind == "onnx" and rest:
         return _onnx(rest, image_size, layer, attention, device, threads)
     raise OptionError(f"There is no backbone {spec!r}; choose one of {', '.join(BACKBONES)}.")
-
-
-def _patches(spec: str, image_size: int | None) -> PatchBackbone:
-    if spec == "patches":
-        return PatchBackbone(224 if image_size is None else image_size, 16)
-    # For thin strokes: small images blur them, and overlapping patches match strokes that moved by a few pixels.
-    return PatchBackbone(40 if image_size is None else image_size, 16, stride=4, colour=False)
 
 
 def _onnx(

@@ -21,12 +21,11 @@ from udtw.images.datasets.class_splits import (
     odd_novel,
     read_split_file,
     shipped_split,
+    split_omniglot,
 )
 from udtw.images.datasets.folders import Folder, places
 from udtw.images.datasets.image_set import SPLITS, ImageSet
 from udtw.images.datasets.layouts import Layout, Listing
-from udtw.images.datasets.omniglot import NAMES as OMNIGLOT_NAMES
-from udtw.images.datasets.omniglot import find_omniglot, split_omniglot
 from udtw.images.datasets.synthetic import make_images
 
 PUBLISHED, OWN = "published", "our own"
@@ -203,10 +202,10 @@ DATASETS: dict[str, DataSet] = {
     "omniglot": DataSet(
         "Omniglot (Lake et al. 2015): 1623 characters of 50 alphabets, drawn by 20 people each",
         "images_background.zip and images_evaluation.zip, or images_background_small1.zip and _small2.zip",
-        find_omniglot,
+        layouts.find_omniglot,
         lambda listing: split_omniglot(listing.classes),
         split_is="published for all 1623 characters, our own for fewer",
-        folders=OMNIGLOT_NAMES[1:],
+        folders=("Omniglot",),
     ),
     "folder": DataSet(
         "any folder or archive of images, a folder for each class",

@@ -1,12 +1,11 @@
 """Labeled images of one data set, whose files are read on demand."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 import numpy as np
 
-from udtw._io.items import checked_indices
+from udtw._io.items import check_labels, checked_index, checked_indices
 from udtw.errors import OptionError, ShapeError
 from udtw.images.datasets.safe_images import decode
 
@@ -70,9 +69,7 @@ class ImageSet:
         if self.labels.shape != (len(self.names),):
             raise ShapeError(f"labels must have shape ({len(self.names)},), one per image; got {self.labels.shape}.")
         self.labels.flags.writeable = False
-        if len(self.labels) and not (self.labels.min() >= 0 and self.labels.max() < n):
-            extent = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {n} classes from 0; got {extent}.")
+        check_labels(self.labels, n, name)
         if len(set(self.names)) < len(self.names):
             raise OptionError(f"{name}: names of images must be unique.")
         members = [label for split in self.splits.values() for label in split]
@@ -128,10 +125,7 @@ class ImageSet:
         return self.subset(np.array(sorted(kept), dtype=np.int64))
 
     def _index(self, i: SupportsIndex) -> int:
-        at = operator.index(i)
-        if not -len(self) <= at < len(self):
-            raise IndexError(f"{self.name} has {len(self)} images; there is no image {at}.")
-        return at % len(self)
+        return checked_index(i, len(self), self.name, "image")
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{split} {len(labels)}" for split, labels in self.splits.items())

@@ -209,6 +209,32 @@ def find_imagenet(folder: Folder) -> Listing:
     return Listing(listing.files, kept, tuple(label for label in listing.classes if WORDNET_ID.fullmatch(label)))
 
 
+OMNIGLOT_CHARACTERS = 1623
+
+
+def find_omniglot(folder: Folder) -> Listing:
+    """Find images_background and images_evaluation, or images_background_small1 and _small2: zip files or folders.
+
+    A class is "ALPHABET/characterNN". Alphabets that are in both small sets (Greek and Latin, the same drawings) count
+    once. The small sets are parts of images_background and are ignored where that is there.
+    """
+    root = folder.part("python") or folder
+    for stems in (("background", "evaluation"), ("background_small1", "background_small2")):
+        folders = {f"images_{stem}": part for stem in stems if (part := root.part(f"images_{stem}")) is not None}
+        if folders:
+            break
+    images, seen = [], set()
+    for mount, part in folders.items():
+        for name in part.files():
+            if name.count("/") == 2 and is_image(name) and name not in seen:
+                seen.add(name)
+                images.append((f"{mount}/{name}", name.rpartition("/")[0]))
+    classes = tuple(sorted({label for _, label in images}))
+    there = f"{len(classes)} of the {OMNIGLOT_CHARACTERS} characters are here"
+    notes = () if len(classes) == OMNIGLOT_CHARACTERS else (there,)
+    return Listing(Mounted(root.where, folders), tuple(images), classes, notes)
+
+
 CARS_META = "cars_meta.mat"
 CARS_TRAIN, CARS_TEST = "cars_train_annos.mat", "cars_test_annos_withlabels.mat"
 

@@ -190,16 +190,7 @@ IMAGES_PER_SHARD = 256
 
 @dataclass(frozen=True)
 class Embedded:
-    """Result of `embed`: images in the set, shards written now and kept from before, and images left out.
-
-    >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, make_images
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = embed(make_images(2), PatchBackbone(48), folder)
-    ...     again = embed(make_images(2), PatchBackbone(48), folder)
-    >>> (first.images, first.written, first.kept), (again.images, again.written, again.kept)
-    ((48, 1, 0), (48, 0, 1))
-    """
+    """Result of `embed`: images in the set, shards written now and kept from before, and images left out."""
 
     folder: Path
     images: int

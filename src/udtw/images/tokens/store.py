@@ -131,17 +131,7 @@ def _origin(given: Any) -> dict[str, str]:
 
 
 def check_against(tokens: TokenSet, images: Images) -> None:
-    """Raise a `DataError` that names the images that changed, are gone, or are new since they were embedded.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from udtw.images import PatchBackbone, embed, make_images, open_tokens
-    >>> from udtw.images.tokens import check_against
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = embed(make_images(n_images=1), PatchBackbone(32, 8), folder)
-    ...     check_against(open_tokens(folder), make_images(n_images=1))  # nothing has changed
-    """
+    """Raise a `DataError` that names the images that changed, are gone, or are new since they were embedded."""
     embedded = dict(zip(tokens.names, tokens.digests, strict=True))
     now = {name: index for index, name in enumerate(images.names)}
     skipped = {one.name for one in tokens.skipped}

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udtw._io.items import Skipped, checked_indices, class_numbers, some
+from udtw._io.items import Skipped, check_labels, checked_indices, class_numbers, some
 from udtw._io.shard_store import MANIFEST, ArraySpec, Shard, Shards, checksum
 from udtw.data.labelled import numbered_labels
 from udtw.errors import DataError, FileFormatError, NonFiniteError, OptionError, ShapeError
@@ -168,9 +168,7 @@ class TokenSet:
         self._shards, self._rows = shards, np.arange(n) if rows is None else rows
         if self.labels.shape != (n,) or len(self.digests) != n:
             raise ShapeError(f"{name}: {n} names, but {self.labels.shape} labels and {len(self.digests)} digests.")
-        if n and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
-            extent = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {extent}.")
+        check_labels(self.labels, len(self.classes), name)
         if any(not 0 <= label < len(self.classes) for labels in self.splits.values() for label in labels):
             raise OptionError(f"{name}: splits must hold numbers of the {len(self.classes)} classes.")
         self.labels.flags.writeable = False

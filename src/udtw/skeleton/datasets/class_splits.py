@@ -18,13 +18,6 @@ class ClassSplit:
     ``train`` is ordered: a protocol with fewer training classes takes the first ones. ``exemplars`` are names of clips,
     one for each novel class, or empty. If there are ``test_cameras``, training clips are those of other cameras, and of
     the novel classes the clips of these cameras are queries and the others supports.
-
-    Examples
-    --------
-    >>> from udtw.skeleton import make_actions
-    >>> from udtw.skeleton.datasets.protocols import class_split
-    >>> class_split(make_actions(n_classes=5, n_clips=1))
-    ClassSplit(train=(0, 2), validation=(4,), novel=(1, 3), exemplars=(), test_cameras=())
     """
 
     train: tuple[int, ...]

@@ -31,14 +31,6 @@ class Clip:
     confidence : (T, P, J) float32, optional
         How sure the sensor was of each position, from 0 (not tracked) to 1; ones by default. Missing
         positions count as not tracked, whatever their confidence.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton.datasets.clip import Clip
-    >>> clip = Clip(np.zeros((30, 1, 20, 3), np.float32), label=2, name="wave-001")
-    >>> len(clip), clip.subject, clip.confidence.shape, clip.confidence.min()
-    (30, -1, (30, 1, 20), np.float32(1.0))
     """
 
     frames: np.ndarray

@@ -19,16 +19,6 @@ class Protocol:
     known example of each; then ``novel`` is all other clips of these classes, the tests. Otherwise it is None,
     and support clips are drawn in episodes. ``queries`` (len(novel),) is True for novel clips that may only be queries,
     and False for those that may only be supports, if the protocol divides them (by camera); otherwise None.
-
-    Examples
-    --------
-    A protocol of your own, for a set of six clips:
-
-    >>> import numpy as np
-    >>> from udtw.skeleton.datasets.protocols import Protocol
-    >>> parts = Protocol(train=np.arange(4), validation=np.arange(0), novel=np.array([4, 5]))
-    >>> parts.exemplars is None
-    True
     """
 
     train: np.ndarray
@@ -39,15 +29,7 @@ class Protocol:
 
 
 def class_split(skeletons: SkeletonSet) -> ClassSplit:
-    """Return the split of classes that is used for this data set.
-
-    Examples
-    --------
-    >>> from udtw.skeleton import make_actions
-    >>> from udtw.skeleton.datasets.protocols import class_split
-    >>> class_split(make_actions(n_classes=12, n_clips=1)).novel
-    (1, 3, 6, 8, 11)
-    """
+    """Return the split of classes that is used for this data set."""
     if skeletons.name not in DATASETS:
         raise OptionError(f"There is no protocol for {skeletons.name!r}. Make a Protocol of your own indices.")
     return DATASETS[skeletons.name].split(len(skeletons.classes))
@@ -92,21 +74,7 @@ def protocol(skeletons: SkeletonSet, n_train: int | None = None, n_validation: i
 
 
 def cross_view(skeletons: SkeletonSet) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices of training and test clips of the cross-view protocol: all classes, but other cameras in the test.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton import SkeletonSet
-    >>> from udtw.skeleton.datasets.clip import Clip
-    >>> from udtw.skeleton.datasets.protocols import cross_view
-    >>> frames = np.zeros((30, 1, 20, 3), np.float32)
-    >>> clips = [Clip(frames, label, f"{label}-{view}", camera=view) for label in range(10) for view in (1, 2, 3)]
-    >>> skeletons = SkeletonSet.from_clips("nw-ucla", "kinect-sdk20", [f"action {i}" for i in range(10)], clips)
-    >>> train, test = cross_view(skeletons)
-    >>> len(train), skeletons.names[test[0]]
-    (20, '0-3')
-    """
+    """Return indices of the training and test clips of the cross-view protocol: all classes, by other cameras."""
     cameras = class_split(skeletons).test_cameras
     tested = np.isin(skeletons.cameras, cameras)
     if not cameras or tested.all() or not tested.any():

@@ -1,13 +1,12 @@
 """Sets of clips whose frames are read on demand, and data sets in their original files."""
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 
-from udtw._io.items import Skipped, check_on_error, checked_indices, class_numbers
+from udtw._io.items import Skipped, check_labels, check_on_error, checked_index, checked_indices, class_numbers
 from udtw._io.progress import progress_bar
 from udtw.data.labelled import numbered_labels
 from udtw.errors import DataError, LengthError, OptionError, ShapeError, UdtwError
@@ -86,9 +85,7 @@ class SkeletonSet(Sequence[Clip]):
         self.subjects = _column("subjects", [entry.subject for entry in self.entries])
         self.cameras = _column("cameras", [entry.camera for entry in self.entries])
         self._read = read
-        if len(self) and not (self.labels.min() >= 0 and self.labels.max() < len(self.classes)):
-            extent = f"{self.labels.min()} to {self.labels.max()}"
-            raise OptionError(f"{name}: labels must index the {len(self.classes)} classes from 0; got {extent}.")
+        check_labels(self.labels, len(self.classes), name)
 
     @classmethod
     def from_clips(
@@ -171,10 +168,7 @@ class SkeletonSet(Sequence[Clip]):
     def __getitem__(self, index: SupportsIndex | slice) -> "Clip | SkeletonSet":
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
-        at = operator.index(index)
-        if not -len(self) <= at < len(self):
-            raise IndexError(f"{self.name} has {len(self)} clips; there is no clip {at}.")
-        at %= len(self)
+        at = checked_index(index, len(self), self.name, "clip")
         label, subject, camera = (int(column[at]) for column in (self.labels, self.subjects, self.cameras))
         return Clip.of(self._read(at), label, self.names[at], subject, camera)
 
@@ -279,15 +273,6 @@ class Source:
 
     ``read(i)`` returns the frames (T, P, J, C) of entry i, or frames and confidence (T, P, J), or raises a `UdtwError`
     that names its file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from udtw.skeleton.datasets.skeleton_set import Entry, Source
-    >>> frames = [np.zeros((30, 1, 20, 3), np.float32)]
-    >>> source = Source("mine", "kinect20", ("wave",), (Entry("wave-001", 0),), frames.__getitem__)
-    >>> len(source), len(source.clip(0))
-    (1, 30)
     """
 
     name: str

@@ -29,14 +29,6 @@ class Sensor:
         Standard deviation of the joints of that limb, in meters.
     missing : float
         Probability that they are missing (NaN) instead.
-
-    Examples
-    --------
-    >>> from udtw.skeleton import make_actions
-    >>> from udtw.skeleton.datasets.synthetic import Sensor
-    >>> exact = make_actions(n_classes=2, n_clips=1, sensor=Sensor(noise=0.0, bursts=0.0))
-    >>> len(exact)
-    2
     """
 
     noise: float = 0.01

@@ -1,35 +1,23 @@
 """``udtw reproduce`` and ``udtw report``: the paper's experiments, in runs that can be stopped at any time."""
 
-import importlib.util
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from experiments.experiment import with_preset
+from experiments.registry import experiment, name_of, protocol_name, units_of, work_of, write_report
+from experiments.runner import run
+from experiments.store import Store, exclusive
+from experiments.units import Unit
 from udtw.cli import options
+from udtw.cli.command import command
 from udtw.cli.output import messages, note
 from udtw.cli.training import Dask, dask_cluster
 from udtw.errors import DataError, OptionError
 
-if TYPE_CHECKING:
-    from experiments import Unit
 
-
-def find_experiments() -> None:
-    """Make the package ``experiments`` importable; raise `DataError` where there is no clone of the repository."""
-    if importlib.util.find_spec("experiments") is not None:
-        return
-    root = Path(__file__).parents[3]
-    if not (root / "experiments" / "registry.py").is_file():
-        raise DataError(
-            "The experiments are part of the repository, not of the installed package. Clone the repository and run "
-            "`udtw reproduce` or `python -m experiments` there."
-        )
-    sys.path.append(str(root))
-
-
-def reproduce(
+def reproduce(  # noqa: PLR0913 (every parameter is an option that users type)
     name: Annotated[
         str,
         typer.Argument(
@@ -103,12 +91,6 @@ def reproduce(
 
     - `udtw reproduce ucr --data-dir /shared/ucr --out /shared/runs --dask tcp://10.0.0.1:8786`
     """
-    find_experiments()
-    from experiments import Store, run
-    from experiments.experiment import with_preset
-    from experiments.registry import experiment, protocol_name, units_of, work_of, write_report
-    from experiments.store import exclusive
-
     if protocol is not None:
         name = protocol_name(name, protocol)
     entry = experiment(name)
@@ -121,7 +103,7 @@ def reproduce(
         per_class=per_class,
         pairs=pairs,
         datasets=options.parse_list(datasets),
-        seeds=options.parse_seeds(seeds) or usual_seeds,
+        seeds=parse_seeds(seeds) or usual_seeds,
         quick=quick,
         data_dir=where,
     )
@@ -143,13 +125,27 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _of_methods(units: "list[Unit]", wanted: list[str]) -> "list[Unit]":
+def _of_methods(units: list[Unit], wanted: list[str]) -> list[Unit]:
     """Return the units of these methods only."""
     known = list(dict.fromkeys(unit.method for unit in units))
     unknown = [one for one in wanted if one not in known]
     if unknown or not wanted:
         raise OptionError(f"--methods takes some of {', '.join(known)}; got {', '.join(unknown) or 'none'}.")
     return [unit for unit in units if unit.method in wanted]
+
+
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Return the seeds of ``"0,1,2"``, ``"0-4"`` or a mixture, without repetitions."""
+    seeds: list[int] = []
+    for part in options.parse_list(text) or []:
+        first, dash, last = part.partition("-")
+        try:
+            seeds += range(int(first), int(last) + 1) if dash else [int(first)]
+        except ValueError:
+            raise OptionError(f"--seeds must be whole numbers such as 0,1,2 or 0-4; got {text!r}.") from None
+    if text is not None and not seeds:
+        raise OptionError(f"--seeds names no seed; got {text!r}.")
+    return list(dict.fromkeys(seeds)) or None
 
 
 def report(
@@ -163,10 +159,6 @@ def report(
 
     - `udtw report runs`
     """
-    find_experiments()
-    from experiments import Store
-    from experiments.registry import name_of, write_report
-
     folders = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "units").is_dir()]
     if not folders:
         raise DataError(f"{folder} holds no results: it has no folder 'units', nor does any folder in it.")
@@ -177,3 +169,8 @@ def report(
             found = ", ".join(sorted({unit.experiment for unit, _ in results})) or "none"
             raise DataError(f"{one / 'units'} must hold results of one known experiment; found {found}.")
         typer.echo(write_report(str(names.pop()), results, one))
+
+
+app = typer.Typer(rich_markup_mode="markdown")
+for function in (reproduce, report):
+    app.command()(command(function))
