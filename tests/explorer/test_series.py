@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from dash import no_update
 
 import udtw
 from tests.explorer.helpers import FIRST, SERIES, data_url
@@ -184,14 +185,13 @@ EXAMPLE = FIRST | {"paths": 5}
 
 def test_in_the_first_example_uncertainty_pays(tab):
     """And the chips say how much, with errors against the true matches."""
-    example = EXAMPLE
-    *_, result = tab.aligned(example)
+    *_, result = tab.aligned(EXAMPLE)
     plain, soft, uncertain = result.errors
     assert uncertain < soft < 0.6 * plain
-    found = tab.update(example)
+    found = tab.update(EXAMPLE)
     assert [found[f"own-{name}"] for name in PANELS] == ["this pair"] * 3, "the number in the chip is its own"
-    assert tab.means(example) == [f"{one:.1f}" for one in (plain, soft, uncertain)]
-    broken = tab.update(example | {"noise": 2})
+    assert tab.means(EXAMPLE) == [f"{one:.1f}" for one in (plain, soft, uncertain)]
+    broken = tab.update(EXAMPLE | {"noise": 2})
     assert broken["own-DTW"].startswith("mean of 20 seeds; this pair: ")
     assert "lets them count less" in found["sentence"]
     off = EXAMPLE | {"variance": "none"}
@@ -220,7 +220,7 @@ def test_more_noise_never_reads_as_better(tab, monkeypatch):
 def test_means_end_when_a_newer_request_arrives_and_are_not_shown_without_a_truth(tab):
     x, y, settings = tab.chosen(EXAMPLE)
     assert mean_errors(x, y, settings, lambda: False) is None
-    assert tab.means(EXAMPLE | {"y-item": 2}) == ["", "", ""]
+    assert tab.means(EXAMPLE | {"y-item": 2}) == [no_update] * 3
     assert tab.update(EXAMPLE | {"y-item": 2})["own-DTW"] == ""
 
 

@@ -38,8 +38,8 @@ class Sizes:
     """
 
     seeds: int = 3
-    pairs: int = 40
-    """Pairs of series to align."""
+    pairs: int = 100
+    """Pairs of series to align, for every seed."""
     length: int = 64
     """Steps of a Cylinder-Bell-Funnel series."""
     train: int = 12

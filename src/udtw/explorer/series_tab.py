@@ -101,11 +101,11 @@ class SeriesTab(Tab):
         }
 
     def means(self, values: ControlValues) -> list[Any]:
-        """Return the mean error of every method over `SEEDS` seeds as text; empty if the truth is unknown."""
+        """Return the mean error of every method over `SEEDS` seeds as text; the page hides it if the truth is unknown."""
         request = self._wanted = object()
         x, y, settings = self.chosen(values)
         if x.pair is None or x.pair != y.pair or x.code == y.code:
-            return [""] * len(PANELS)
+            return [no_update] * len(PANELS)
         found = mean_errors(x, y, settings, lambda: self._wanted is request)
         return [no_update] * len(PANELS) if found is None else [f"{one:.1f}" for one in found]
 
