@@ -101,7 +101,7 @@ class SeriesTab(Tab):
         }
 
     def means(self, values: ControlValues) -> list[Any]:
-        """Return the mean error of every method over `SEEDS` seeds as text; the page hides it if the truth is unknown."""
+        """Return the mean error of every method over `SEEDS` seeds as text; no update if the truth is unknown."""
         request = self._wanted = object()
         x, y, settings = self.chosen(values)
         if x.pair is None or x.pair != y.pair or x.code == y.code:
