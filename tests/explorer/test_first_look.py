@@ -288,7 +288,7 @@ def test_dragging_over_the_series_breaks_the_sensor(page, browser):
     figure = page.find("#series-alignment .nsewdrag")
     drag = ActionChains(browser).move_to_element_with_offset(figure, -100, 0).click_and_hold()
     page.changed("series-own-DTW", drag.move_by_offset(150, 0).release().perform)
-    assert page.text("series-noise-shown") == "2"
+    assert page.text("series-noise-shown") == "3"
     first, last = (float(one) for one in page.text("series-stretch-shown").removesuffix(" %").split(" – "))
     assert 10 < first < 50 < last < 90
     page.changed("series-own-DTW", page.find("#series-repair").click)

@@ -276,11 +276,13 @@ def describe(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, result:
     if x.code == y.code:
         return "x and y are the same series: choose another one."
     if result.errors is not None:
+        begin = "Both sensors fail for some steps."
         names = dict(zip(PANELS, result.errors, strict=True))
         best = min(names, key=lambda name: round(names[name], 1))
         if best != "uDTW" and settings.variance != "none" and round(names["uDTW"], 1) > round(names[best], 1):
-            return f"Both sensors fail for some steps. Here uDTW is not the best: {best} is nearer to the true matches."
-        return f"Both sensors fail for some steps. DTW bends everything around them. {STORY[settings.variance]}"
+            means = f"; the large numbers are means of {SEEDS} seeds" if settings.noise else ""
+            return f"{begin} Here uDTW is not the best: {best} is nearer to the true matches{means}."
+        return f"{begin} DTW bends everything around them. {STORY[settings.variance]}"
     own = [one.label for one in (x, y) if one.own]
     begin = f"Nothing was added to {' and '.join(dict.fromkeys(own))}. " if own else ""
     matched = result.matches.index >= 0
