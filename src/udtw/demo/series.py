@@ -240,6 +240,7 @@ def average(sizes: Sizes, tick: Tick) -> Part:
                 "DTW per step to undisturbed series, lower is better",
                 {METRICS[metric].label: scores[metric].distance for metric in AVERAGED},
                 lower=True,
+                caveat="On UCR data sets without faults DBA is nearer: 0.55 of the Euclidean mean's DTW against 0.60.",
             )
         ],
     )
