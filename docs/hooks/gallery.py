@@ -1,4 +1,4 @@
-"""Run the code of the gallery and of the home page's pictures, and keep the figures in two colors (MkDocs hook).
+"""Run the code of the gallery and of other pictures, and keep the figures in two colors (MkDocs hook).
 
 A picture ``pictures/plot_NAME.svg`` in any page becomes the one of the reader's theme. mkdocs-matplotlib (0.10) keeps
 only pyplot's current figure, and mkdocs-gallery (0.10) makes a page of each script; neither draws for two themes.
@@ -38,7 +38,25 @@ stream[350:440] += np.sin(np.linspace(0, 2 * np.pi, 90))
 found = SubsequenceSearch(np.sin(np.linspace(0, 2 * np.pi, 60))).search(stream, k=2)
 figure = search_figure(Series(stream[:, None], ['value'], steps=np.arange(600)), found)
 """
-"""Code of the pictures of the home page that are not in the gallery."""
+HOME["speedups"] = r"""
+import re
+from pathlib import Path
+from matplotlib.figure import Figure
+from udtw.plots.style import X_COLOR
+page = Path("docs/benchmarks.md").read_text(encoding="utf-8")
+rows = re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| ([\d.]+)× \|", page, re.MULTILINE)[::-1]
+figure = Figure((9, 0.4 * len(rows) + 0.6), layout="constrained")
+axes = figure.subplots()
+axes.barh(range(len(rows)), [float(times) for *_, times in rows], color=X_COLOR)
+for place, (_, rival, times) in enumerate(rows):
+    axes.text(float(times) + 0.4, place, f"{times} × {rival}", va="center", fontsize=10)
+axes.set_yticks(range(len(rows)), [work for work, *_ in rows])
+axes.set_xlim(0, 1.7 * max(float(times) for *_, times in rows))
+axes.axvline(1, color="0.5", linewidth=1)
+axes.set_xlabel("times as fast as the other library (line: equally fast)")
+axes.spines[["top", "right"]].set_visible(False)
+"""
+"""Code of the pictures of the home page and of the benchmarks that are not in the gallery."""
 COLORED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 

@@ -1,5 +1,6 @@
 """`udtw demo`: the whole job at a small size, and a report that needs nothing else."""
 
+import importlib
 import re
 
 import pytest
@@ -14,9 +15,26 @@ from udtw._engine.metrics import METRICS
 from udtw.demo.common import Comparison
 
 
-def test_demo_prints_tables_and_leaves_a_report(tmp_path):
-    out = tmp_path / "new" / "out"
-    shown = run_ok("demo", "--quick", "--out", out).stdout
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder of a report, and what the command prints."""
+    out = tmp_path_factory.mktemp("demo") / "new" / "out"
+    return out, run_ok("demo", "--quick", "--out", out).stdout
+
+
+@pytest.fixture
+def browser(tmp_path):
+    pytest.importorskip("selenium")
+    browser = importlib.import_module("tests.explorer.browser")
+    if not (browser.CHROMIUM and browser.DRIVER):
+        pytest.skip("Chromium and chromedriver are not installed (packages chromium, chromium-driver)")
+    driver = browser.start(tmp_path)
+    yield driver
+    driver.quit()
+
+
+def test_demo_prints_tables_and_leaves_a_report(demo):
+    out, shown = demo
     assert f"Open {out / 'report.html'}" in shown
     page = (out / "report.html").read_text()
     for heading in ("Align", "Average", "Classify", "Forecast", "Recognize", "Tell apart"):
@@ -49,3 +67,19 @@ def test_the_verdict_is_that_of_every_seed(rival, own, verdict):
         "align", "steps", {name: [-one for one in some] for name, some in values.items()}, apart=("helped",)
     )
     assert higher.row()[1] == verdict
+
+
+def test_the_report_fits_every_screen_and_axe_finds_nothing(demo, browser):
+    from tests.explorer.browser import AXE, SCREENSHOTS, axe_violations, emulate
+
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    table = "const one = document.querySelector('.table'); return one.scrollWidth - one.clientWidth"
+    for theme in ("light", "dark"):
+        for width in (1440, 1024, 390):
+            emulate(browser, (width, 1000), theme)
+            browser.get((demo[0] / "report.html").as_uri())
+            assert browser.save_screenshot(str(SCREENSHOTS / f"demo-{width}-{theme}.png"))
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            assert browser.execute_script(table) <= 0, "the caveats of the first table can be seen"
+            if AXE.is_file():  # `make browser` fetches it
+                assert axe_violations(browser) == []

@@ -47,7 +47,7 @@ def test_every_tab_draws_its_figures(page, browser, tab):
 
 def set_gamma_by_hand(page):
     """Leave the default, which finds γ and β from the pair."""
-    page.changed("series-entropy", lambda: page.choose("series-variance", "estimate"))
+    page.changed("series-entropy", lambda: page.choose("series-variance", "known"))
 
 
 def test_keys_and_mouse_move_gamma_and_the_numbers_follow(page, browser):

@@ -47,9 +47,10 @@ METHODS = ("DTW", "soft-DTW", "uDTW")
 
 def test_the_first_example_shows_match_lines_and_says_what_one_sees(page, url):
     page.open(url, advanced=False)
-    plain, soft, uncertain = (page.text(f"series-own-{name}").removeprefix("this pair: ") for name in METHODS)
-    assert float(uncertain) < float(soft) < 0.6 * float(plain)
     page.until(lambda: all(re.fullmatch(r"\d+\.\d", page.text(f"series-mean-{name}")) for name in METHODS))
+    plain, soft, uncertain = (page.text(f"series-mean-{name}") for name in METHODS)
+    assert float(uncertain) < float(soft) < 0.6 * float(plain)
+    assert [page.text(f"series-own-{name}") for name in METHODS] == ["this pair"] * 3
     assert not page.find(".advanced").get_attribute("open")
     assert chosen(page, "series-view") == "lines"
     assert chosen(page, "series-variance") == "match"
@@ -78,7 +79,7 @@ def test_nothing_is_added_to_own_files_and_sigma_is_estimated(page, own_files):
     page.until(lambda: "Waiting for a second file" in page.text("series-message"))
     assert float(page.find("#series-page .figure").value_of_css_property("opacity")) < 0.5, "stale results are dimmed"
     page.changed("series-y-name", lambda: page.upload("series-files", folder / "b.csv"))
-    page.until(lambda: page.text("series-sentence").startswith("Nothing was added to a.csv and b.csv: "))
+    page.until(lambda: page.text("series-sentence").startswith("Nothing was added to a.csv and b.csv. "))
     page.settle()
     assert chosen(page, "series-variance") == "match"
     a = udtw.match(x, y).alignment
@@ -287,7 +288,7 @@ def test_dragging_over_the_series_breaks_the_sensor(page, browser):
     figure = page.find("#series-alignment .nsewdrag")
     drag = ActionChains(browser).move_to_element_with_offset(figure, -100, 0).click_and_hold()
     page.changed("series-own-DTW", drag.move_by_offset(150, 0).release().perform)
-    assert page.text("series-noise-shown") == "2"
+    assert page.text("series-noise-shown") == "3"
     first, last = (float(one) for one in page.text("series-stretch-shown").removesuffix(" %").split(" – "))
     assert 10 < first < 50 < last < 90
     page.changed("series-own-DTW", page.find("#series-repair").click)

@@ -1,9 +1,11 @@
 """The first tab: numbers and figures agree with the library, and wrong values are refused with a message."""
 
 import base64
+import re
 
 import numpy as np
 import pytest
+from dash import no_update
 
 import udtw
 from tests.explorer.helpers import FIRST, SERIES, data_url
@@ -58,7 +60,7 @@ def test_the_numbers_are_those_of_align(tab):
         ({"beta": 3}, "loss"),
         ({"band": 0}, "distance"),
         ({"noise": 2}, "regularizer"),
-        ({"variance": "estimate"}, "regularizer"),
+        ({"variance": "match"}, "regularizer"),
         ({"scale": []}, "distance"),
         ({"side": "both"}, "distance"),
         ({"y-item": 5}, "distance"),
@@ -178,17 +180,19 @@ def test_arrays_are_sent_as_bytes():
     assert typed(np.array([[1, 2]]), np.uint8) == {"dtype": "u1", "bdata": "AQI=", "shape": "1, 2"}
 
 
-EXAMPLE = FIRST | {"variance": "estimate", "paths": 5}
+EXAMPLE = FIRST | {"paths": 5}
 
 
 def test_in_the_first_example_uncertainty_pays(tab):
     """And the chips say how much, with errors against the true matches."""
-    example = EXAMPLE | {"variance": "match"}
-    *_, result = tab.aligned(example)
+    *_, result = tab.aligned(EXAMPLE)
     plain, soft, uncertain = result.errors
     assert uncertain < soft < 0.6 * plain
-    found = tab.update(example)
-    assert [found[f"own-{name}"] for name in PANELS] == [f"this pair: {one:.1f}" for one in (plain, soft, uncertain)]
+    found = tab.update(EXAMPLE)
+    assert [found[f"own-{name}"] for name in PANELS] == ["this pair"] * 3, "the number in the chip is its own"
+    assert tab.means(EXAMPLE) == [f"{one:.1f}" for one in (plain, soft, uncertain)]
+    broken = tab.update(EXAMPLE | {"noise": 2})
+    assert broken["own-DTW"].startswith("mean of 20 seeds; this pair: ")
     assert "lets them count less" in found["sentence"]
     off = EXAMPLE | {"variance": "none"}
     assert "σ is off" in tab.update(off)["sentence"]
@@ -209,14 +213,14 @@ def test_the_sentence_does_not_praise_a_pair_on_which_uncertainty_loses(tab):
 def test_more_noise_never_reads_as_better(tab, monkeypatch):
     """The chips average over seeds, since with one seed noise may help by chance."""
     monkeypatch.setattr("udtw.explorer.series_alignment.SEEDS", 8)
-    means = [list(map(float, tab.means(EXAMPLE | {"variance": "match", "noise": noise}))) for noise in (0, 1, 3)]
+    means = [list(map(float, tab.means(EXAMPLE | {"noise": noise}))) for noise in (0, 1, 3)]
     assert all(np.diff(np.array(means), axis=0).min(0) > -0.05), means
 
 
 def test_means_end_when_a_newer_request_arrives_and_are_not_shown_without_a_truth(tab):
     x, y, settings = tab.chosen(EXAMPLE)
     assert mean_errors(x, y, settings, lambda: False) is None
-    assert tab.means(EXAMPLE | {"y-item": 2}) == ["", "", ""]
+    assert tab.means(EXAMPLE | {"y-item": 2}) == [no_update] * 3
     assert tab.update(EXAMPLE | {"y-item": 2})["own-DTW"] == ""
 
 
@@ -236,7 +240,7 @@ def test_lines_join_matched_steps_and_wrong_ones_are_red(tab):
 
 def test_a_pair_without_a_known_truth_has_no_errors(tab):
     found = tab.update(EXAMPLE | {"y-item": 2})
-    assert "of the steps of x have a match" in found["sentence"]
+    assert re.match(r"Half of the 90% intervals hold at most \d+ steps? of y; ", found["sentence"])
     assert not any("true match" in span.children[1] for span in found["key"])
 
 
@@ -247,9 +251,9 @@ def test_nothing_is_added_to_uploads_and_sigma_is_estimated(tab):
     keys = [tab.take(data_url(one.encode()), f"{name}.csv")[0] for one, name in zip(texts, "ab", strict=True)]
     own = EXAMPLE | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1]}
     found = tab.update(own | {"noise": 3, "side": "both"})
-    a = udtw.align(x, y, "estimate", "estimate", gamma=4.0)
+    a = udtw.match(x, y).alignment
     assert shown(found["distance"]) == pytest.approx(float(a.distance), rel=1e-4)
-    assert found["sentence"].startswith("Nothing was added to a.csv and b.csv: ")
+    assert found["sentence"].startswith("Nothing was added to a.csv and b.csv. Half of ")
     with pytest.raises(OptionError, match=r"noise of a\.csv is unknown"):
         tab.update(own | {"variance": "known"})
 
@@ -269,22 +273,19 @@ def test_times_of_a_file_are_written_at_the_axis(tab):
     assert figure["layout"]["xaxis2"]["title"]["text"] == "time of x"
 
 
-MATCHED = EXAMPLE | {"variance": "match"}
-
-
 def test_the_verdict_of_match_is_shown_in_words_and_color(tab):
-    *_, result = tab.aligned(MATCHED)
+    *_, result = tab.aligned(EXAMPLE)
     found = udtw.match(result.prepared.x, result.prepared.y)
-    [said] = tab.update(MATCHED)["verdict"]
+    [said] = tab.update(EXAMPLE)["verdict"]
     assert said.children[1] == found.trust.sentence
     assert said.className == "verdict good"
     np.testing.assert_array_equal(result.matches.low, found.low)
-    assert tab.update(EXAMPLE)["verdict"] == []
+    assert tab.update(EXAMPLE | {"variance": "known"})["verdict"] == []
 
 
 @pytest.mark.parametrize("view", ["lines", "matrix"])
 def test_unrelated_series_have_no_lines(tab, view):
-    unrelated = MATCHED | {"x-set": "cbf-128", "x-item": 0, "y-set": "charts-60", "y-item": 5, "view": view}
+    unrelated = EXAMPLE | {"x-set": "cbf-128", "x-item": 0, "y-set": "charts-60", "y-item": 5, "view": view}
     found = tab.update(unrelated)
     assert found["verdict"][0].className == "verdict none"
     assert found["verdict"][0].children[1].startswith("No match")
@@ -293,7 +294,7 @@ def test_unrelated_series_have_no_lines(tab, view):
     assert "most probable path" not in names
     if view == "lines":
         below = [one for one in found["alignment"]["data"] if one["yaxis"] == "y3"]
-        related = [one for one in tab.update(MATCHED)["alignment"]["data"] if one["yaxis"] == "y3"]
+        related = [one for one in tab.update(EXAMPLE)["alignment"]["data"] if one["yaxis"] == "y3"]
         assert len(below) == 4 < len(related), "both series with their bands"
         assert not found["alignment"]["layout"]["shapes"]
 
@@ -305,7 +306,7 @@ def test_a_lag_of_an_upload_keeps_the_shape_of_the_matrix(tab, view):
     pair = base[20:120] + 0.1 * rng.normal(size=100), base[40:150] + 0.1 * rng.normal(size=110)
     texts = ["\n".join(map(repr, one.tolist())) for one in pair]
     keys = [tab.take(data_url(one.encode()), f"{name}.csv")[0] for one, name in zip(texts, "ab", strict=True)]
-    own = MATCHED | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1], "view": view}
+    own = EXAMPLE | {"x-set": UPLOAD, "x-key": keys[0], "y-set": UPLOAD, "y-key": keys[1], "view": view}
     *_, result = tab.aligned(own)
     assert result.matches.noise.open_ends
     assert result.coupling.shape == result.variance.shape == (100, 110)

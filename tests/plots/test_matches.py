@@ -11,9 +11,10 @@ pytest.importorskip("matplotlib")
 
 import matplotlib.style
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_hex
 
 from udtw.plots import plot_matches
-from udtw.plots.style import DARK_PAPER, paper, shade
+from udtw.plots.style import DARK_PAPER, MODE_COLOR, paper, shade
 
 from .figures import panels, render
 
@@ -79,9 +80,13 @@ def test_a_faulty_stretch_is_marked():
     noise[30:45] = 9.0
     x, y = ramp + np.sqrt(noise) * rng.standard_normal(80), ramp + 0.1 * rng.standard_normal(80)
     alignment = udtw.align(x, y, noise, 0.01, gamma=4.0)
-    marked = panels(plot_matches(x, y, alignment))["matches"].patches
-    assert len(marked) == len(alignment.matches().doubtful())
+    axes, doubtful = panels(plot_matches(x, y, alignment, lines=80))["matches"], alignment.matches().doubtful()
+    marked = axes.patches
+    assert len(marked) == len(doubtful)
     assert any(28 / 79 < one.get_x() + one.get_width() / 2 < 47 / 79 for one in marked)
+    [fans] = of_kind(axes, PolyCollection)
+    orange = [to_hex(color) == MODE_COLOR.lower() for color in fans.get_facecolor()]
+    assert orange == [any(one.first <= step <= one.last for one in doubtful) for step in range(80)]
 
 
 @pytest.mark.parametrize("features", [1, 3])

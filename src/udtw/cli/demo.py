@@ -27,8 +27,8 @@ def demo(
 
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
     typer.echo(f"{SUMMARY}:")
-    for task, verdict, own, rival, measure, _ in summary(parts):
-        typer.echo(f"- {task}: {verdict} (uDTW {own}, {rival}; {measure})")
+    for task, verdict, own, rival, _ in summary(parts):
+        typer.echo(f"- {task}: {verdict} (uDTW {own}, {rival})")
     for part in parts:
         typer.echo()
         show_table(part.title, part.columns, part.rows, part.note)

@@ -33,8 +33,8 @@ class Sizes:
     """Set how much the demo computes."""
 
     seeds: int = 3
-    pairs: int = 40
-    """Pairs of series to align."""
+    pairs: int = 100
+    """Pairs of series to align, for every seed."""
     length: int = 64
     """Steps of a Cylinder-Bell-Funnel series."""
     train: int = 12
@@ -93,7 +93,7 @@ class Comparison:
     """Methods that do not count as rivals, because they have part of uDTW."""
 
     def row(self) -> list[str]:
-        """Return the task, the verdict, uDTW, the best rival, the measure and the caveat."""
+        """Return the task with its measure, the verdict, uDTW, the best rival and the caveat."""
         sign = -1 if self.lower else 1
         rivals = {name: one for name, one in self.values.items() if name != OWN and name not in self.apart}
         best = max(rivals, key=lambda name: sign * np.mean(rivals[name]))
@@ -101,7 +101,8 @@ class Comparison:
         gains = sign * (own - rival)
         clear = abs(gains.mean()) >= LEAST_GAIN * abs(rival.mean()) and len(set(np.sign(gains))) == 1
         verdict = ("pays" if gains.mean() > 0 else "does not pay") if clear else "no clear difference"
-        return [self.task, verdict, f"{own.mean():.1f}", f"{best}: {rival.mean():.1f}", self.measure, self.caveat]
+        task = f"{self.task}: {self.measure}"
+        return [task, verdict, f"{own.mean():.1f}", f"{best}: {rival.mean():.1f}", self.caveat]
 
 
 @dataclass(frozen=True)

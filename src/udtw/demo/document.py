@@ -193,7 +193,8 @@ td.number { white-space: nowrap; }
 @media (max-width: 40rem) {
   body { padding: 1rem 0.75rem 3rem; }
   h1 { font-size: 1.5rem; }
-  th, td { padding: 0.3rem 0.4rem; max-width: 9.5em; }
+  table { font-size: 0.8rem; }
+  th, td { padding: 0.3rem 0.25rem; max-width: 9.5em; }
 }
 .note, figcaption { color: var(--soft); font-size: 0.9rem; margin: 0.4rem 0 1.5rem; }
 figure { margin: 1.5rem 0; }

@@ -24,7 +24,7 @@ PARTS = (
 
 
 SUMMARY = "uDTW against the best of the other distances"
-COLUMNS = ["task", "verdict", "uDTW", "best rival", "measure", "but"]
+COLUMNS = ["task", "verdict", "uDTW", "best rival", "but"]
 VERDICTS = (
     f"“Pays” and “does not pay”: a difference of at least {LEAST_GAIN:.0%} of the rival's value, with the same sign "
     "for every seed (--quick has one: it shows that everything runs, not more). The data are generated, and have what "
@@ -44,7 +44,7 @@ def summary(parts: list[Part]) -> list[list[str]]:
     >>> from udtw.demo.common import Comparison, Part
     >>> one = Comparison("align", "steps off", {"DTW": [5.0], "uDTW": [2.0]}, lower=True)
     >>> summary([Part("Align", "Two series.", "Errors", [], [], "One seed.", compared=[one])])
-    [['align', 'pays', '2.0', 'DTW: 5.0', 'steps off', '']]
+    [['align: steps off', 'pays', '2.0', 'DTW: 5.0', '']]
     """
     return [one.row() for part in parts for one in part.compared]
 

@@ -151,34 +151,35 @@ def align_pairs(sizes: Sizes, tick: Tick) -> Part:
     """Measure the errors of the matches of every method, and how often the intervals hold the true match."""
     errors: dict[str, list[float]] = {name: [] for name in ALIGNERS}
     coverage: dict[str, list[float]] = {name: [] for name in ALIGNERS}
+    data = known_warps(sizes.seeds * sizes.pairs, 0)
     for seed in range(sizes.seeds):
         tick("align: DTW, soft-DTW, uDTW")
-        data = known_warps(sizes.pairs, 2 * seed + 1)
-        pairs = zip(data["x"], data["y"], data["match"], strict=True)
+        some = slice(seed * sizes.pairs, (seed + 1) * sizes.pairs)
+        pairs = zip(data["x"][some], data["y"][some], data["match"][some], strict=True)
         found = [[(one.error(truth), one.coverage(truth)) for one in compare(x, y)] for x, y, truth in pairs]
         for name, (error, covered) in zip(ALIGNERS, np.mean(found, 0), strict=True):
             errors[name].append(float(error))
             coverage[name].append(100 * float(covered))
     return Part(
         heading="Align",
-        text=f"{sizes.pairs} pairs of smooth series of {data['x'].shape[1]} steps, one a warped copy of the other, "
+        text=f"{len(data['x'])} pairs of smooth series of {data['x'].shape[1]} steps, one a warped copy of the other, "
         "with a little noise and a burst of strong noise in each. The true alignment is known, and no method knows "
         "where the bursts are. uDTW is `udtw.match` without any option: it estimates the noise of each step from the "
         "pair; matches inside a burst count less, and it says which stretches are doubtful.",
         title="Matches against the truth",
         columns=["method", "error of the match, steps", f"true match inside the {100 * LEVEL:g} % interval, %"],
         rows=[
-            [name, mean_std(errors[name], 2), "–" if name == "DTW" else mean_std(coverage[name], 1)]
+            [name, mean_std(errors[name], 1), "–" if name == "DTW" else mean_std(coverage[name], 1)]
             for name in ALIGNERS
         ],
-        note=f"Mean {seeds_in_words(sizes.seeds)}. DTW gives one path and no intervals; soft-DTW has the γ that is "
-        "best for it on such pairs.",
+        note=("" if sizes.seeds == 1 else f"Mean ± standard deviation over {sizes.seeds} times {sizes.pairs} pairs. ")
+        + "DTW gives one path and no intervals; soft-DTW has the γ that is best for it on such pairs.",
         figures=[
             (
                 picture(),
                 "A typical pair of 300, not the best one: its errors are nearest to the medians of all three methods. "
-                "Lines are black by the probability of the match, red if more than three steps off; orange marks what "
-                "uDTW calls doubtful.",
+                "The darker a line, the more probable the match; red lines are more than three steps off, and orange "
+                "marks what uDTW calls doubtful.",
             )
         ],
         compared=[Comparison("Align series with bursts of noise", "steps off, lower is better", errors, lower=True)],
@@ -239,6 +240,7 @@ def average(sizes: Sizes, tick: Tick) -> Part:
                 "DTW per step to undisturbed series, lower is better",
                 {METRICS[metric].label: scores[metric].distance for metric in AVERAGED},
                 lower=True,
+                caveat="On UCR data sets without faults DBA is nearer: 0.55 of the Euclidean mean's DTW against 0.60.",
             )
         ],
     )

@@ -122,7 +122,7 @@ COLOR_BAR = {"orientation": "h", "xanchor": "center", "xpad": 0, "yanchor": "top
 
 def color_bar(title: str, x: float, length: float, below: float, **more: Any) -> dict[str, Any]:
     """Build a horizontal color bar centered at ``x``; ``below`` is its vertical position, see `under`."""
-    labels = {"tickfont": {"size": 11}, "tickangle": 0, "outlinewidth": 0}
+    labels = {"tickfont": {"size": 12}, "tickangle": 0, "outlinewidth": 0}
     named = {"title": {"text": title, "side": "bottom", "font": {"size": 12}}}
     return COLOR_BAR | {"x": x, "y": below, "len": length} | labels | named | more
 

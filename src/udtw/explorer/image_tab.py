@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from dash import html
-from matplotlib.colors import to_hex
+from matplotlib.colors import LogNorm, Normalize, to_hex
 
 from udtw.explorer import scripts
 from udtw.explorer.controls import graph, radio, section, slider, upload
@@ -42,7 +42,7 @@ from udtw.explorer.uploads import MAX_IMAGE_BYTES
 from udtw.images.projection import ORDERS
 from udtw.plots.image_maps import FADED, LUMA, MAP_HEX, OPACITY
 from udtw.plots.image_match import check_match
-from udtw.plots.style import MODE_COLOR, STD_COLORS, STD_HEX, std_limits
+from udtw.plots.style import MODE_COLOR, STD_COLORS, STD_HEX, std_norm, std_ticks
 
 FIRST = "star striped"
 HEIGHT, MAPS_HEIGHT = 410, 350
@@ -143,16 +143,18 @@ def match_figure(result: ImageResult, n_matches: int) -> dict[str, Any]:
     """Draw both images with lines between their best patch matches, and the coupling beside them."""
     match = check_match(result.match, n_matches)
     cells, values, ends, widths = match.cells, match.strength, match.ends(GAP), match.widths
-    low, high = (0.0, 1.0) if match.std is None else std_limits(match.std)
+    norm = Normalize(0, 1) if match.std is None else std_norm(match.std)
     label = "π* of the match" if match.std is None else "σ of the match"
     data: list[dict[str, Any]] = []
     for a, b, value in zip(ends[0], ends[1], values, strict=True):
         line = {"type": "scatter", "mode": "lines", "x": [a[0], b[0]], "y": [a[1], b[1]], "hoverinfo": "skip"}
         data.append(line | {"line": {"color": PAPER, "width": 4}})
-        data.append(line | {"line": {"color": to_hex(STD_COLORS((value - low) / (high - low))), "width": 2}})
+        data.append(line | {"line": {"color": to_hex(STD_COLORS(norm(value))), "width": 2}})
     dots, shown = np.concatenate(ends).T, typed(np.concatenate([values, values]))
-    scale = {"cmin": low, "cmax": high, "colorscale": STD_SCALE, "colorbar": color_bar(label, 0.32, 0.3, BAR)}
-    marker = {"size": 8, "color": shown, "line": {"color": PAPER, "width": 1}} | scale
+    bar = color_bar(label, 0.32, 0.3, BAR, **(std_bar(norm) if isinstance(norm, LogNorm) else {}))
+    scale = {"cmin": 0, "cmax": 1, "colorscale": STD_SCALE, "colorbar": bar}
+    colors = typed(np.tile(np.asarray(norm(values)), 2))
+    marker = {"size": 8, "color": colors, "line": {"color": PAPER, "width": 1}} | scale
     hover = f"{label}: %{{customdata:.3f}}<extra></extra>"
     data.append(scatter(dots[0], dots[1], "markers", customdata=shown, hovertemplate=hover, marker=marker))
     axes: dict[str, Any] = {"xaxis": "x2", "yaxis": "y2"}
@@ -180,11 +182,17 @@ def match_figure(result: ImageResult, n_matches: int) -> dict[str, Any]:
     }
 
 
+def std_bar(norm: LogNorm) -> dict[str, Any]:
+    """Return the ticks of the color bar of σ, whose colors are at ``norm(σ)``: logarithmic about 1."""
+    ticks = std_ticks(norm.vmin or 0.0, norm.vmax or 1.0)
+    return {"tickvals": [float(norm(tick)) for tick in ticks], "ticktext": [f"{tick:.2g}" for tick in ticks]}
+
+
 def maps_figure(result: ImageResult) -> dict[str, Any]:
     """Draw σ over both images, and the matches of one patch of the left image in the right one."""
     sigmas = [None if one is None else _on_grid(one.sqrt().numpy(), result) for one in (result.var_x, result.var_y)]
     known = [one for one in sigmas if one is not None]
-    low, high = std_limits(np.stack(known)) if known else (0.5, 1.5)
+    norm = std_norm(np.stack(known) if known else np.ones(1))
     width = 0.31
     data: list[dict[str, Any]] = []
     shown, notes, more = [], [], {}
@@ -202,16 +210,17 @@ def maps_figure(result: ImageResult) -> dict[str, Any]:
         heat = k == 2
         shown.append(_placed(pixels if heat else _faded(pixels), f"x{end}", 0, 1, yref=f"y{end}"))
         rows, columns = values.shape
-        trace: dict[str, Any] = {"type": "heatmap", "z": typed(values), "zsmooth": False}
+        colors = values if heat else np.asarray(norm(values))
+        trace: dict[str, Any] = {"type": "heatmap", "z": typed(colors), "customdata": typed(values), "zsmooth": False}
         trace |= {"x0": 0.5 / columns, "dx": 1 / columns, "y0": 0.5 / rows, "dy": 1 / rows}
         trace |= {"xaxis": f"x{end}", "yaxis": f"y{end}"}
-        trace["hovertemplate"] = ("share" if heat else "σ") + " %{z:.3f}<extra></extra>"
+        trace["hovertemplate"] = ("share" if heat else "σ") + " %{customdata:.3f}<extra></extra>"
         if heat:
             bar = color_bar("share of the patch's matches", left + width / 2, 0.26, MAPS_BAR)
             trace |= {"colorscale": HEAT, "zmin": 0, "colorbar": bar}
         else:
-            bar = color_bar("uncertainty σ (both maps)", width, 0.26, MAPS_BAR)
-            trace |= {"colorscale": MAP_SCALE, "zmin": low, "zmax": high, "opacity": OPACITY}
+            bar = color_bar("uncertainty σ (both maps)", width, 0.26, MAPS_BAR, **std_bar(norm))
+            trace |= {"colorscale": MAP_SCALE, "zmin": 0, "zmax": 1, "opacity": OPACITY}
             trace |= {"showscale": k == 0, "colorbar": bar}
         data.append(trace)
         notes.append(note(title, left + width / 2, 1, yanchor="bottom", yshift=3))

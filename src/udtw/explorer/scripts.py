@@ -67,7 +67,7 @@ def series_script(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) ->
         ]
         if s.variance == "known":
             code.append(f"var_{name}[{begin}:{end}] += {s.noise!r} ** 2")
-    given = {"match": "", "none": "", "known": ", var_x, var_y", "estimate": ', "estimate", "estimate"'}[s.variance]
+    given = {"match": "", "none": "", "known": ", var_x, var_y"}[s.variance]
     options = f"paths={s.paths}, seed={s.seed}"
     if s.view == "lines":
         options = f"level={LEVEL!r}" + (f", times=({x.times!r}, {y.times!r})" if x.times or y.times else "")

@@ -20,7 +20,7 @@ from udtw.explorer.series_choices import ChosenSeries, true_match
 LOG_GAMMA = (-3.0, 2.0)
 MAX_NOISE, MAX_PATHS, MAX_SEED = 3.0, 50, 999
 LEVEL = 0.9
-VARIANCES = {"none": "off", "match": "estimated", "known": "known", "estimate": "by roughness"}
+VARIANCES = {"none": "off", "match": "estimated", "known": "known"}
 """Off: σ = 1 everywhere. Estimated: `udtw.match`. Known: that of the noise in generated series."""
 SEEDS = 20
 """Number of seeds of the added noise over which the errors of the chips are averaged."""
@@ -156,8 +156,8 @@ def prepare_series(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings) -
     for name, chosen, clean in (("x", x, first), ("y", y, second)):
         series = clean
         variance: Any = None
-        if settings.variance in ("match", "estimate"):
-            variance = settings.variance
+        if settings.variance == "match":
+            variance = "match"
             if not (series.std(0) > 0).any():
                 raise DataError(f"{chosen.label} is constant, so its σ cannot be estimated: choose σ = 1.")
         elif settings.variance == "known":

@@ -25,6 +25,7 @@ from udtw.explorer.controls import (
 )
 from udtw.explorer.match_lines import HEIGHT, PANELS, key, match_figure
 from udtw.explorer.series_alignment import (
+    LEVEL,
     LOG_GAMMA,
     MAX_NOISE,
     MAX_PATHS,
@@ -45,11 +46,8 @@ from udtw.explorer.tab import SLIDERS, SUMS, Tab
 from udtw.explorer.uploads import MAX_SERIES_BYTES
 
 STRETCH_MARKS = {0: "0 %", 50: "50 %", 100: "100 %"}
-SURE = 0.5
-"""A match of this probability is more likely than all others together."""
 STORY = {
     "match": "uDTW notices (the bands of ±σ), lets them count less, and marks in orange what not to believe.",
-    "estimate": "uDTW finds them by their roughness (the bands of ±σ) and lets them count less.",
     "known": "uDTW is told where they are (the bands of ±σ) and lets them count less.",
     "none": "σ is off: they count as much as everything else, and uDTW is soft-DTW.",
 }
@@ -88,8 +86,10 @@ class SeriesTab(Tab):
         return align_series(prepare_series(x, y, settings), settings)
 
     def show(self, x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, result: SeriesResult) -> dict[str, Any]:
-        of = f"mean of {SEEDS} seeds; " if settings.noise else ""
-        own = [""] * len(PANELS) if result.errors is None else [f"{of}this pair: {one:.1f}" for one in result.errors]
+        own = [""] * len(PANELS)
+        if result.errors is not None:  # without added noise, the number in the chip is that of the pair
+            of = f"mean of {SEEDS} seeds; this pair: " if settings.noise else "this pair"
+            own = [f"{of}{one:.1f}" if settings.noise else of for one in result.errors]
         return {
             "length": f"{shown_number(result.path_length, 4)} ({len(result.mode)})",
             "verdict": verdict(result),
@@ -101,11 +101,11 @@ class SeriesTab(Tab):
         }
 
     def means(self, values: ControlValues) -> list[Any]:
-        """Return the mean error of every method over `SEEDS` seeds as text; empty if the truth is unknown."""
+        """Return the mean error of every method over `SEEDS` seeds as text; no update if the truth is unknown."""
         request = self._wanted = object()
         x, y, settings = self.chosen(values)
         if x.pair is None or x.pair != y.pair or x.code == y.code:
-            return [""] * len(PANELS)
+            return [no_update] * len(PANELS)
         found = mean_errors(x, y, settings, lambda: self._wanted is request)
         return [no_update] * len(PANELS) if found is None else [f"{one:.1f}" for one in found]
 
@@ -138,8 +138,8 @@ class SeriesTab(Tab):
         def update_means(request: Any) -> list[Any]:
             try:
                 return self.means(read_values(request, self.inputs()))
-            except UdtwError:  # the answer to the same request says what is wrong
-                return [""] * len(PANELS)
+            except UdtwError:  # the answer to the same request says what is wrong, and dims the last result
+                return [no_update] * len(PANELS)
 
         sets = {name: Output(f"{tab}-set", name) for name in ("options", "value")} | {"message": message}
 
@@ -276,21 +276,25 @@ def describe(x: ChosenSeries, y: ChosenSeries, settings: SeriesSettings, result:
     if x.code == y.code:
         return "x and y are the same series: choose another one."
     if result.errors is not None:
+        begin = "Both sensors fail for some steps."
         names = dict(zip(PANELS, result.errors, strict=True))
         best = min(names, key=lambda name: round(names[name], 1))
         if best != "uDTW" and settings.variance != "none" and round(names["uDTW"], 1) > round(names[best], 1):
-            return f"Both sensors fail for some steps. Here uDTW is not the best: {best} is nearer to the true matches."
-        return f"Both sensors fail for some steps. DTW bends everything around them. {STORY[settings.variance]}"
+            means = f"; the large numbers are means of {SEEDS} seeds" if settings.noise else ""
+            return f"{begin} Here uDTW is not the best: {best} is nearer to the true matches{means}."
+        return f"{begin} DTW bends everything around them. {STORY[settings.variance]}"
     own = [one.label for one in (x, y) if one.own]
-    begin = f"Nothing was added to {' and '.join(dict.fromkeys(own))}: " if own else ""
-    sure = float((result.matches.probability >= SURE).mean())
-    text = f"{sure:.0%} of the steps of x have a match that is more likely than all others together; "
+    begin = f"Nothing was added to {' and '.join(dict.fromkeys(own))}. " if own else ""
+    matched = result.matches.index >= 0
+    steps = 1 + int(np.median((result.matches.high - result.matches.low)[matched]))
+    text = f"Half of the {LEVEL:.0%} intervals hold at most {steps} step{'s' if steps > 1 else ''} of y; "
     doubtful = result.matches.doubtful()
     if not doubtful:
         return begin + text + "no stretch is much more doubtful than the rest."
     widest = doubtful[int(np.argmax([(one.last - one.first + 1) * (one.high - one.low) for one in doubtful]))]
-    more = f", and {len(doubtful) - 1} more" if len(doubtful) > 1 else ""
+    others = len(doubtful) - 1
+    more = f", and {others} more stretch{'es' if others > 1 else ''}" if others else ""
     return (
-        begin + text + f"doubtful (orange bar): steps {widest.first} to {widest.last} of x, "
+        begin + text + f"most doubtful (orange bar) are steps {widest.first} to {widest.last} of x, "
         f"which lie between {widest.low} and {widest.high} of y{more}."
     )

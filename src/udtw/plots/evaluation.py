@@ -6,12 +6,22 @@ from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from udtw._engine.calibration import Calibration
 from udtw.errors import OptionError, ShapeError
-from udtw.plots.style import COLORS, FONT, MODE_COLOR, SMALL_FONT, STD_COLORS, as_array, new_figure, shade, std_limits
+from udtw.plots.style import (
+    COLORS,
+    FONT,
+    MODE_COLOR,
+    SMALL_FONT,
+    STD_COLORS,
+    as_array,
+    new_figure,
+    set_std_ticks,
+    shade,
+    std_norm,
+)
 
 SIGNIFICANCE = 0.05
 
@@ -64,7 +74,7 @@ def plot_calibration(
 
 
 def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_options: Any) -> Figure:
-    """Plot each series in a panel, colored from blue (certain) to red (uncertain), with a band of ±σ.
+    """Plot each series in a panel with a band of ±σ, colored by σ on a logarithmic scale about 1: red is uncertain.
 
     Parameters
     ----------
@@ -88,7 +98,7 @@ def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_option
         if len(set(shapes)) != 1 or len(shapes[0]) != 1:
             raise ShapeError(f"{name!r} must have values and sigma of shape (T,); got {shapes}.")
         arrays[name] = given
-    norm = Normalize(*std_limits(np.concatenate([given[1] for given in arrays.values()])), clip=True)
+    norm = std_norm(np.concatenate([given[1] for given in arrays.values()]))
     columns = min(2, len(arrays))
     rows = -(-len(arrays) // columns)
     figure = new_figure((4.4 * columns, 1.9 * rows + 0.5), figure_options)
@@ -111,6 +121,7 @@ def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_option
         axes.set_visible(False)
     bar = figure.colorbar(lines, ax=list(panels), shrink=0.8)
     bar.set_label("σ", fontsize=FONT)
+    set_std_ticks(bar)
     bar.ax.tick_params(labelsize=SMALL_FONT)
     return figure
 

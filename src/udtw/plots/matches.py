@@ -37,6 +37,8 @@ from udtw.plots.style import (
 SHADES = (0.13, 0.4, 0.87)
 """Shades of lines, from doubtful to sure; see `shade`."""
 DOUBT_COLOR = MODE_COLOR
+FAN_SHADE = 0.5
+"""Shade of intervals outside the doubtful stretches, see `shade`."""
 GAP = 0.55
 """Distance between the series, as a share of the range of their values."""
 
@@ -79,9 +81,9 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
 ) -> Any:
     """Plot two series above each other, with a line from each step to its most probable partner.
 
-    Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners, and stretches
-    that are much more doubtful than the rest are marked at the edge. The axes are labeled "matches". The figure is not
-    registered with pyplot: save it with ``savefig``.
+    Lines fade where the match is doubtful; fans behind them span the credible intervals of the partners. Stretches
+    that are much more doubtful than the rest are orange, and marked at the edge. The axes are labeled "matches". The
+    figure is not registered with pyplot: save it with ``savefig``.
 
     Parameters
     ----------
@@ -160,11 +162,11 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         _draw_series(axes, curve)
     if title is not None:
         figure.suptitle(textwrap.fill(title, TITLE_WIDTH), fontsize=FONT)
+    stretches = matches.doubtful() if doubtful and related else []
     if related:
-        links = _draw_matches(axes, own, other, matches, lines, intervals, is_upper=of == "x")
+        links = _draw_matches(axes, own, other, matches, stretches, lines, intervals, is_upper=of == "x")
         figure.colorbar(links, ax=axes, pad=0.01, aspect=25, label="probability of the match")
     _label(axes, upper, lower)
-    stretches = matches.doubtful() if doubtful and related else []
     _mark(axes, own, stretches, is_upper=of == "x")
     _draw_legend(figure, upper, lower, level if intervals and related else None, related, bool(stretches))
     return figure
@@ -252,7 +254,15 @@ def _mark(axes: Axes, curve: _Curve, doubtful: list[Stretch], *, is_upper: bool)
 
 
 def _draw_matches(
-    axes: Axes, own: _Curve, other: _Curve, matches: Matches, lines: int, intervals: bool, *, is_upper: bool
+    axes: Axes,
+    own: _Curve,
+    other: _Curve,
+    matches: Matches,
+    doubtful: list[Stretch],
+    lines: int,
+    intervals: bool,
+    *,
+    is_upper: bool,
 ) -> ScalarMappable:
     matched = np.flatnonzero(matches.index >= 0)
     chosen = matched[np.unique(np.linspace(0, len(matched) - 1, min(lines, len(matched))).round().astype(int))]
@@ -262,7 +272,9 @@ def _draw_matches(
     if intervals:
         spans = zip(starts, matches.low[chosen], matches.high[chosen], strict=True)
         fans = [_fan(start, other, heights, low, high) for start, low, high in spans]
-        axes.add_collection(PolyCollection(fans, facecolors=DOUBT_COLOR, alpha=0.13, linewidths=0, zorder=1))
+        doubted = {step for one in doubtful for step in range(one.first, one.last + 1)}
+        colors = [DOUBT_COLOR if step in doubted else shade(FAN_SHADE) for step in chosen]
+        axes.add_collection(PolyCollection(fans, facecolors=colors, alpha=0.13, linewidths=0, zorder=1))
     probability = np.asarray(matches.probability[chosen] * matches.matched[chosen], float)
     order = np.argsort(probability)  # sure lines on top
     segments = np.stack([starts, ends], 1)[order]
@@ -338,7 +350,7 @@ def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, level: float | No
     if related:
         entries["most probable match"] = Line2D([], [], color=shade(SHADES[-1]), linewidth=1)
     if level is not None:
-        entries[f"{100 * level:g} % interval"] = Patch(facecolor=DOUBT_COLOR, alpha=0.3)
+        entries[f"{100 * level:g} % interval"] = Patch(facecolor=shade(FAN_SHADE), alpha=0.3)
     if doubt:
         entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR)
     figure.legend(

@@ -166,10 +166,14 @@ def std_norm(values: Any, limits: tuple[float, float] | None = None) -> LogNorm:
 STD_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0), (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 
 
-def set_std_ticks(bar: Colorbar) -> None:
-    """Label a color bar of `std_norm` with three to seven numbers."""
-    low, high = bar.norm.vmin or 0.0, bar.norm.vmax or 1.0
+def std_ticks(low: float, high: float) -> list[float]:
+    """Return three to seven numbers for the color bar of a `std_norm` with these limits."""
     every = [[tick for tick in ticks if 0.999 * low <= tick <= 1.001 * high] for ticks in STD_TICKS]
-    ticks = next((found for found in every if 3 <= len(found) <= 7), [low, high])
+    return next((found for found in every if 3 <= len(found) <= 7), [low, high])
+
+
+def set_std_ticks(bar: Colorbar) -> None:
+    """Label a color bar of `std_norm`."""
+    ticks = std_ticks(bar.norm.vmin or 0.0, bar.norm.vmax or 1.0)
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.minorticks_off()

@@ -1,7 +1,7 @@
 // Each tab sends one request at a time; changes in the meantime are sent once the answer has arrived.
 (function () {
   "use strict";
-  const BREAK = 2; // standard deviation of the noise of a broken sensor
+  const BREAK = 3; // standard deviation of the noise of a broken sensor
   const held = {}; // the file that waits for a second one
   const PATIENCE = 60000; // milliseconds after which an answer counts as lost
   const tabs = {};
