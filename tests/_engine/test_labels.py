@@ -96,7 +96,8 @@ def test_every_call_of_the_first_hour_matches_frames_by_name():
     for normalize in (None, "window"):
         search = SubsequenceSearch(turned[10:25], normalize=normalize)
         [found] = search.search(frame, k=1)
-        assert (found.begin, found.end, found.distance) == (10, 24, 0)
+        assert (found.begin, found.end) == (10, 24)
+        assert found.distance < 1e-20
         with pytest.raises(ShapeError, match="lacks"):
             search.search(other)
     assert SubsequenceSearch([turned[10:25], frame[5:9]]).search(frame, k=1)[0].distance == 0
