@@ -347,18 +347,28 @@ def describe_axis(time: np.ndarray, text: list[str]) -> list[str]:
         notes.append(
             f"{len(repeated)} step(s) repeat the time of the step before, the first is {text[known[repeated[0]]]}"
         )
+    missing = missing_steps(time, text)
+    if missing:
+        first = text[min(missing)]
+        notes.append(f"{sum(missing.values())} step(s) are missing from the time axis, the first after {first}")
+    return notes
+
+
+def missing_steps(time: np.ndarray, text: list[str]) -> dict[int, int]:
+    """Return after which steps of a time axis (in seconds, and as it is written) some are missing, and how many."""
+    known = np.flatnonzero(np.isfinite(time))
+    steps = np.diff(time[known])
     if len(steps) < 4 or not (steps > 0).any():
-        return notes
+        return {}
     usual = float(np.median(steps[steps > 0]))
     dates = stamps_of([text[at] for at in known]) if usual == DAY else None
     if dates is not None and (dates.dt.weekday < 5).all():  # business days
         days = dates.dt.tz_localize(None).to_numpy().astype("datetime64[D]")
         steps = DAY * np.busday_count(days[:-1], days[1:])
     gaps = np.flatnonzero(steps > 1.5 * usual)
-    if len(gaps) and np.mean(np.abs(steps - usual) < REGULAR * usual) >= 1 - 2 * REGULAR:
-        missing = int(np.round(steps[gaps] / usual - 1).sum())
-        notes.append(f"{missing} step(s) are missing from the time axis, the first after {text[known[gaps[0]]]}")
-    return notes
+    if np.mean(np.abs(steps - usual) < REGULAR * usual) < 1 - 2 * REGULAR:
+        return {}
+    return {int(known[at]): round(float(steps[at] / usual)) - 1 for at in gaps}
 
 
 def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
