@@ -398,7 +398,7 @@ def _figure(x: Series, y: Series, alignment: Any, view: str, level: float, of: s
 
     if view == View.matrix:
         return plot_alignment(x.values, y.values, alignment)
-    labels = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
+    labels: dict[str, Any] = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
     return plot_matches(x.values, y.values, alignment, level=level, of=of, **labels)
 
 
@@ -409,7 +409,7 @@ def _match_figure(x: Series, y: Series, matched: Match, view: View) -> Any:
 
     if view == View.matrix:
         return plot_alignment(x.values, y.values, matched.alignment, match=matched)
-    labels = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
+    labels: dict[str, Any] = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
     return plot_matches(x.values, y.values, matched.alignment, matches=matched, **labels)
 
 

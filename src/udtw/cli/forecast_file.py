@@ -117,7 +117,7 @@ class FileForecaster:
             past_line = axes.get_lines()[0]
             breaks = breaks_of(one) - (len(one) - shown)
             breaks = breaks[breaks > 0]
-            past_line.set_data(*(np.insert(data.astype(float), breaks, np.nan) for data in past_line.get_data()))
+            past_line.set_data(*(np.insert(np.asarray(data, float), breaks, np.nan) for data in past_line.get_data()))
         names = [name for name in axis_names for _ in self.names]
         for axes, name in list(zip(figure.axes, names, strict=False))[-MAX_COLUMNS:]:
             axes.set_xlabel(name)
