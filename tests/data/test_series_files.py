@@ -282,6 +282,14 @@ def test_an_irregular_time_axis_is_said(stamps, said):
     assert (said in found.notes) if said else len(found.notes) == 1
 
 
+def test_an_irregular_time_axis_of_a_long_table_is_said():
+    rows = [f"{name},{day},1" for name, lost in (("a", 0), ("b", 4), ("c", 6)) for day in DAYS if day != DAYS[lost]]
+    found = table("id,day,v\n" + "\n".join(rows), id_column="id")
+    assert found.notes[-1] == (
+        "series b: 1 step(s) are missing from the time axis, the first after 2024-05-04; and 1 more such notes"
+    )
+
+
 @pytest.mark.parametrize(
     ("stamps", "following"),
     [

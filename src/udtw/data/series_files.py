@@ -300,7 +300,7 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
         raise DataError(f"{table.where} holds no numbers beside {listed([columns.title(one) for one in roles])}.")
     every = _of_steps(columns, chosen, time)
     labels = None if label is None else columns.labels(label)
-    series, omitted = [], 0
+    series, omitted, irregular = [], 0, []
     for name, own in rows.items():
         kinds = sorted({labels[row] for row in own}) if labels else []
         if len(kinds) > 1:
@@ -311,11 +311,15 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
             raise DataError(
                 f"{table.place(int(own[late]))}: the time of series {name!r} goes back. Sort the rows by time."
             )
+        if one.time is not None and one.time_text is not None:
+            irregular += [f"series {name}: {note}" for note in describe_axis(one.time, one.time_text)]
         series.append(without_missing(one, options, table, own, _value_names(table, one.names)))
         omitted += len(own) - len(series[-1])
     shape = f"{_sizes(series)}, one row per step, of columns {listed(series[0].names)}"
     shape += "" if time is None else f"; time column {columns.title(time)}"
     notes = [*table.notes, shape + _roles(columns, ids, label, labels)]
+    if irregular:
+        notes.append(irregular[0] + (f"; and {len(irregular) - 1} more such notes" if len(irregular) > 1 else ""))
     if omitted:
         notes.append(f"left out {omitted} steps with missing values")
     return SeriesTable(series, notes)
