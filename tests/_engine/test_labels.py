@@ -20,7 +20,7 @@ def test_matches_have_the_index_of_the_series():
     assert frame["partner"].tolist() == [Y.index[j] for j in found.index]
     back = udtw.align(X, Y, gamma=0.05).matches(of="y").to_frame()
     assert back.index.tolist() == list("abcdef")
-    assert back["partner"].tolist() == [X.index[i] for i in back["index"]]
+    assert back["partner"].tolist() == [X.index[i] for i in back["j"]]
     plain = udtw.align(X.to_numpy(), Y.to_numpy(), gamma=0.05).matches().to_frame()
     assert "partner" not in plain
     assert plain.index.tolist() == [0, 1, 2, 3, 4]
@@ -29,7 +29,7 @@ def test_matches_have_the_index_of_the_series():
 
 def test_a_step_without_a_partner_has_no_label():
     frame = udtw.align(X[1:4], Y, gamma=0.01, relax="y").matches(of="y").to_frame()
-    assert frame["partner"].isna().tolist() == (frame["index"] < 0).tolist()
+    assert frame["partner"].isna().tolist() == (frame["j"] < 0).tolist()
     assert frame["partner"].isna().any()
 
 
@@ -84,3 +84,69 @@ def test_frames_are_matched_by_the_names_of_their_columns():
     dated = frame.assign(when=pd.date_range("2024-01-01", periods=12))
     with pytest.raises(ShapeError, match="'when' of dates"):
         udtw.dtw(dated, dated)
+
+
+def test_every_call_of_the_first_hour_matches_frames_by_name():
+    steps = np.arange(40)
+    frame = pd.DataFrame({"temp": 20 + 5 * np.sin(steps / 5), "hum": 50 + 20 * np.cos(steps / 7)})
+    turned, other = frame[["hum", "temp"]], frame.rename(columns={"hum": "press"})
+    np.testing.assert_array_equal(udtw.match(frame, turned).low, udtw.match(frame, frame).low)
+    joint = udtw.match_many([frame, turned, frame])
+    np.testing.assert_allclose([one.explained for one in joint.trust], 1, atol=0.01)
+    for normalize in (None, "window"):
+        search = SubsequenceSearch(turned[10:25], normalize=normalize)
+        [found] = search.search(frame, k=1)
+        assert (found.begin, found.end) == (10, 24)
+        assert found.distance < 1e-20
+        with pytest.raises(ShapeError, match="lacks"):
+            search.search(other)
+    assert SubsequenceSearch([turned[10:25], frame[5:9]]).search(frame, k=1)[0].distance == 0
+    assert udtw.Follower(frame).update(turned) == udtw.Follower(frame).update(frame)
+    for call in (
+        lambda: udtw.match(frame, other),
+        lambda: udtw.match_many([frame, other]),
+        lambda: udtw.Follower(frame).update(other),
+        lambda: SubsequenceSearch([frame, other]),
+    ):
+        with pytest.raises(ShapeError, match="lacks \\['hum'\\] and has \\['press'\\]"):
+            call()
+
+
+class Polars:
+    """A frame with a column of dates, as Polars has it: the array of all columns holds numbers."""
+
+    columns, shape = ["when", "v"], (30, 2)
+
+    def __getitem__(self, name):
+        days = np.datetime64("2024-01-01", "us") + np.arange(30)
+        return days if name == "when" else np.sin(np.arange(30.0))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.column_stack([self["when"].astype(float), self["v"]])
+
+    def __len__(self):
+        return 30
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: udtw.dtw(Polars(), Polars()),
+        lambda: udtw.match(Polars(), Polars()),
+        lambda: udtw.match_many([Polars(), Polars()]),
+        lambda: udtw.pairwise([Polars(), Polars()], metric="dtw"),
+        lambda: udtw.Follower(Polars()),
+        lambda: SubsequenceSearch(Polars()),
+        lambda: SubsequenceSearch(np.ones((3, 2))).search(Polars()),
+    ],
+)
+def test_dates_of_polars_are_not_features(call):
+    with pytest.raises(ShapeError, match="'when' of dates"):
+        call()
+
+
+def test_the_steps_of_wide_frames_are_matched_by_name():
+    wide = pd.DataFrame(np.random.default_rng(0).random((3, 12)), columns=[f"t{step}" for step in range(12)])
+    turned = wide[sorted(wide)]  # t0, t1, t10, t11, t2, …
+    assert np.diag(udtw.pairwise(wide, turned, metric="dtw")).tolist() == [0, 0, 0]
+    assert udtw.pairwise(wide, wide[["t0", "t1"]], metric="dtw").shape == (3, 3)

@@ -204,7 +204,7 @@ def test_several_features_batches_tensors_and_frames():
     assert np.array_equal(several[0].low, m.low)
     assert isinstance(udtw.match(torch.tensor(x), torch.tensor(y)).low, torch.Tensor)
     frame = udtw.match(pandas.Series(x, index=range(5, 105)), pandas.Series(y)).to_frame()
-    assert list(frame.columns) == ["index", "probability", "expected", "low", "high", "matched", "partner"]
+    assert list(frame.columns) == ["j", "probability", "expected", "low", "high", "matched", "partner"]
     assert frame.index[0] == 5
 
 

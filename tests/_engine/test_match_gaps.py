@@ -49,7 +49,7 @@ def test_unmatched_steps_have_no_partner_in_any_result():
     mean, deviation = m.warp(pair.y)
     assert np.array_equal(np.isnan(mean), alone.numpy())
     assert np.array_equal(np.isnan(deviation), alone.numpy())
-    assert m.to_frame()["index"].eq(-1).sum() == int(alone.sum())
+    assert m.to_frame()["j"].eq(-1).sum() == int(alone.sum())
     assert isinstance(m.matched_y, torch.Tensor)
     assert m.alignment.matches(of="y").matched.shape == m.matched_y.shape
     again = udtw.match(pair.x, pair.y, gaps=True, noise=m.noise)

@@ -66,7 +66,7 @@ def test_tables_name_the_first_partner_and_leave_out_the_missing_ones():
     x = pandas.Series([0.0, 5.0, 1.0], index=["a", "b", "c"])
     y = pandas.Series([0.0, 1.0], index=["first", "last"])
     frame = udtw.align(x, y, gamma=0.01, gap_penalty=0.3).matches().to_frame()
-    assert frame["index"].tolist() == [0, -1, 1]
+    assert frame["j"].tolist() == [0, -1, 1]
     assert frame["partner"].tolist()[::2] == ["first", "last"]
     assert frame["partner"].isna().tolist() == [False, True, False]
 

@@ -172,7 +172,7 @@ def test_matches_are_the_quantiles_of_the_coupling():
 
 def test_matches_of_one_pair_as_a_data_frame():
     frame = udtw.align([0.0, 1.0, 2.0], [0.0, 1.0, 1.0, 2.0], gamma=0.05).matches().to_frame()
-    assert frame["index"].tolist() == [0, 1, 3]
+    assert frame["j"].tolist() == [0, 1, 3]
     assert frame["high"].tolist() == [0, 2, 3]
     with pytest.raises(OptionError, match="one pair"):
         udtw.align(np.zeros((2, 3, 1)), np.zeros((2, 3, 1))).matches().to_frame()

@@ -40,7 +40,7 @@ def test_prints_what_align_finds(pair):
 
 def test_table_for_people(pair):
     shown = run_ok("align", *pair[:2], "--sigma", "estimate").stdout
-    assert "distance" in shown
+    assert shown.splitlines()[-2].startswith("distance ")
     assert "a.csv and b.npy" in shown
     assert "Intervals count the noise of --sigma and --gamma only" in shown
     assert "calibrated" not in run_ok("align", *pair[:2], "--gamma", 1).stdout
@@ -120,6 +120,7 @@ def test_a_good_match_says_so_first(waves, tmp_path):
     assert shown[0] == wanted.trust.sentence
     assert shown[0].startswith("Good match")
     assert "the 80 % intervals hold" in shown[2]
+    assert [line for line in shown if "distance" in line] == shown[-1:]
     assert any("(2024-03-01T10:" in line for line in shown), "doubtful stretches have times"
     rows = read_rows(tmp_path / "m.csv")
     assert [int(row["low"]) for row in rows] == wanted.low.tolist()

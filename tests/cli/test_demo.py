@@ -13,6 +13,7 @@ from experiments import published
 from tests.cli.helpers import run_ok
 from udtw._engine.metrics import METRICS
 from udtw.demo.common import Comparison
+from udtw.demo.run import check_folder
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,7 @@ def browser(tmp_path):
 def test_demo_prints_tables_and_leaves_a_report(demo):
     out, shown = demo
     assert f"Open {out / 'report.html'}" in shown
+    check_folder(out)  # a folder of its own, which may be written again
     page = (out / "report.html").read_text()
     for heading in ("Align", "Average", "Classify", "Forecast", "Recognize", "Tell apart"):
         assert f"<h2>{heading}</h2>" in page

@@ -40,6 +40,9 @@ ALIGN = ("align", "x.csv", "y.csv", "--metric", "euclidean")
     [
         ([*ALIGN, "--out", "x.csv"], "--out x.csv is one of the files that are read"),
         ([*ALIGN, "--out", "./y.csv"], "--out y.csv is one of"),
+        (["align", "x.csv", "x.csv", "y.csv", "--out", "y.csv"], "--out y.csv is one of"),
+        (["predict", "saved", "x.csv", "--out", "saved/config.json"], "--out saved/config.json is one of"),
+        (["demo", "--quick", "--out", "mine"], "--out mine holds other files"),
         (["search", "x.csv", "y.csv", "--out", "y.csv"], "--out y.csv is one of"),
         (["cluster", "x.csv", "--out", "a.csv", "--centers", "a.csv"], "--centers and --out are the same file"),
         (["classify", "--train", "x.csv", "--test", "y.csv", "--out", "x.csv"], "--out x.csv is one of"),
@@ -51,8 +54,9 @@ ALIGN = ("align", "x.csv", "y.csv", "--metric", "euclidean")
     ],
 )
 def test_nothing_of_the_user_is_overwritten(folder, words, said):
-    (folder / "mine").mkdir()
-    (folder / "mine" / "config.json").write_text('{"mine": true}')
+    for name in ("mine", "saved"):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text('{"mine": true}')
     before = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
     assert said in fails(2, *words)
     assert before == {path.name: path.read_bytes() for path in folder.glob("*.csv")}

@@ -225,6 +225,11 @@ DAYS = [f"2024-05-{day:02d}" for day in range(1, 11)]
         ("height,v\n" + MEASURED, "--time-column height, or --columns height,v"),
         ("begin,end,v\n" + "".join(f"{one},{one},1\n" for one in DAYS), "each of the columns begin, end can be"),
         ("day,v\n" + "".join(f"{one},1\n" for one in DAYS) + "Total,10\n", "line 12: column 'day' is 'Total'"),
+        ("month,v\nJan,1\nFeb,2\nMar,3\nTotal,6\n", "line 5: column 'month' is 'Total': a row of totals"),
+        ("t,v\n" + "".join(f"{step * 3 % 10 / 10},1\n" for step in range(10)), "the time goes back"),
+        ("depth,v\n" + "".join(f"{90 - 10 * step},1\n" for step in range(10)), "the time goes back"),
+        ("v,when\n" + "".join(f"1,{1700000000 + 60 * (step * 3 % 10)}\n" for step in range(10)), "the time goes back"),
+        ("v,when\n1,20240103\n2,20240101\n3,20240102\n4,20240105\n", "the time goes back"),
     ],
 )
 def test_a_time_axis_is_never_guessed_wrong(text, said):
@@ -243,10 +248,24 @@ def test_a_time_axis_leaves_an_evenly_spaced_measurement_alone():
 def test_dates_that_pandas_writes_as_numbers_are_the_time():
     frame = FRAME.assign(v=[1.0, 2.0, 3.0, 4.0]).rename(columns={"when": "date"})
     epochs = {str(row): 1704067200000 + 3600000 * row for row in range(4)}  # the default of `to_json`
-    text = json.dumps({"date": epochs, **json.loads(frame[["v"]].to_json())})
-    found = series(text, "a.json")
-    assert (found.names, found.time_name) == (["v"], "date")
-    assert np.diff(found.time).tolist() == [3.6e6] * 3
+    for name in ("date", "reading"):
+        text = json.dumps({**json.loads(frame[["v"]].to_json()), name: epochs})
+        found = series(text, "a.json")
+        assert (found.names, found.time_name) == (["v"], name)
+        assert np.diff(found.time).tolist() == [3.6e6] * 3
+
+
+def test_counters_and_measurements_are_not_dates():
+    counter = "v,bytes\n" + "".join(f"{step % 3},{10**9 + 12345 * step**2}\n" for step in range(10))
+    assert series(counter).names == ["v", "bytes"]
+    years = "v,count\n" + "".join(f"{step % 3},{20000000 + 31 * step**2}\n" for step in range(10))
+    assert series(years).names == ["v", "count"]
+
+
+def test_a_time_of_whole_numbers_with_a_repeat_is_the_time():
+    found = series("t,v\n" + "".join(f"{step - (step > 3)},{step % 3}\n" for step in range(12)))
+    assert (found.names, found.time_name) == (["v"], "t")
+    assert "1 step(s) repeat the time of the step before, the first is 3" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -263,6 +282,14 @@ def test_an_irregular_time_axis_is_said(stamps, said):
     assert (said in found.notes) if said else len(found.notes) == 1
 
 
+def test_an_irregular_time_axis_of_a_long_table_is_said():
+    rows = [f"{name},{day},1" for name, lost in (("a", 0), ("b", 4), ("c", 6)) for day in DAYS if day != DAYS[lost]]
+    found = table("id,day,v\n" + "\n".join(rows), id_column="id")
+    assert found.notes[-1] == (
+        "series b: 1 step(s) are missing from the time axis, the first after 2024-05-04; and 1 more such notes"
+    )
+
+
 @pytest.mark.parametrize(
     ("stamps", "following"),
     [
@@ -274,16 +301,34 @@ def test_an_irregular_time_axis_is_said(stamps, said):
         (["2024-01-31", "2024-02-29", "2024-03-31"], "2024-04-30"),
         (["29.05.2024 10:00", "29.05.2024 10:30", "29.05.2024 11:00"], "29.05.2024 11:30"),
         (["2024-05-28", "2024-05-29", "2024-05-29", "2024-05-30"], "2024-05-31"),
+        (["2024-05-28 22:00:00+02", "2024-05-28 23:00:00+02", "2024-05-29 00:00:00+02"], "2024-05-29 01:00:00+02"),
+        (["2024-05-28T22:00:00.000Z", "2024-05-28T23:00:00.000Z"] * 2, None),
+        (
+            ["2024-05-28T22:00:00.250Z", "2024-05-28T22:00:00.500Z", "2024-05-28T22:00:00.750Z"],
+            "2024-05-28T22:00:01.000Z",
+        ),
+        (["Oct 2019", "Nov 2019", "Dec 2019"], "Jan 2020"),
+        (["2019/10", "2019/11", "2019/12"], "2020/01"),
+        (["29.05.24", "30.05.24", "31.05.24"], "01.06.24"),
+        (["5/29/2024 9:05", "5/30/2024 9:05", "5/31/2024 9:05"], "6/1/2024 9:05"),
+        (["20/04/2024", "28/04/2024", "06/05/2024"], "14/05/2024"),
+        (["05/31/2024 10:00 AM", "05/31/2024 11:00 AM", "05/31/2024 12:00 PM"], "05/31/2024 01:00 PM"),
+        (["23:58", "23:59", "00:00"], "00:01"),
+        (["9:05:10", "9:05:20", "9:05:30"], "9:05:40"),
+        (["46:00", "47:00", "48:00"], None),  # elapsed hours
+        (["1714867200000", "1714867260000", "1714867320000"], "1714867380000"),
+        (["1714867200000000123", "1714867200000000223", "1714867200000000323"], "1714867200000000423"),
     ],
 )
 def test_a_time_axis_goes_on_as_it_is_written(stamps, following):
-    assert next_times(stamps, 2)[0] == following
+    assert (next_times(stamps, 2) or [None])[0] == following
 
 
 def test_lines_above_the_table_and_other_encodings():
     text = "Station;M\u00fcnchen\nmade 2024\n\nt\u00e9mp;hum\n1;2\n3;4\n"
     found = series(text.encode("latin-1"), encoding="latin-1", skip_rows=3)
     assert (found.names, found.values.tolist()) == (["t\u00e9mp", "hum"], [[1, 2], [3, 4]])
+    assert series(text.encode("utf-16-le"), encoding="utf-16-le", skip_rows=3).names == ["t\u00e9mp", "hum"]
     with pytest.raises(OptionError, match="--encoding klingon"):
         series(text.encode("latin-1"), encoding="klingon")
     with pytest.raises(DataError, match="below its first 99 line"):
@@ -306,7 +351,12 @@ def test_steps_are_ordered_by_their_number_and_other_columns_left_out():
     found = table(wide(sorted(f"t{step}" for step in range(12))))  # t0, t1, t10, t11, t2, …
     assert found.series[0].values[:, 0].tolist() == list(range(12))
     assert "left out patient_id (not a step); steps in the order t0, t1, t2, " in found.notes[-1]
-    assert [len(one) for one in table("id,mon,tue,wed\n7,1,2,3\n9,4,5,6\n").series] == [3, 3]
+    words = table("id,mon,tue,wed\n7,1,2,3\n9,4,5,6\n")
+    assert [len(one) for one in words.series] == [3, 3]
+    assert words.notes[-1].endswith("left out id (an id); steps mon, tue, wed")
+    for form in ("v[{}]", "{}min", "t_{}_s"):
+        names = [form.format(step) for step in (0, 1, 10, 2)]
+        assert table(f"{','.join(names)}\n0,1,10,2\n").series[0].values[:, 0].tolist() == [0, 1, 2, 10]
 
 
 @pytest.mark.parametrize(
@@ -318,6 +368,12 @@ def test_steps_are_ordered_by_their_number_and_other_columns_left_out():
             {"id_column": "patient_id"},
             "look like steps",
         ),
+        (
+            "id," + ",".join(DAYS) + "\n" + f"a{',1' * 10}\na{',2' * 10}\nb{',3' * 10}\n",
+            {"id_column": "id"},
+            "look like steps",
+        ),
+        (f"a{',1' * 10}\na{',2' * 10}\nb{',3' * 10}\n", {"id_column": "1"}, "look like steps"),
     ],
 )
 def test_tables_whose_steps_are_in_doubt(text, options, said):
@@ -334,6 +390,8 @@ def test_tables_are_matched_by_their_names():
         match_tables(table("sun,mon,tue\n3,1,2\n"), "new.csv", train)
     longer = match_tables(table("t0,t1,t2,t3\n1,2,3,4\n"), "new.csv", table("t0,t1,t2\n1,2,3\n"))
     assert len(longer.series[0]) == 4
+    with pytest.raises(DataError, match=r"new\.csv has no column t1, a step in the training"):
+        match_tables(table("t0,t2,t3\n1,2,3\n"), "new.csv", table("t0,t1,t2,t3\n1,2,3,4\n"))
 
 
 def workbook(sheets: dict[str, list[list]]) -> bytes:

@@ -77,6 +77,23 @@ def test_training_for_neighbors_brings_classes_apart():
     assert learned > plain + 0.1
 
 
+def test_the_number_of_torch_threads_changes_no_bit():
+    """With steps of more than a million cells, for which torch's own loops would share the work."""
+    y = np.arange(30) % 3
+    series = np.random.default_rng(0).standard_normal((30, 60, 6)).cumsum(1) + y[:, None, None]
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            model = KNN(metric_params={"band": 0.3}, max_iter=4, random_state=0).fit(series, y)
+            found.append(model.kneighbors(series[:5] + 0.1, 3)[0])
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+
+
 def test_sigma_can_come_from_a_network_a_classifier_or_the_centroid_task():
     net = SigmaNet(1, context=3)
     assert torch.equal(KNN(sigma=net).fit(X, Y).sigma_net_.net[0].weight, net.net[0].weight)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from udtw._engine.between import GAUSSIAN_GAMMA, LEAST_VARIANCE, SCALE_RANGE, TINY, effective_features, roughness
-from udtw._engine.inputs import read_array
+from udtw._engine.inputs import order_features, read_array, read_names
 from udtw._engine.match import NoiseBetween
 from udtw._engine.matches import tail_of
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
@@ -102,6 +102,7 @@ class Follower:
     """
 
     def __init__(self, reference: Any, *, noise: NoiseBetween | None = None, level: float = 0.9, lag: int = 0) -> None:
+        reference, self._names = order_features("reference", reference, "chunk", None), read_names(reference)
         series = np.asarray(read_array("reference", reference), np.float64)
         if series.ndim not in (1, 2):
             raise ShapeError(f"reference must have shape (N,) or (N, d), time first; got {series.shape}.")
@@ -176,7 +177,8 @@ class Follower:
 
     def _read(self, chunk: Any) -> Array:
         """(n, d): the steps of a chunk, all of them checked."""
-        values, features = np.asarray(read_array("chunk", chunk), np.float64), self._reference.shape[1]
+        chunk, features = order_features("chunk", chunk, "reference", self._names), self._reference.shape[1]
+        values = np.asarray(read_array("chunk", chunk), np.float64)
         if values.ndim < 2:
             values = values.reshape(-1, 1) if self._flat or features == 1 else values.reshape(1, -1)
         if values.ndim != 2 or values.shape[1] != features:

@@ -161,7 +161,7 @@ def order_features(name: str, value: Any, other: str, wanted: list[str] | None) 
     """
     names = read_names(value)
     for column in names or ():
-        if "M" in np.asarray(value[column]).dtype.kind:
+        if np.asarray(value[column]).dtype.kind in "mM":
             raise ShapeError(
                 f"{name} has the column {column!r} of dates, which is not a feature. Leave it out, or make it the "
                 "index of a pandas frame."

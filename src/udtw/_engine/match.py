@@ -29,7 +29,7 @@ from udtw._engine.between import (
 )
 from udtw._engine.gap_evidence import fit_with_gaps, own_start, without_gaps
 from udtw._engine.gap_prices import WARPING, gap_options, sharpened
-from udtw._engine.inputs import read_array, read_labels
+from udtw._engine.inputs import order_features, read_array, read_labels, read_names
 from udtw._engine.matches import Matches, Stretch, tail_of
 from udtw._engine.prior import parse
 from udtw._engine.rehearsal import (
@@ -273,6 +273,7 @@ class _Pair:
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "_Pair":
+        x, y = order_features("x", x, "y", None), order_features("y", y, "x", read_names(x))
         sides = [read_series(name, one) for name, one in (("x", x), ("y", y))]
         (values_x, times_x), (values_y, times_y) = sides
         if values_x.shape[1] != values_y.shape[1]:

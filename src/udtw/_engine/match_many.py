@@ -28,7 +28,7 @@ from udtw._engine.between import (
     fit_between,
     has_units,
 )
-from udtw._engine.inputs import read_array
+from udtw._engine.inputs import order_features, read_array, read_names
 from udtw._engine.match import FIT_CELLS, ONE_SIGMA, NoiseBetween, read_series, resample, smoothed
 from udtw._engine.matches import Matches, tail_of
 from udtw._engine.rehearsal import (
@@ -215,7 +215,11 @@ class _Reader:
             raise ShapeError("series must be a list of arrays (N,) or (N, d), or one array (K, N) or (K, N, d).")
         if len(series) < 2:
             raise LengthError(f"match_many needs at least two series; got {len(series)}.")
-        read = [_read_with_gaps(f"series[{k}]", one) for k, one in enumerate(series)]
+        names = read_names(series[0]) if isinstance(series, list | tuple) else None
+        read = [
+            _read_with_gaps(f"series[{k}]", order_features(f"series[{k}]", one, "series[0]", names))
+            for k, one in enumerate(series)
+        ]
         features = [values.shape[1] for values, _ in read]
         if len(set(features)) > 1:
             k = int(np.argmax(np.array(features) != features[0]))

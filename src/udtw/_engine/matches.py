@@ -127,11 +127,11 @@ class Matches(_Labelled):
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per step; of one pair only.
 
-        If the series were pandas objects, the rows have the index of the one, and a column ``partner`` holds the label
-        of the best match in the other (missing where there is none).
+        The column ``j`` is the ``index`` of the most probable partner. If the series were pandas objects, the rows have
+        the index of the one, and a column ``partner`` holds the label of that partner (missing where there is none).
 
         >>> import udtw
-        >>> udtw.align([0.0, 1.0], [0.0, 1.0], gamma=0.1).matches().to_frame()["index"].tolist()
+        >>> udtw.align([0.0, 1.0], [0.0, 1.0], gamma=0.1).matches().to_frame()["j"].tolist()
         [0, 1]
         """
         import pandas
@@ -140,8 +140,8 @@ class Matches(_Labelled):
         if columns["index"].ndim != 1:
             raise OptionError("A data frame holds the matches of one pair; choose one, or use the arrays.")
         steps, partners = getattr(self, "_labels", (None, None))
-        frame = pandas.DataFrame(columns, index=steps)
+        frame = pandas.DataFrame(columns, index=steps).rename(columns={"index": "j"})
         if partners is not None:
             partner = pandas.Series(partners[columns["index"]], index=frame.index)
-            frame["partner"] = partner.where(frame["index"] >= 0)
+            frame["partner"] = partner.where(frame["j"] >= 0)
         return frame

@@ -87,6 +87,8 @@ def pairwise(  # noqa: PLR0913 (the options that users type)
         raise OptionError(
             f"var_x, var_y and return_parts belong to metrics with variances, such as 'udtw'; got {chosen.name!r}."
         )
+    if (steps := inputs.read_names(X)) is not None and set(inputs.read_names(Y) or ()) == set(steps):
+        Y = Y[steps]  # a series per row, the steps in the order of X
     left = load_series("X", X, var_x, nan_policy)
     if Y is None and var_y is not None:
         raise OptionError("var_y needs Y; without Y, var_x serves both sides.")

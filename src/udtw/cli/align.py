@@ -393,20 +393,24 @@ def learn_variances(
 
 def _figure(x: Series, y: Series, alignment: Any, view: str, level: float, of: str) -> Any:
     """Draw the alignment with the times of the files on its axes."""
+    from udtw.cli.figures import breaks_of
     from udtw.plots import plot_alignment, plot_matches
 
     if view == View.matrix:
         return plot_alignment(x.values, y.values, alignment)
-    return plot_matches(x.values, y.values, alignment, level=level, of=of, times=(_times(x), _times(y)))
+    labels: dict[str, Any] = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
+    return plot_matches(x.values, y.values, alignment, level=level, of=of, **labels)
 
 
 def _match_figure(x: Series, y: Series, matched: Match, view: View) -> Any:
     """Draw a match with the times of the files on its axes."""
+    from udtw.cli.figures import breaks_of
     from udtw.plots import plot_alignment, plot_matches
 
     if view == View.matrix:
         return plot_alignment(x.values, y.values, matched.alignment, match=matched)
-    return plot_matches(x.values, y.values, matched.alignment, matches=matched, times=(_times(x), _times(y)))
+    labels: dict[str, Any] = {"times": (_times(x), _times(y)), "breaks": (breaks_of(x), breaks_of(y))}
+    return plot_matches(x.values, y.values, matched.alignment, matches=matched, **labels)
 
 
 def _times(series: Series) -> Any:

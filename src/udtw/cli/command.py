@@ -92,7 +92,7 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(**given: Any) -> None:
         force = given["force"] if "force" in own else given.pop("force", False)
         outputs = {_flag(own[name], name): given[name] for name in writes if given[name] is not None}
-        inputs = [value for name, value in given.items() if name not in writes and _is_file(value)]
+        inputs = [one for name, value in given.items() if name not in writes for one in _files(value)]
         check_outputs(outputs, inputs, force)
         if "reading" in own:
             fields = {name: given.pop(name) for name in FLAGS if name in given}
@@ -163,8 +163,16 @@ def _flag(parameter: inspect.Parameter, name: str) -> str:
     return next((one for one in named if one.startswith("--")), f"--{name.replace('_', '-')}")
 
 
-def _is_file(value: Any) -> bool:
+def _files(value: Any) -> list[Path]:
+    """Return the files that an option names: a file, several, or those of a saved forecaster, which is a folder."""
+    if isinstance(value, list | tuple):
+        return [file for one in value for file in _files(one)]
+    if not isinstance(value, str | Path):
+        return []
+    place = Path(value)
     try:
-        return isinstance(value, str | Path) and Path(value).is_file()
+        if (place / "config.json").is_file():
+            return list(place.glob("*.json"))
+        return [place] if place.is_file() else []
     except OSError:  # a text too long to be a name
-        return False
+        return []

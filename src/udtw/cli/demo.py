@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from udtw.cli import options
+from udtw.cli.command import Force
 from udtw.cli.output import messages, note, show_table
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and its figures.")] = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes: only shows that everything runs.")] = False,
+    force: Force = False,
 ) -> None:
     """Average, classify, forecast, and recognize actions and images, on generated data, in a few minutes.
 
@@ -24,7 +26,10 @@ def demo(
     - `udtw demo --out look --quick`
     """
     from udtw.demo import FULL, QUICK, SUMMARY, run_demo, summary
+    from udtw.demo.run import check_folder
 
+    if not force:
+        check_folder(out)
     parts, report = run_demo(out, QUICK if quick else FULL, messages())
     typer.echo(f"{SUMMARY}:")
     for task, verdict, own, rival, _ in summary(parts):

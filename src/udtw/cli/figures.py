@@ -6,12 +6,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from udtw.data.series_files import Series
+from udtw.data.table_cells import missing_steps
 
 if TYPE_CHECKING:
     from udtw.timeseries import SubsequenceMatch
 
 PANELS = 4
 """Most features of a stream, and most clusters in a row, that are drawn."""
+AXIS_CHARACTERS = 110
+"""Characters of labels that fit below the axis of a stream."""
 FAINT = 40
 """Most series of a cluster that are drawn behind its center."""
 
@@ -22,16 +25,31 @@ def set_times(axes: Any, series: Series) -> None:
     if series.time_text is None:
         return
     steps, texts = series.steps, series.time_text
-    places = np.unique(np.linspace(0, len(steps) - 1, min(5, len(steps))).round().astype(int))
+    wanted = np.linspace(steps[0], steps[-1], 5)[1:-1]
+    room = (steps[-1] - steps[0]) * max(map(len, texts)) / AXIS_CHARACTERS
+    places = [0]
+    for at in np.searchsorted(steps, wanted):
+        apart = (1 if places[-1] else 1.5) * room  # the outer labels end where the axis does
+        if steps[at] - steps[places[-1]] >= apart and steps[-1] - steps[at] >= 1.5 * room:
+            places.append(int(at))
+    places += [len(steps) - 1] if len(steps) > 1 else []
     axes.set_xticks(steps[places], [texts[at] for at in places], fontsize=8)
     labels = axes.get_xticklabels()
     labels[0].set_horizontalalignment("left")
     labels[-1].set_horizontalalignment("right")
 
 
+def breaks_of(series: Series) -> np.ndarray:
+    """Return the steps of a series before which steps of the file were left out, or are missing from its time axis."""
+    breaks = set((np.flatnonzero(np.diff(series.steps) > 1) + 1).tolist())
+    if series.time is not None and series.time_text is not None:
+        breaks |= {after + 1 for after in missing_steps(series.time, series.time_text)}
+    return np.array(sorted(breaks), int)
+
+
 def values_with_gaps(series: Series, feature: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return steps and values of a feature, with NaN where steps of the file were left out, so that lines break."""
-    breaks = np.flatnonzero(np.diff(series.steps) > 1) + 1
+    """Return steps and values of a feature, with NaN where steps are missing, so that lines break."""
+    breaks = breaks_of(series)
     steps = np.insert(series.steps.astype(float), breaks, series.steps[breaks] - 0.5)
     return steps, np.insert(series.values[:, feature].astype(float), breaks, np.nan)
 

@@ -96,6 +96,7 @@ class FileForecaster:
     def _figure(
         self, series: Sequence[Series], ids: list[str], mean: np.ndarray, interval: tuple[np.ndarray, np.ndarray]
     ) -> Any:
+        from udtw.cli.figures import breaks_of
         from udtw.plots import plot_forecast
         from udtw.plots.forecast import MAX_COLUMNS
 
@@ -111,6 +112,12 @@ class FileForecaster:
         figure = plot_forecast(
             past, None, mean[:panels], interval=(low, high), level=self.level, titles=titles, times=times
         )
+        owners = [one for one in drawn for _ in self.names]
+        for axes, one in zip(figure.axes, owners, strict=False):
+            past_line = axes.get_lines()[0]
+            breaks = breaks_of(one) - (len(one) - shown)
+            breaks = breaks[breaks > 0]
+            past_line.set_data(*(np.insert(np.asarray(data, float), breaks, np.nan) for data in past_line.get_data()))
         names = [name for name in axis_names for _ in self.names]
         for axes, name in list(zip(figure.axes, names, strict=False))[-MAX_COLUMNS:]:
             axes.set_xlabel(name)

@@ -103,7 +103,7 @@ class Report:
         return matches | {"matches": self.rows()}
 
     def lines(self, title: str) -> list[str]:
-        """Return what is printed for people: the distance, how sure the matches are, and where they are doubtful."""
+        """Return what is printed: how sure the matches are, where they are doubtful, and last the distance."""
         if self.trust is not None:
             return self._match_lines(self.trust, title)
         numbers = self.numbers
@@ -112,29 +112,29 @@ class Report:
         free_energy = f", free energy {numbers['free_energy']:.6g}" if "weighting" in numbers else ""
         lines = [
             f"{title}: {steps[0]:,} and {steps[1]:,} steps of {features} feature{'s' * (features > 1)}, {named}",
-            f"distance {numbers['distance']:.6g}{free_energy}",
             *(f"matched are steps {first} to {last} of {name}" for name, (first, last) in self.stretches.items()),
         ]
         if self.soft:
-            return [*lines, *self._doubt_lines()]
-        if self.columns:
+            lines += self._doubt_lines()
+        elif self.columns:
             length = numbers["best_path_length"]
             path = f"one path of {length} matches" if length else "one path"
             lines.append(f"{metric} has {path} and no probabilities; --metric udtw says how sure each match is")
-        return lines
+        return [*lines, f"distance {numbers['distance']:.6g}{free_energy}"]
 
     def _match_lines(self, trust: Trust, title: str) -> list[str]:
         """Return the verdict and, unless it is "none", what the intervals are worth and where they are wide."""
         steps, features = self.numbers["steps"], self.numbers["features"]
         sizes = f"{steps[0]:,} and {steps[1]:,} steps of {features} feature{'s' * (features > 1)}"
-        lines = [trust.sentence, f"{title}: {sizes}, distance {self.numbers['distance']:.6g}"]
+        lines = [trust.sentence, f"{title}: {sizes}"]
         if self.omitted:
             lines.append("steps in the first line are counted without those left out of the files")
+        distance = f"distance {self.numbers['distance']:.6g}"
         if trust.verdict == "none":
-            return lines
+            return [*lines, distance]
         expected = f"; expected to hold {trust.coverage:.0%} of the true partners" if isfinite(trust.coverage) else ""
         interval = f"the {100 * self.level:g} % intervals hold {self.mean_steps:.3g} steps on average{expected}"
-        return [*lines, *self._doubt_lines(interval)]
+        return [*lines, *self._doubt_lines(interval), distance]
 
     def _doubt_lines(self, sure: str = "") -> list[str]:
         own, other = ("x", "y") if self.of == "x" or self.trust is not None else ("y", "x")

@@ -30,6 +30,8 @@ MANY = 100
 """Number of columns above which all are parsed together, which is faster."""
 NUMBER_LIKE = re.compile(r"\W*\d")
 """Beginning of cells such as `$5`, `5 kg` or `1,5`."""
+TOTAL = re.compile(r"((grand |sub)?totals?|sum(me)?|gesamt|average|mean|mittel(wert)?)[: ]*", re.IGNORECASE)
+"""Words beside a row of totals."""
 LISTED = 12
 """Number of names that a message lists."""
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
@@ -266,12 +268,22 @@ class Columns:
             if parsed.missing.all():
                 self.left_out.append(f"{self.title(number)} (empty)")
             elif parsed.textual and self.name(number) and self._is_text(number):
+                self._refuse_totals(number)
                 self.left_out.append(f"{self.title(number)} (no numbers)")
             elif exclude and parsed.clean and time_rank(parsed.values, self.name(number), number == 0) in (1, 3, 4):
                 self.left_out.append(f"{self.title(number)} (an index)")
             else:
                 chosen.append(number)
         return chosen
+
+    def _refuse_totals(self, number: int) -> None:
+        """Raise `DataError` if only the last cell of a column of words is one for a total, such as of months."""
+        *others, last = (cell_text(cell) for cell in self.table.cells[number])
+        if others and TOTAL.fullmatch(last) and not any(TOTAL.fullmatch(one) for one in others):
+            raise DataError(
+                f"{self.place(number, len(others))}: a row of totals is not a step. Delete it, or choose the features "
+                "with --columns."
+            )
 
     def _is_text(self, number: int) -> bool:
         """Return whether the cells of a column are words or dates, rather than numbers in an unknown form."""
@@ -302,8 +314,8 @@ def _all_numbers(table: Table, decimal: str | None) -> dict[int, Numbers]:
     return {at: Numbers(*(one.reshape(width, rows)[at] for one in parts)) for at in range(width)}
 
 
-STEP_NAME = re.compile(r"(.*?)(\d+(?:\.\d+)?)")
-"""Name of a step in a wide table: `t0`, `step_12`, `7`."""
+STEP_NAME = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)")
+"""Name of a step in a wide table: `t0`, `step_12`, `7`, `x[3]`, `15min`."""
 ID_NAME = re.compile(r"(.*[ _-])?(id|ids|uuid|key|nr|no|number|code)", re.IGNORECASE)
 
 
@@ -316,10 +328,10 @@ def steps_of(names: Sequence[str]) -> tuple[list[int], list[int]] | None:
     >>> steps_of(["patient_id", "t0", "t1", "t10", "t2"])
     ([1, 2, 4, 3], [0])
     """
-    families: dict[str, dict[int, float]] = {}
+    families: dict[tuple[str, str], dict[int, float]] = {}
     for at, name in enumerate(names):
         if (found := STEP_NAME.fullmatch(name)) and not is_time(name):
-            families.setdefault(found[1].casefold(), {})[at] = float(found[2])
+            families.setdefault((found[1].casefold(), found[3].casefold()), {})[at] = float(found[2])
     if not families:
         return None
     steps, *rest = sorted(families.values(), key=len, reverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 from udtw.data.columns import ID_NAME, Columns, listed, order_by_names, steps_of
 from udtw.data.labelled import stack_if_equal
 from udtw.data.table import ReadOptions, Table
-from udtw.data.table_cells import SURELY_TIME, cell_text, describe_axis
+from udtw.data.table_cells import SURELY_TIME, cell_text, describe_axis, is_time
 from udtw.data.table_files import read_table
 from udtw.errors import DataError, LengthError, NonFiniteError, OptionError
 
@@ -207,7 +207,7 @@ def _only_steps(columns: Columns, numbers: list[int]) -> tuple[list[int], str]:
     if found is None:
         kept = [number for number, name in zip(numbers, names, strict=True) if not ID_NAME.fullmatch(name)]
         columns.left_out += [f"{name} (an id)" for name in names if ID_NAME.fullmatch(name)]
-        return kept, ""
+        return kept, f"; steps {listed([columns.title(number) for number in kept])}"
     steps, others = found
     columns.left_out += [f"{names[at]} (not a step)" for at in others]
     ordered = "" if steps == sorted(steps) else f"; steps in the order {listed([names[at] for at in steps])}"
@@ -225,7 +225,10 @@ def match_tables(table: SeriesTable, file: str, other: SeriesTable | tuple[list[
         some = [replace(one, values=one.values[:, order], names=list(features)) for one in table.series]
         table = replace(table, series=some)
     own = table.step_names
-    if own is None or steps is None or (steps_of(own) and steps_of(steps)):
+    if own is None or steps is None:
+        return table
+    if steps_of(own) and steps_of(steps):
+        _refuse_lost_steps(own, steps, file)
         return table
     if own[: len(steps)] == steps[: len(own)]:  # shorter or longer series
         return table
@@ -233,6 +236,17 @@ def match_tables(table: SeriesTable, file: str, other: SeriesTable | tuple[list[
     if any(len(one) <= max(places) for one in table.series):
         raise DataError(f"{file}: a series lacks steps at its end, and the steps have another order than in training.")
     return replace(table, series=[one.take(np.array(places)) for one in table.series], step_names=list(steps))
+
+
+def _refuse_lost_steps(own: list[str], steps: list[str], file: str) -> None:
+    """Raise `DataError` if a table lacks a step of the training between two others; it may end or begin elsewhere."""
+    found, sought = ([one.casefold() for one in some] for some in (own, steps))
+    if not set(found) <= set(sought):
+        return
+    between = range(sought.index(found[0]), sought.index(found[-1]))
+    lost = [steps[at] for at in between if sought[at] not in found]
+    if lost:
+        raise DataError(f"{file} has no column {listed(lost)}, a step in the training. Add it, or train without it.")
 
 
 def _refuse_rows_as_steps(columns: Columns) -> None:
@@ -254,15 +268,16 @@ def _refuse_rows_as_steps(columns: Columns) -> None:
 
 def _refuse_steps_as_rows(columns: Columns, names: list[str], ids: int, label: int | None) -> None:
     """Raise `DataError` if ids repeat in a table whose columns are numbered and more than the rows of an id."""
-    if columns.options.columns is not None or columns.options.time_column is not None or columns.table.names is None:
+    if columns.options.columns is not None or columns.options.time_column is not None:
         return
     titles = [columns.title(number) for number in range(columns.width) if number not in (ids, label)]
-    found = steps_of(titles)
+    numbered = steps_of(titles)
+    found = [one for one in titles if is_time(one)] if numbered is None else [titles[at] for at in numbered[0]]
     rows = len(names) / len(set(names))
-    if found is not None and len(found[0]) > max(4, 2 * rows):
+    if len(found) > max(4, 2 * rows):
         raise DataError(
             f"{columns.table.where}: the id column {columns.title(ids)!r} repeats, which makes a row a step; but the "
-            f"{len(found[0])} columns {listed([titles[at] for at in found[0]])} look like steps. If a row is "
+            f"{len(found)} columns {listed(found)} look like steps. If a row is "
             "a series, leave --id-column out; if it is a step, name its features with --columns."
         )
 
@@ -285,7 +300,7 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
         raise DataError(f"{table.where} holds no numbers beside {listed([columns.title(one) for one in roles])}.")
     every = _of_steps(columns, chosen, time)
     labels = None if label is None else columns.labels(label)
-    series, omitted = [], 0
+    series, omitted, irregular = [], 0, []
     for name, own in rows.items():
         kinds = sorted({labels[row] for row in own}) if labels else []
         if len(kinds) > 1:
@@ -296,11 +311,15 @@ def _long(columns: Columns, names: list[str], ids: int, label: int | None) -> Se
             raise DataError(
                 f"{table.place(int(own[late]))}: the time of series {name!r} goes back. Sort the rows by time."
             )
+        if one.time is not None and one.time_text is not None:
+            irregular += [f"series {name}: {note}" for note in describe_axis(one.time, one.time_text)]
         series.append(without_missing(one, options, table, own, _value_names(table, one.names)))
         omitted += len(own) - len(series[-1])
     shape = f"{_sizes(series)}, one row per step, of columns {listed(series[0].names)}"
     shape += "" if time is None else f"; time column {columns.title(time)}"
     notes = [*table.notes, shape + _roles(columns, ids, label, labels)]
+    if irregular:
+        notes.append(irregular[0] + (f"; and {len(irregular) - 1} more such notes" if len(irregular) > 1 else ""))
     if omitted:
         notes.append(f"left out {omitted} steps with missing values")
     return SeriesTable(series, notes)

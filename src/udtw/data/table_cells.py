@@ -1,7 +1,9 @@
 """Meaning of a cell of a table: a number (with decimal commas and thousands separators), a time, missing, or text."""
 
+import itertools
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -29,8 +31,15 @@ CLOCK = re.compile(r"\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]\.?m\.?)?", re.IGNOR
 QUARTER = re.compile(r"(?P<year>\d{4})(?P<between>[ -]?)Q(?P<part>[1-4])", re.IGNORECASE)
 QUARTER_FIRST = re.compile(r"Q(?P<part>[1-4])(?P<between>[ /-]?)(?P<year>\d{4})", re.IGNORECASE)
 WEEK = re.compile(r"(?P<year>\d{4})(?P<between>-?)W(?P<part>\d{2})", re.IGNORECASE)
-OFFSET = re.compile(r"(?<=\d) ?(Z|UTC|[+-]\d{2}:?\d{2})$")
+OFFSET = re.compile(r"(?<=\d) ?(Z|UTC|[+-]\d{2}(:?\d{2})?)$")
 """Time zone behind a time of day."""
+FORMS = (
+    "%b %Y", "%B %Y", "%b-%Y", "%Y/%m", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y %H:%M", "%m/%d/%y %H:%M",
+    "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p",
+)  # fmt: skip
+"""Forms of dates and times of day that pandas does not guess."""
+ALIKE = 50
+"""Number of the last cells that must be written alike."""
 DAY = 86400.0
 REGULAR = 0.15
 """Steps that differ from the usual one by a smaller share are equal, as months are."""
@@ -242,26 +251,36 @@ def next_times(cells: list[str], count: int) -> list[str] | None:
     if len(cells) < 3 or "" in cells:
         return None
     if all(is_number(cell, None) for cell in cells):
-        axis = np.array([float(cell) for cell in cells])
+        whole = all(re.fullmatch(r"[+-]?\d{1,19}", cell) for cell in cells)
+        axis = np.array([int(cell) if whole else float(cell) for cell in cells])
         days = compact_dates(axis)
         if days is not None:
             following = next_times([one.strftime("%Y-%m-%d") for one in days], count)
             return None if following is None else [one.replace("-", "") for one in following]
         step = _usual_step(np.diff(axis))
-        return None if step is None else [f"{axis[-1] + step * (1 + ahead):.12g}" for ahead in range(count)]
+        if step is None:
+            return None
+        ahead = range(1, count + 1)
+        if whole:
+            return [str(int(axis[-1]) + int(step) * number) for number in ahead]
+        return [f"{axis[-1] + step * number:.12g}" for number in ahead]
     if all(_period(cell) for cell in cells):
         return _next_periods(cells, count)
+    if all(CLOCK.fullmatch(cell) for cell in cells):
+        return _next_clocks(cells, count)
     stamps = stamps_of(cells)
     step = None if stamps is None else _usual_step(stamps.diff().iloc[1:].dt.total_seconds().to_numpy())
     if stamps is None or step is None:
         return None
     zone = OFFSET.search(cells[-1]) if ":" in cells[-1] else None
-    shown, zone_text = cells[-1][: zone.start()] if zone else cells[-1], zone[0] if zone else ""
+    zone_text = zone[0] if zone else ""
     ahead_of_utc = pandas.Timestamp(f"2000-01-01 00:00{zone[1]}").utcoffset() if zone else None
     local = stamps.dt.tz_localize(None) + (ahead_of_utc or pandas.Timedelta(0))
     following = pandas.date_range(local.iloc[-1], periods=count + 1, freq=_frequency(local, step))[1:]
-    form = _written_as(shown, local.iloc[-1])
-    return [one.strftime(form) + zone_text for one in following]
+    alike = [at for at, cell in enumerate(cells) if cell.endswith(zone_text)][-ALIKE:]
+    bare = [cells[at][: len(cells[at]) - len(zone_text)] for at in alike]
+    write = _written_as(bare, local.iloc[alike].tolist())
+    return [write(one) + zone_text for one in following]
 
 
 def _usual_step(steps: np.ndarray) -> float | None:
@@ -280,18 +299,43 @@ def _frequency(dates: Any, step: float) -> Any:
     return pandas.infer_freq(pandas.DatetimeIndex(dates)) or pandas.Timedelta(seconds=step)
 
 
-def _written_as(cell: str, stamp: Any) -> str:
-    """Return the format (of strftime) in which a date was written."""
+def _next_clocks(cells: list[str], count: int) -> list[str] | None:
+    """Return the times of day that follow, written as the last ones; None for hours from 24 on, which count on."""
+    import pandas
+
+    seconds = np.array([_clock(cell) for cell in cells])
+    step = _usual_step(np.diff(_past_midnight(seconds.copy())))
+    if step is None or seconds.max() >= DAY:
+        return None
+    stamps = [pandas.Timestamp(0) + pandas.Timedelta(seconds=one) for one in (*seconds, seconds[-1] + step)][-ALIKE:]
+    write = _written_as(cells[1 - ALIKE :], stamps[:-1])
+    return [write(stamps[-1] + pandas.Timedelta(seconds=step * ahead)) for ahead in range(count)]
+
+
+def _written_as(cells: list[str], stamps: list[Any]) -> Callable[[Any], str]:
+    """Return how dates are written in all of these cells, the last of an axis: a function of a date."""
     from pandas.tseries.api import guess_datetime_format
 
+    last = cells[-1]
+    fraction = re.search(r"(?<=:\d\d)[.,]\d+$", last)
+    digits = len(fraction[0]) if fraction else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the guess that is wrong
-        guesses = [guess_datetime_format(cell, dayfirst=day_first) for day_first in (False, True)]
-    usual = ["%Y-%m-%d"] if len(cell) <= 10 else []
-    joint = "T" if "T" in cell else " "
+        guesses = [guess_datetime_format(last[: len(last) - digits], dayfirst=first) for first in (False, True)]
+    usual = ["%Y-%m-%d"] if len(last) <= 10 else []
+    joint = "T" if "T" in last else " "
     others = [f"%Y-%m-%d{joint}%H:%M", f"%Y-%m-%d{joint}%H"]
-    fits = (form for form in [*guesses, *usual, *others] if form is not None and stamp.strftime(form) == cell)
-    return next(fits, usual[0] if usual else f"%Y-%m-%d{joint}%H:%M:%S")
+    forms = [*filter(None, guesses), *usual, *others, *FORMS]
+    for form, bare in itertools.product(forms, (r"$^", r"(?<!\d)0(?=\d+[-/. ])", r"(?<![\d:])0(?=\d)")):
+
+        def write(stamp: Any, form: str = form, bare: str = bare) -> str:
+            part = fraction[0][0] + f"{stamp:%f}".ljust(9, "0")[: digits - 1] if fraction else ""
+            return re.sub(bare, "", stamp.strftime(form)) + part
+
+        if all(write(stamp).casefold() == cell.casefold() for stamp, cell in zip(stamps, cells, strict=True)):
+            return write
+    default = usual[0] if usual else f"%Y-%m-%d{joint}%H:%M:%S"
+    return lambda stamp: stamp.strftime(default)
 
 
 def describe_axis(time: np.ndarray, text: list[str]) -> list[str]:
@@ -303,18 +347,28 @@ def describe_axis(time: np.ndarray, text: list[str]) -> list[str]:
         notes.append(
             f"{len(repeated)} step(s) repeat the time of the step before, the first is {text[known[repeated[0]]]}"
         )
+    missing = missing_steps(time, text)
+    if missing:
+        first = text[min(missing)]
+        notes.append(f"{sum(missing.values())} step(s) are missing from the time axis, the first after {first}")
+    return notes
+
+
+def missing_steps(time: np.ndarray, text: list[str]) -> dict[int, int]:
+    """Return after which steps of a time axis (in seconds, and as it is written) some are missing, and how many."""
+    known = np.flatnonzero(np.isfinite(time))
+    steps = np.diff(time[known])
     if len(steps) < 4 or not (steps > 0).any():
-        return notes
+        return {}
     usual = float(np.median(steps[steps > 0]))
     dates = stamps_of([text[at] for at in known]) if usual == DAY else None
     if dates is not None and (dates.dt.weekday < 5).all():  # business days
         days = dates.dt.tz_localize(None).to_numpy().astype("datetime64[D]")
         steps = DAY * np.busday_count(days[:-1], days[1:])
     gaps = np.flatnonzero(steps > 1.5 * usual)
-    if len(gaps) and np.mean(np.abs(steps - usual) < REGULAR * usual) >= 1 - 2 * REGULAR:
-        missing = int(np.round(steps[gaps] / usual - 1).sum())
-        notes.append(f"{missing} step(s) are missing from the time axis, the first after {text[known[gaps[0]]]}")
-    return notes
+    if np.mean(np.abs(steps - usual) < REGULAR * usual) < 1 - 2 * REGULAR:
+        return {}
+    return {int(known[at]): round(float(steps[at] / usual)) - 1 for at in gaps}
 
 
 def _date_formats(cells: list[Any]) -> list[dict[str, Any]]:
@@ -364,9 +418,10 @@ def time_rank(values: np.ndarray, name: str | None, first: bool) -> int | None:
     """Return how surely a column of numbers is a time axis or an index, 1 (surely) to 5 (perhaps); None if it is not.
 
     1. Named like nothing else (``time``), in any order: one that goes back is refused later.
-    3. Named like a time, and rising or falling strictly; or whole numbers that count evenly in another order.
+    3. Unix times or dates such as 20240131. Or named like a time, and rising or falling strictly; or numbers that count
+       evenly in another order, or with repeats.
     4. Without a name and rising; or the first column, which counts the rows, holds Unix times, or is evenly spaced and
-       has no name or that of an axis.
+       has no name or that of an axis (of which the values may also be in another order).
     5. The first column, evenly spaced, with a name that says nothing.
     """
     name = None if name is None else name.strip()
@@ -376,8 +431,12 @@ def time_rank(values: np.ndarray, name: str | None, first: bool) -> int | None:
         return 1
     named = name is not None and TIME_NAME.fullmatch(name) is not None
     rises = len(steps) >= max(2, len(values) - 1) and bool((steps > 0).all())
-    if named and len(steps) >= 2 and (rises or (steps < 0).all() or _counts_in_disorder(known)):
+    if named and len(steps) >= 2 and (rises or (steps < 0).all() or _counts_in_disorder(known) or _repeats(steps)):
         return 3
+    if _are_dates(known):
+        return 3
+    if first and name and AXIS_NAME.fullmatch(name) and len(known) >= 8 and not rises and _is_even(known):
+        return 4
     if not rises or not (first or name == ""):
         return None
     counts = is_row_number(values) and (name is None or len(values) >= 5)  # three values of `temp` can be 1, 2, 3
@@ -389,6 +448,30 @@ def time_rank(values: np.ndarray, name: str | None, first: bool) -> int | None:
 
 
 def _counts_in_disorder(values: np.ndarray) -> bool:
-    """Return whether all values are different whole numbers that are evenly spaced once they are sorted."""
+    """Return whether all values are different, and whole numbers or many, and evenly spaced once they are sorted."""
     steps = np.diff(np.sort(values))
-    return bool((values % 1 == 0).all() and (steps > 0).all() and (len(values) >= 8 or (steps == steps[0]).all()))
+    whole = bool((values % 1 == 0).all() and (steps > 0).all())
+    return (whole and (len(values) >= 8 or bool((steps == steps[0]).all()))) or (len(values) >= 8 and _is_even(values))
+
+
+def _is_even(values: np.ndarray) -> bool:
+    """Return whether all values are different and evenly spaced once they are sorted."""
+    steps = np.diff(np.sort(values))
+    return bool((steps > 0).all() and np.allclose(steps, steps.mean(), rtol=1e-3))
+
+
+def _repeats(steps: np.ndarray) -> bool:
+    """Return whether whole numbers count evenly, but for a few repeats and gaps."""
+    if len(steps) < 8 or (steps < 0).any() or (steps % 1).any() or not steps.any():
+        return False
+    return bool(np.mean(steps == np.median(steps[steps > 0])) > 0.5)
+
+
+def _are_dates(values: np.ndarray) -> bool:
+    """Return whether numbers are dates such as 20240131, or Unix times: even, or full seconds as ms, μs or ns."""
+    if len(values) < 4 or (values % 1).any() or len(distinct := np.unique(values)) < 4:
+        return False
+    if compact_dates(values) is not None:
+        return True
+    finer = next((at for at, (low, high) in enumerate(EPOCH) if low <= distinct[0] and distinct[-1] <= high), None)
+    return finer is not None and (_is_even(distinct) or (finer > 0 and not (values % 1000**finer).any()))

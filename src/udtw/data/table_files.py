@@ -92,7 +92,7 @@ def _unpacked(content: bytes, where: str) -> bytes:
 
 def _decoded(content: bytes, where: str, encoding: str | None) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # "Unicode text" of spreadsheets
-    if b"\0" in content and not wide:
+    if b"\0" in content and not wide and encoding is None:
         raise DataError(f"{where} is not a text file, nor one of the formats {', '.join(SUFFIXES)}.")
     try:
         return content.decode(encoding or ("utf-16" if wide else "utf-8-sig"))

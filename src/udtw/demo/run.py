@@ -11,6 +11,7 @@ from udtw._io.progress import progress_bar
 from udtw.demo import recognition, series
 from udtw.demo.common import LEAST_GAIN, Part, Sizes
 from udtw.demo.document import Document
+from udtw.errors import OptionError
 
 PARTS = (
     (series.align_pairs, series.align_steps),
@@ -23,6 +24,7 @@ PARTS = (
 """Functions that compute a part, and count its steps of the progress bar."""
 
 
+TITLE = "Where uncertainty pays, and where it does not"
 SUMMARY = "uDTW against the best of the other distances"
 COLUMNS = ["task", "verdict", "uDTW", "best rival", "but"]
 VERDICTS = (
@@ -47,6 +49,14 @@ def summary(parts: list[Part]) -> list[list[str]]:
     [['align: steps off', 'pays', '2.0', 'DTW: 5.0', '']]
     """
     return [one.row() for part in parts for one in part.compared]
+
+
+def check_folder(out: Path) -> None:
+    """Raise `OptionError` if ``out`` holds files but no report of the demo, which are somebody else's."""
+    if out.is_dir() and any(out.iterdir()):
+        report = out / "report.md"
+        if not report.is_file() or not report.read_bytes().startswith(f"# {TITLE}\n".encode()):
+            raise OptionError(f"--out {out} holds other files; choose a new folder, or add --force.")
 
 
 def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Path]:
@@ -74,7 +84,7 @@ def run_demo(out: Path, sizes: Sizes, progress: Console) -> tuple[list[Part], Pa
 
 
 def _write(out: Path, parts: list[Part], seconds: float) -> Path:
-    document = Document("Where uncertainty pays, and where it does not")
+    document = Document(TITLE)
     document.table(SUMMARY, COLUMNS, summary(parts), note=VERDICTS)
     document.text(
         "Everything here was generated, trained and measured by `udtw demo` on this machine; no data was downloaded. "

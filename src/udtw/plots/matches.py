@@ -39,6 +39,8 @@ SHADES = (0.13, 0.4, 0.87)
 DOUBT_COLOR = MODE_COLOR
 FAN_SHADE = 0.5
 """Shade of intervals outside the doubtful stretches, see `shade`."""
+LABEL_CHARACTERS = 80
+"""Characters of the labels of all times on an axis."""
 GAP = 0.55
 """Distance between the series, as a share of the range of their values."""
 
@@ -54,6 +56,7 @@ class _Curve:
     place: Floats  # (N,)
     limits: tuple[float, float]
     times: list[str] | None = None
+    breaks: Sequence[int] = ()
     shift: float = 0.0
     factor: float = 1.0
 
@@ -75,6 +78,7 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
     sigma: bool = True,
     intervals: bool = True,
     times: tuple[Sequence[Any] | None, Sequence[Any] | None] = (None, None),
+    breaks: tuple[Sequence[int], Sequence[int]] = ((), ()),
     doubtful: bool = True,
     figure: Any = None,
     **figure_options: Any,
@@ -110,6 +114,8 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         Whether to draw the fans.
     times : (times of x, times of y)
         Labels of the steps, N and M strings or numbers; None for step numbers.
+    breaks : (steps of x, steps of y)
+        Steps before which some are missing, where the line of the series is broken.
     doubtful : bool
         Whether to mark the doubtful stretches.
     figure : matplotlib Figure or SubFigure, optional
@@ -147,9 +153,10 @@ def plot_matches(  # noqa: PLR0913 (the options that users type)
         replace(
             _curve(name, series, place, scale, window, sigma),
             times=None if when is None else [str(one) for one in when],
+            breaks=gaps,
         )
-        for (name, series, place, scale), when in zip(
-            reversed(list(zip("xy", pair, places, (1.0, factor), strict=True))), times[::-1], strict=True
+        for (name, series, place, scale), when, gaps in zip(
+            reversed(list(zip("xy", pair, places, (1.0, factor), strict=True))), times[::-1], breaks[::-1], strict=True
         )
     )
     gap = GAP * max(high - low for low, high in (upper.limits, lower.limits))
@@ -230,7 +237,8 @@ def _draw_series(axes: Axes, curve: _Curve) -> None:
             alpha = band_alpha(curve.values.shape[1])
             axes.fill_between(curve.place, low, high, color=curve.color, alpha=alpha, linewidth=0)
         alpha = 1 if len(curve.values.T) == 1 else 0.6
-        axes.plot(curve.place, feature, color=curve.color, linewidth=1.4, alpha=alpha, zorder=4)
+        line = (np.insert(one, curve.breaks, np.nan) for one in (curve.place, feature))
+        axes.plot(*line, color=curve.color, linewidth=1.4, alpha=alpha, zorder=4)
 
 
 def _room(curve: _Curve) -> tuple[float, float]:
@@ -327,7 +335,7 @@ def _value_step(*curves: _Curve) -> float:
 def _step_ticks(axes: Any, curve: _Curve, window: tuple[float, float]) -> None:
     shown = np.flatnonzero((curve.place >= window[0]) & (curve.place <= window[1]))
     first, last = (int(shown[0]), int(shown[-1])) if len(shown) else (0, len(curve.values) - 1)
-    count = 8 if curve.times is None else 5
+    count = 8 if curve.times is None else max(1, min(5, LABEL_CHARACTERS // max(map(len, curve.times))))
     ticks = [int(tick) for tick in MaxNLocator(count, integer=True).tick_values(first, last) if first <= tick <= last]
     texts, label = [str(tick) for tick in ticks], f"step of {curve.name}"
     if curve.times is not None:

@@ -137,7 +137,7 @@ class SubsequenceSearch:
             raise OptionError("normalize='window' changes the units of the series; leave var_query out.")
         self.beta = _not_negative("beta", beta)
         self.normalize = normalize
-        self.queries = _load_queries(query, var_query)
+        self.queries, self._names = _load_queries(query, var_query)
         features = {steps.shape[1] for steps, _ in self.queries}
         if len(features) > 1:
             raise ShapeError(f"All queries must have the same number of features; got {sorted(features)}.")
@@ -248,6 +248,7 @@ class SubsequenceSearch:
         return self
 
     def _load(self, name: str, data: Any, variances: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        data = inputs.order_features(name, data, "query", self._names)
         steps, noise = load_one_series(name, data, variances)
         features = self.queries[0][0].shape[1]
         if steps.shape[1] != features:
@@ -458,18 +459,21 @@ class _Growing:
         self._size = size
 
 
-def _load_queries(query: Any, variances: Any) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Return steps (N, d) and variances (N,) or None of each query."""
+def _load_queries(query: Any, variances: Any) -> tuple[list[tuple[np.ndarray, np.ndarray | None]], list[str] | None]:
+    """Return steps (N, d) and variances (N,) or None of each query, and the names of the features of a data frame."""
     several = (isinstance(query, list | tuple) and any(np.ndim(one) for one in query)) or np.ndim(query) == 3
     if not several:
-        return [load_one_series("query", query, variances)]
+        names = inputs.read_names(query)
+        return [load_one_series("query", inputs.order_features("query", query, "stream", None), variances)], names
     if len(query) == 0:
         raise LengthError("query is empty; pass at least one query.")
     if variances is None or isinstance(variances, int | float):
         variances = [variances] * len(query)
     if not isinstance(variances, list | tuple) or len(variances) != len(query):
         raise ShapeError(f"var_query must be one number, or a list of the variances of each of {len(query)} queries.")
-    return [load_one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(query)]
+    names = inputs.read_names(query[0])
+    queries = [inputs.order_features(f"query[{n}]", one, "query[0]", names) for n, one in enumerate(query)]
+    return [load_one_series(f"query[{n}]", one, variances[n]) for n, one in enumerate(queries)], names
 
 
 def _squared(query: np.ndarray, stream: np.ndarray, low: int, high: int) -> Tensor:

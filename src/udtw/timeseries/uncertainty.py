@@ -15,7 +15,7 @@ from udtw._engine.pair_block import Batch
 from udtw._engine.pairwise import distances
 from udtw._engine.series_set import SeriesSet
 from udtw._io.device import seeded_generator
-from udtw._io.training import Descent, Task, Training, cosine
+from udtw._io.training import Descent, Task, Training, cosine, torch_threads
 from udtw.data.faults import RandomFaults
 from udtw.errors import OptionError
 from udtw.nn import SigmaNet
@@ -206,6 +206,7 @@ def balanced_batches(labels: Tensor, descent: Descent) -> tuple[Tensor, ...]:
     return every.split([len(batch) for batch in batches])
 
 
+@torch_threads(1)
 def train_for_neighbors(
     view: View, series: SeriesSet, labels: np.ndarray, metric: Metric, descent: Descent, *, choose_penalty: bool,
     tick: Callable[[int, float], None] | None = None,
@@ -218,6 +219,9 @@ def train_for_neighbors(
     leave-one-out stops improving, and the best state is kept.
 
     A `SlopeView` is trained with random faults in some of the series, because faults may occur only after training.
+
+    Runs on one torch thread: the result is then the same for every number of threads, and steps are so short that more
+    threads would mostly wait for each other.
     """
     device = series.device
     x, target = Batch.of(series), torch.as_tensor(labels, device=device)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from udtw._engine.pair_block import Batch
 from udtw._engine.series_set import SeriesSet
+from udtw._io.training import torch_threads
 from udtw.nn import LocalSigmaNet, SigmaNet
 from udtw.nn.local_sigma import windows
 from udtw.nn.sigma import SigmaRange
@@ -31,8 +32,8 @@ class View(nn.Module):
     net: nn.Module
 
     def of(self, series: SeriesSet) -> SeriesSet:
-        """Return the view of a collection, without gradients."""
-        with torch.no_grad():
+        """Return the view of a collection, without gradients; the same bits for every number of torch's threads."""
+        with torch.no_grad(), torch_threads(1):
             seen = self(Batch.of(series))
         return series.with_tensors(seen.values, seen.variances)
 
