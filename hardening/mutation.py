@@ -93,6 +93,13 @@ _PAIRS = Tests(
         "tests/_engine/test_metrics.py",
     )
 )
+_FILES = Tests(
+    ("tests/data/test_series_files.py", "tests/cli/test_files.py", "tests/cli/test_clumsy_files.py"), compiled=True
+)
+_GAPS = Tests(("tests/_engine/test_match_gaps.py",), compiled=True)
+_GAP_KERNEL = Tests(("tests/_kernels/test_gaps.py",), f"{SLOW} or long_pairs or gradcheck or float32")
+GPU = ("autograd", "backend", "backward", "cells", "forward", "lanes", "launch", "operators", "tiles")
+_GPU = Tests(("tests/_kernels/gpu/test_interpreter.py",), compiled=True)
 
 TESTS = {
     "_engine/align.py": _FRONT,
@@ -107,9 +114,12 @@ TESTS = {
     "_engine/prior.py": Tests(("tests/_engine/test_prior.py", ENUMERATION)),
     "_engine/matches.py": Tests(("tests/_engine/test_matches.py", "tests/_engine/test_labels.py"), compiled=True),
     "timeseries/matched_means.py": Tests(("tests/timeseries/test_kmeans.py",), compiled=True),
-    "data/table_files.py": Tests(
-        ("tests/data/test_series_files.py", "tests/cli/test_files.py", "tests/cli/test_clumsy_files.py"), compiled=True
-    ),
+    "data/table_files.py": _FILES,
+    "_engine/gap_evidence.py": _GAPS,
+    "_engine/gap_prices.py": _GAPS,
+    "_engine/ties.py": Tests(("tests/_kernels/test_ties.py", "tests/_engine/test_match_gaps.py"), compiled=True),
+    "data/columns.py": _FILES,
+    "_moved.py": Tests(("tests/test_package.py",), compiled=True),
     "_io/memory.py": Tests((MEMORY,), "huge"),
     "_kernels/backends.py": _TORCH,
     "_kernels/base.py": _TORCH,
@@ -133,6 +143,12 @@ TESTS = {
     "_kernels/cpu/pack.py": _KERNEL,
     "_kernels/cpu/rows.py": _KERNEL,
     "_kernels/cpu/work_queue.py": _KERNEL,
+    "_kernels/cpu/choices.py": Tests(("tests/_kernels/test_unordered.py",)),
+    "_kernels/cpu/follow.py": Tests(("tests/_engine/test_follower.py",)),
+    "_kernels/cpu/gap_rows.py": _GAP_KERNEL,
+    "_kernels/cpu/gap_sweep.py": _GAP_KERNEL,
+    "_kernels/cpu/gaps.py": _GAP_KERNEL,
+    **{f"_kernels/gpu/{part}.py": _GPU for part in GPU},
     "_kernels/cpu/simd.py": Tests(("tests/_kernels/cpu/test_simd.py",), compiled=True),
     "_kernels/cpu/threads.py": Tests(("tests/_kernels/cpu/test_threads.py",), "bits or hang"),
 }
@@ -140,19 +156,39 @@ TESTS = {
 
 
 def beside(name: str) -> Tests:
-    """Return the tests of a module: those of `TESTS`, of its own test file, or else of the files that import it."""
+    """Return the tests of a module: those of `TESTS`, its own test file, test files of its folder that import it, or
+    else the tests of the modules that import it."""
     if name in TESTS:
         return TESTS[name]
+    level, seen = [name], {name}
+    while level:
+        found = [file for one in level for file in _own_tests(one)]
+        if found:
+            return Tests(tuple(dict.fromkeys(found)), compiled=not name.startswith("_kernels/cpu/"))
+        package = ROOT / "src/udtw"
+        users = [str(file.relative_to(package)) for one in level for file in _importing(one, package)]
+        level = [user for user in dict.fromkeys(users) if user not in seen and user != "__init__.py"]
+        seen.update(level)
+    raise SystemExit(f"No test imports {name}, nor what imports it. Name its tests in hardening.mutation.TESTS.")
+
+
+def _own_tests(name: str) -> list[str]:
+    if name in TESTS:
+        return list(TESTS[name].files)
     module = Path(name)
     own = Path("tests") / module.parent / f"test_{module.stem}.py"
     if (ROOT / own).exists():
-        return Tests((str(own),), compiled=True)
-    dotted = re.compile(rf"\budtw\.{str(module.with_suffix('')).replace('/', r'[.]')}\b")
-    folder = ROOT / "tests" / module.parent
-    found = [one for one in sorted(folder.rglob("test_*.py")) if dotted.search(one.read_text())]
-    if not found:
-        raise SystemExit(f"No test file beside {name} imports it. Name its tests in hardening.mutation.TESTS.")
-    return Tests(tuple(str(one.relative_to(ROOT)) for one in found), compiled=True)
+        return [str(own)]
+    return [str(file.relative_to(ROOT)) for file in _importing(name, ROOT / "tests" / module.parent, "test_*.py")]
+
+
+def _importing(name: str, folder: Path, files: str = "*.py") -> list[Path]:
+    """Return the files of a folder that import a module, by its full name or from its package."""
+    dotted = f"udtw.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"
+    package, _, last = dotted.rpartition(".")
+    direct = rf"(?:from |import |import_module\(.){re.escape(dotted)}\b"
+    pattern = re.compile(rf"{direct}|from {re.escape(package)} import (?:\([^)]*|[^(\n]*)\b{last}\b")
+    return [file for file in sorted(folder.rglob(files)) if pattern.search(file.read_text())]
 
 
 def changed_since(commit: str) -> list[str]:

@@ -46,6 +46,19 @@ def test_it_is_the_posterior_of_the_enumeration_given_what_was_seen(anywhere, fe
             np.testing.assert_allclose(follower.smoothed_probability, partners / partners.sum(), atol=1e-9)
 
 
+def test_no_match_costs_more_than_its_bound():
+    rng = np.random.default_rng(0)
+    stream, reference = rng.standard_normal((5, 1)), rng.standard_normal((4, 1))
+    stream[2] += 40.0
+    follower = udtw.Follower(reference, noise=noise_of())
+    gamma = follower._noise.gamma
+    wait, skip = (price * gamma for price in follower._prices())
+    cost = (((stream[:, None] - reference) ** 2).sum(2) / 0.8).clip(max=module.WORST * gamma)
+    follower.update(stream)
+    paths = udtw.PathDistribution(cost, gamma, warp_penalty=(skip, wait), relax=(0, 0, 0, 3), backend="enumeration")
+    np.testing.assert_allclose(follower.probability, paths.ends[-1], atol=1e-9)
+
+
 def test_gain_offset_and_variance_of_a_given_noise_are_used():
     stream, reference = np.array([1.0, 2.5, 2.0]), np.array([0.0, 1.0, 2.0])
     given = udtw.Follower(reference, noise=noise_of(0.5, 1.0, 2.0, 1.0))
@@ -116,6 +129,14 @@ def test_a_stream_that_no_longer_fits_is_reported_with_the_step(kind):
         assert found.low <= 59 <= found.high
 
 
+def test_the_step_of_a_sudden_departure_is_exact():
+    reference = np.cumsum(np.random.default_rng(0).standard_normal((150, 3)), 0)
+    follower = udtw.Follower(reference)
+    assert follower.update(noisy(reference[:100])).fits
+    now = follower.update(reference[100:120] + 40)
+    assert (now.fits, now.lost_at) == (False, 100)
+
+
 def test_spikes_and_missing_values_do_not_lose_it():
     reference = np.cumsum(np.random.default_rng(3).standard_normal((150, 2)), 0)
     stream = noisy(reference)
@@ -139,6 +160,18 @@ def test_the_noise_is_learned_from_the_stream_and_kept_for_the_next_cycle():
     assert follower.update(0.0).index <= 1
 
 
+def test_a_feature_that_is_missing_tells_nothing_of_its_noise():
+    reference = np.stack([wave(), wave()[::-1]], 1)
+    stream = noisy(reference, deviation=0.2)
+    stream[:, 1] = np.nan
+    follower = udtw.Follower(reference)
+    before = follower._noise.variance.copy()
+    follower.update(stream)
+    after = follower._noise.variance
+    assert after[1] == pytest.approx(before[1], rel=1e-12)
+    assert after[0] != before[0]
+
+
 def test_a_chunk_that_is_refused_changes_nothing():
     follower = udtw.Follower(np.stack([wave(), wave()], 1))
     with pytest.raises(LengthError, match="none was seen"):
@@ -155,6 +188,27 @@ def test_a_chunk_that_is_refused_changes_nothing():
             follower.update(chunk)
     np.testing.assert_array_equal(follower.probability, before)
     assert follower.update([0.2, 0.2]).step == 2
+
+
+def test_an_interrupted_update_changes_nothing(monkeypatch):
+    stream = noisy(wave())
+    follower, undisturbed = (udtw.Follower(wave(), lag=3) for _ in range(2))
+    for one in (follower, undisturbed):
+        one.update(stream[:50])
+    learn, calls = module._Noise.learn, []
+
+    def interrupted(self, *given):
+        learn(self, *given)
+        calls.append(1)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Noise, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            follower.update(stream[50:90])
+    assert follower.update(stream[50:90]) == undisturbed.update(stream[50:90])
+    np.testing.assert_array_equal(follower.probability, undisturbed.probability)
 
 
 @pytest.mark.parametrize(

@@ -301,14 +301,14 @@ def match_units(x: np.ndarray, y: np.ndarray) -> None:
 
 
 def follower_chunks(x: np.ndarray, y: np.ndarray) -> None:
-    one, several = udtw.Follower(y, lag=3), udtw.Follower(y, lag=3)
+    one, other = udtw.Follower(y, lag=3), udtw.Follower(y, lag=3)
     cuts = np.sort(np.random.default_rng(len(x)).integers(0, len(x), 3))
     for step in x:
         last = one.update(step)
     for chunk in np.split(x, cuts):
-        found = several.update(chunk) if len(chunk) else None
+        found = other.update(chunk) if len(chunk) else None
     assert found == last
-    assert np.array_equal(one.probability, several.probability)
+    assert np.array_equal(one.probability, other.probability)
     assert one.probability.sum() == pytest.approx(1, rel=1e-12)
     assert one.smoothed_probability.sum() == pytest.approx(1, rel=1e-12)
 
@@ -328,8 +328,55 @@ def follower_units(x: np.ndarray, y: np.ndarray) -> None:
     np.testing.assert_allclose(other.probability, one.probability, atol=1e-9)
 
 
-OF_SERIES = (match_levels, match_batches, match_units, follower_chunks, follower_levels, follower_units)
-"""Relations between answers about two series; those of `match_many` belong here too."""
+def several(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Four series of different lengths that belong together."""
+    noise = np.random.default_rng(len(x)).standard_normal
+    return [
+        x,
+        y,
+        y[: len(y) - 3] + 0.2 * noise((len(y) - 3, y.shape[1])),
+        x[2:] + 0.2 * noise((len(x) - 2, x.shape[1])),
+    ]
+
+
+def many_levels(x: np.ndarray, y: np.ndarray) -> None:
+    narrow, wide = (udtw.match_many(several(x, y), level=level) for level in (0.5, 0.9))
+    assert np.array_equal(narrow.positions, wide.positions, equal_nan=True)
+    assert (wide.low <= narrow.low).all()
+    assert (wide.high >= narrow.high).all()
+
+
+def many_units(x: np.ndarray, y: np.ndarray) -> None:
+    one, other = (udtw.match_many([factor * series for series in several(x, y)]) for factor in (1, 8))
+    np.testing.assert_allclose(other.mean, 8 * one.mean, atol=1e-6)
+    np.testing.assert_allclose(other.positions, one.positions, atol=1e-6)
+
+
+def many_orders(x: np.ndarray, y: np.ndarray) -> None:
+    """The order of the series decides nothing: sums over them are rounded in another order."""
+    series, order = several(x, y), [2, 0, 3, 1]
+    one, other = udtw.match_many(series), udtw.match_many([series[k] for k in order])
+    assert order[other.medoid] == one.medoid
+    np.testing.assert_allclose(other.mean, one.mean, atol=1e-6)
+    np.testing.assert_allclose(other.positions, one.positions[order], atol=1e-6)
+
+
+def many_inverses(x: np.ndarray, y: np.ndarray) -> None:
+    """From one series to another, and back, is where one was."""
+    joint = udtw.match_many(several(x, y), lag=False)
+    there, back = joint.between(0, 1).expected, joint.between(1, 0).expected
+    steps = np.arange(len(x))
+    inner = (there > 0.5) & (there < len(y) - 1.5)
+    flat = np.gradient(there) < 0.2  # several steps of one series at one step of the other one
+    found = np.interp(there, np.arange(len(y)), back)
+    assert np.abs(found - steps)[inner & ~flat].max(initial=0) < 2
+
+
+OF_SERIES = (
+    match_levels, match_batches, match_units, many_levels, many_units, many_orders, many_inverses,
+    follower_chunks, follower_levels, follower_units,
+)  # fmt: skip
+"""Relations between answers about two series, or about several that are made of them."""
 
 
 @pytest.mark.parametrize("relation", OF_SERIES, ids=lambda one: one.__name__)

@@ -1,6 +1,7 @@
 """`Follower`: where in a reference a live stream is now, with an interval, while it runs."""
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,11 +169,16 @@ class Follower:
         """Take one step or several of the stream; return the position of the newest.
 
         ``chunk`` is a number or (d,) for one step, or (n,) or (n, d) for several, with n = 0 allowed once there was a
-        step. NaN marks a feature that is missing in a step. A chunk that is refused changes nothing.
+        step. NaN marks a feature that is missing in a step. A chunk that is refused or interrupted changes nothing.
         """
         steps = self._read(chunk)
-        for step in steps:
-            self._advance(step)
+        before = vars(self) | {"_recent": self._recent.copy(), "_noise": copy(self._noise)}
+        try:
+            for step in steps:
+                self._advance(step)
+        except BaseException:
+            vars(self).update(before)
+            raise
         return self._position()
 
     def _read(self, chunk: Any) -> Array:
@@ -301,7 +307,7 @@ class _Noise:
         self._last = np.zeros_like(self._last)
 
     def learn(self, step: Array, known: NDArray, log_weights: Array, reference: Array) -> None:
-        """Update what is learned by one step and the weights of its partners."""
+        """Update what is learned by one step and the weights of its partners; arrays are replaced, not changed."""
         if not self.learning:
             return
         probability = np.exp(log_weights - log_weights.max())
@@ -309,15 +315,15 @@ class _Noise:
         mean = probability @ reference
         step = np.clip(step, mean - FAR * np.sqrt(self.spread), mean + FAR * np.sqrt(self.spread))
         squares = (step - mean) ** 2 + np.maximum(probability @ self._reference_squared - mean**2, 0.0)
-        self._squares += np.where(known, np.minimum(squares / 2, CLIP**2 * self.variance), 0.0)
-        self._count += known
+        self._squares = self._squares + np.where(known, np.minimum(squares / 2, CLIP**2 * self.variance), 0.0)
+        self._count = self._count + known
         self.variance = self._similar(np.maximum(self._least, self._squares / self._count))
         standard = np.where(known, (step - mean) / np.sqrt(2 * self.variance + TINY), 0.0).clip(-CLIP, CLIP)
         self._products += float(standard @ self._last) / len(standard)
         self._power += float(standard @ standard) / len(standard)
         rho = min(max(self._products / self._power, 0.0), 0.95)
         self.time, self._last = (1 + rho) / (1 - rho), standard
-        self._covariance += np.outer(standard, standard) / len(standard)
+        self._covariance = self._covariance + np.outer(standard, standard) / len(standard)
         self.dims = max(1.0, float(np.trace(self._covariance) ** 2 / (self._covariance**2).sum()))
 
 
@@ -325,7 +331,7 @@ def _numbers(name: str, value: Any, series: Array) -> Array:
     """(d,): one number of the noise for each feature of the reference; `match` has none for those that are constant."""
     numbers, varying = np.atleast_1d(np.asarray(value, np.float64)), series.var(0) > 0
     if numbers.shape == (varying.sum(),) != varying.shape:
-        full = np.ones(len(varying)) if name != "offset" else np.zeros(len(varying))
+        full = np.ones(len(varying))  # features that are constant have no weight
         full[varying] = numbers
         return full
     if numbers.shape not in ((1,), varying.shape):

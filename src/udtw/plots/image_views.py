@@ -81,6 +81,13 @@ def show_match(
     Titles give the model's distance d² and, if its metric has one, the regularizer Ω. ``options`` are those of
     `udtw.plots.plot_match_pair`.
     """
+    return plot_match_pair(*describe_matches(recognizer, tokens, images, i, j, k), **options)
+
+
+def describe_matches(
+    recognizer: ImageRecognizer, tokens: TokenSet, images: Images, i: int, j: int, k: int
+) -> list[dict[str, Any]]:
+    """Return the arguments of `udtw.plots.plot_match_pair` for the matches of `show_match`."""
     comparator = aligning_comparator(recognizer)
     classes = _classes(tokens, (i, j, k))
     if classes[0] != classes[1] or classes[0] == classes[2]:
@@ -103,7 +110,7 @@ def show_match(
                 "order": recognizer.recipe.order, "title": title,
             }
         )  # fmt: skip
-    return plot_match_pair(*matches, **options)
+    return matches
 
 
 def _encoded(recognizer: ImageRecognizer, tokens: TokenSet, indices: Sequence[int]) -> Tokens:
