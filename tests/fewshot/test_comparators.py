@@ -44,22 +44,55 @@ def test_soft_dtw_is_that_of_the_library_and_ignores_variances(metric, function)
             torch.testing.assert_close(found[q, s], function(given["x"], given["y"], gamma=0.3))
 
 
-@pytest.mark.parametrize("evidence", [False, True])
-def test_sets_and_grids_are_those_of_align(evidence):
+def random_grids() -> tuple[Tokens, Tokens]:
+    """Return two and three samples of 3 × 3 tokens."""
     x, y = (random_tokens(count, seed=count, variance=True, longest=9) for count in (2, 3))
-    x, y = (Tokens(one.features.clamp(max=3), torch.full((len(one),), 9), one.variance.clamp(max=2)) for one in (x, y))
-    for name, place in (("set", {}), ("grid", {"shape": (3, 3), "reach": 1.5})):
-        comparator = make_comparator(name, 0.3, weighting="likelihood", beta=0.2, learned=True, evidence=evidence)
-        found = comparator.double()(x, y).distance
-        alone = udtw.align(
-            None, None, x.variance[1:], y.variance[2:], cost=comparator.between(x[1:], y[2:]), gamma=0.3, beta=0.2,
-            order=name, normalize="length", **place,
-        )  # fmt: skip
-        if evidence:
-            torch.testing.assert_close(found[1, 2], alone.loss[0])
-        found.sum().backward()
-        names = ["log_beta", "log_gamma", *(["log_reach"] if name == "grid" else [])]
-        assert sorted(n for n, p in comparator.named_parameters() if p.grad.isfinite()) == names
+    x, y = (Tokens(one.features.clamp(max=3), torch.full((len(one),), 9), one.variance.clamp(0.1, 2)) for one in (x, y))
+    return x, y
+
+
+@pytest.mark.parametrize(("name", "place"), [("set", {}), ("grid", {"shape": (3, 3), "reach": 1.5})])
+def test_sets_and_grids_are_those_of_align(name, place):
+    x, y = random_grids()
+    comparator = make_comparator(name, 0.3, weighting="likelihood", beta=0.2, learned=True)
+    found = comparator.double()(x, y).distance
+    options = {"gamma": 0.3, "beta": 0.2, "order": name, "normalize": "length", "debias": True, **place}
+    alone = udtw.align(x.features[1], y.features[2], x.variance[1], y.variance[2], **options)
+    torch.testing.assert_close(found[1, 2], alone.loss)
+    found.sum().backward()
+    names = ["log_beta", "log_gamma", *(["log_reach"] if name == "grid" else [])]
+    assert sorted(n for n, p in comparator.named_parameters() if p.grad.isfinite()) == names
+
+
+@pytest.mark.parametrize("name", ["set", "grid"])
+def test_evidence_of_sets_and_grids_is_the_mean_of_best_matches_by_precision(name):
+    x, y = random_grids()
+    comparator = make_comparator(name, 0.3, weighting="likelihood", learned=True, evidence=True).double()
+    found = comparator(x, y).distance
+    cost = -2 * x.features[1] @ y.features[2].T
+    if name == "grid":
+        rows, columns = torch.arange(9).div(3, rounding_mode="floor"), torch.arange(9) % 3
+        far = (rows[:, None] - rows).square() + (columns[:, None] - columns).square()
+        cost = cost + far / 1.5**2  # half a side
+    ways = []
+    for variance, axis in ((x.variance[1], 1), (y.variance[2], 0)):
+        best = -0.3 * torch.logsumexp(-cost / 0.3, axis)
+        ways.append((best / variance).sum() / (1 / variance).sum())
+    torch.testing.assert_close(found[1, 2], (ways[0] + ways[1]) / 2)
+    found.sum().backward()
+    assert {n for n, p in comparator.named_parameters() if p.grad is not None} == (
+        {"log_gamma", "log_reach"} if name == "grid" else {"log_gamma"}
+    )
+    louder = replace(x, variance=4 * x.variance)
+    torch.testing.assert_close(comparator(louder, y).distance, found)
+
+
+def test_padding_of_a_set_is_no_partner():
+    x, y = random_grids()
+    short = Tokens(x.features, torch.tensor([9, 5]), x.variance)
+    comparator = make_comparator("set", weighting="likelihood", evidence=True).double()
+    alone = Tokens(x.features[1:, :5], torch.tensor([5]), x.variance[1:, :5])
+    torch.testing.assert_close(comparator(short, y).distance[1], comparator(alone, y).distance[0])
 
 
 def test_a_grid_must_be_square():

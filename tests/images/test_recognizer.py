@@ -6,7 +6,7 @@ import torch
 
 from udtw._io.checkpoint import module_tensors, write_checkpoint
 from udtw.errors import DataError, FileFormatError, OptionError
-from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, embed, open_tokens
+from udtw.images import ImageRecipe, ImageRecognizer, PatchBackbone, TokenSet, embed, open_tokens
 from udtw.images.datasets import make_images
 from udtw.images.projection import token_order
 from udtw.images.recognizer import TokenSource
@@ -148,6 +148,43 @@ def test_a_checkpoint_that_claims_impossible_sizes_is_refused_at_once(tmp_path, 
     write_checkpoint(path, made.config | change, {}, module_tensors(made._modules))
     with pytest.raises(FileFormatError, match=r"c\.safetensors does not"):
         ImageRecognizer.load(path)
+
+
+def grid_of(side: int) -> TokenSet:
+    values = torch.randn(40, side**2, 6, generator=torch.Generator().manual_seed(0))
+    return TokenSet.from_arrays(values, np.repeat(np.arange(5), 8))
+
+
+@pytest.mark.parametrize(
+    ("side", "settings", "order"),
+    [
+        (9, {}, "raster"),
+        (10, {}, "set"),
+        (10, {"mode": "unsupervised", "n_steps": 0}, "set"),
+        (10, {"order": "snake"}, "snake"),
+        (10, {"warp_penalty": 0.1}, "raster"),
+        (10, {"preset": "paper"}, "raster"),
+    ],
+)
+def test_many_tokens_are_a_set_and_the_recipe_says_so_after_training(tmp_path, side, settings, order):
+    tokens = grid_of(side)
+    found = recognizer(tokens, **{"n_steps": 1, "dim": 4} | settings).fit(tokens)
+    assert found.recipe.order == order
+    assert found.model.metric == ("set" if order == "set" else "udtw")
+    found.save(tmp_path / "model.safetensors")
+    loaded = ImageRecognizer.load(tmp_path / "model.safetensors")
+    assert loaded.recipe == found.recipe
+    asked = tokens.subset(SOME)
+    assert (loaded.predict(asked, list("abc"), asked) == found.predict(asked, list("abc"), asked)).all()
+
+
+def test_an_untrained_model_chooses_the_order_by_the_first_tokens_and_old_ones_read_row_by_row():
+    tokens = grid_of(10)
+    for seen in (tokens, tokens.tokens(SOME)):
+        found = recognizer(tokens, dim=4)
+        found.encode(seen)
+        assert found.model.metric == found.recipe.order == "set"
+    assert ImageRecipe.from_saved({"metric": "udtw"}).order == "raster"
 
 
 @pytest.mark.parametrize("order", ["raster", "snake", "hilbert"])

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from udtw._engine.checks import make_masks
 from udtw._engine.distribution import PathDistribution
 from udtw._engine.likelihood import squared_distances
 from udtw._engine.metrics import Metric, get_metric
 from udtw._engine.pair_block import Batch
+from udtw._engine.prior import parse_displacement
 from udtw._io.memory import refuse_if_too_large
 from udtw.errors import OptionError
 from udtw.fewshot.tokens import Tokens
@@ -125,6 +127,11 @@ class AlignmentComparator(Comparator):
     order : "path", "set" or "grid"
         Of uDTW, as in `udtw.align`: for tokens without an order. A "grid" is square, read row by row, and its reach
         (at first half a side) is learned.
+
+        With ``evidence``, the best of many partners speaks for any pair, so that the sum over matches would grow with
+        the precision of an image. The distance is then the mean of both ways of choosing partners, in which a token
+        counts by its own precision: ``½[Σ_m u_m S_m + Σ_n v_n S_n]`` with ``S_m = −γ log Σ_n exp(2⟨x_m, y_n⟩/γ)``,
+        ``u_m = σ_m⁻²/Σ σ⁻²``, and S_n and v_n likewise for the tokens of y.
     """
 
     def __init__(  # noqa: PLR0913 (keyword options of a public class)
@@ -149,6 +156,8 @@ class AlignmentComparator(Comparator):
         self.metric = chosen
         self.plain = chosen.without_bias or chosen
         self.order = order
+        self.of_best = self.evidence and order != "path"
+        """Whether precisions weight the best matches of tokens, and leave the choice of partners to the features."""
         self.joint: nn.Module | None = None
         """Gives the variances of matches, (B, N, M), from the tokens of both; by default those of tokens are summed."""
         if order == "grid":
@@ -260,6 +269,8 @@ class AlignmentComparator(Comparator):
             options |= {"lengths_x": lengths[0], "lengths_y": lengths[1]}
         if self.by_precision:
             return self._mean_by_precision(cost, variances, options)
+        if self.of_best and joint is None:
+            return self._mean_of_best(cost, variances, options)
         if joint is not None:
             options["variance"] = joint
         elif self.plain.uncertain and variances[0] is not None and variances[1] is not None:
@@ -282,6 +293,31 @@ class AlignmentComparator(Comparator):
         )  # fmt: skip
         total, weight = paths.expect(weighted, precision)
         return Comparison(total / weight, torch.zeros_like(total))
+
+    def _mean_of_best(
+        self, cost: Tensor, variances: tuple[Tensor | None, Tensor | None], options: dict[str, Any]
+    ) -> Comparison:
+        """Return the mean of both ways of choosing partners, weighted by precision, (B,)."""
+        gamma, (_, rows, columns) = options["gamma"], cost.shape
+        if self.order == "grid":
+            cost = cost + parse_displacement(options["shape"], options["reach"][None], rows, columns)
+        scores = -cost / gamma
+        weights = [
+            cost.new_ones(len(cost), size) if variance is None else 1 / variance
+            for variance, size in zip(variances, (rows, columns), strict=True)
+        ]
+        if "lengths_x" in options:
+            lengths = torch.stack([options["lengths_x"], options["lengths_y"]])
+            inside = make_masks(lengths, rows, columns, with_grid=False)[:2]
+            both = inside[0][:, :, None] & inside[1][:, None, :]
+            scores = torch.where(both, scores, -torch.finfo(cost.dtype).max / 4)
+            weights = [torch.where(one, weight, 0) for weight, one in zip(weights, inside, strict=True)]
+        ways = [
+            (weight * torch.logsumexp(scores, axis)).sum(1) / weight.sum(1)
+            for weight, axis in zip(weights, (2, 1), strict=True)
+        ]
+        distance = -0.5 * gamma * (ways[0] + ways[1])
+        return Comparison(distance, torch.zeros_like(distance))
 
     def extra_repr(self) -> str:
         return ", ".join([self.metric.name, *(f"{name}={value!r}" for name, value in self.metric.params.items())])

@@ -19,13 +19,13 @@ def token_order(name: str, grid: tuple[int, int]) -> np.ndarray:
     - "snake": every other row backwards, so that neighbors in the sequence are neighbors in the image;
     - "hilbert": along the Hilbert curve of the enclosing power of two, without the cells outside the grid. Pieces of
       the sequence are compact regions of the image;
-    - "set", "grid": row by row, for comparators in which the tokens have no order.
+    - "set", "grid", "auto": row by row, for comparators in which the tokens may have no order.
 
     >>> from udtw.images.projection import token_order
     >>> token_order("snake", (2, 3))
     array([0, 1, 2, 5, 4, 3])
     """
-    if name not in ORDERS:
+    if name not in (*ORDERS, "auto"):
         raise OptionError(f"order must be one of {ORDERS}; got {name!r}.")
     height, width = grid
     positions = np.arange(height * width).reshape(height, width)

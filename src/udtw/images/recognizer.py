@@ -1,6 +1,6 @@
 """Few-shot image classification from cached tokens to accuracy: settings, training, saving, loading, evaluation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,15 @@ from udtw.fewshot import EpisodeSampler, Tokens
 from udtw.fewshot.contrastive import ContrastiveTask
 from udtw.fewshot.episodes import fitting_n_way
 from udtw.fewshot.evaluation import Accuracy, encode_all, evaluate_episodes
-from udtw.fewshot.model import UNORDERED
+from udtw.fewshot.model import UNORDERED, FewShotModel
 from udtw.fewshot.recipe import FewShotRecipe, complete_settings
 from udtw.fewshot.recognizer import Recognizer
 from udtw.fewshot.tasks import moved
 from udtw.images.projection import ORDERS, STARTS, TokenProjection, token_order
 from udtw.images.tokens import TokenSet
+
+LOCAL_TOKENS = 100
+"""From this many tokens on, each sees a small part of the image, and its partner may be anywhere."""
 
 
 @complete_settings
@@ -86,10 +89,11 @@ class ImageRecipe(FewShotRecipe):
         Episodes averaged in a step; a multiple of the number of processes.
     preset : "default" or "paper"
         "paper": the settings of the paper for all that are not given, and InfoNCE in one direction.
-    order : "set", "grid", "raster", "snake" or "hilbert"
+    order : "auto", "set", "grid", "raster", "snake" or "hilbert"
         "set": uDTW matches every token with any token of the other image; "grid": the same, for a price of the
         displacement. Otherwise the order in which the tokens are read as a sequence; other metrics, which need one,
-        read a set or a grid row by row.
+        read a set or a grid row by row. "auto": "set" for 100 tokens or more, which see a small part of the image
+        each, otherwise "raster"; see `with_order`. After `fit` the recognizer's recipe has the order that was chosen.
     dim : int
         Number of features per token after the projection; 0 for no projection.
     start : "orthogonal" or "principal"
@@ -107,6 +111,7 @@ class ImageRecipe(FewShotRecipe):
     0.1
     """
 
+    BEFORE = FewShotRecipe.BEFORE | {"order": "raster"}
     PRESETS = FewShotRecipe.PRESETS | {"paper": FewShotRecipe.PRESETS["paper"] | {"sigma_hidden": 0, "order": "raster"}}
     sigma_range: tuple[float, float] = (0.2, 5.0)
     sigma_hidden: int | None = 64
@@ -117,7 +122,7 @@ class ImageRecipe(FewShotRecipe):
     matching: str = "prototype"
     n_query: int = 5
     # Tokens
-    order: str = "raster"
+    order: str = "auto"
     dim: int = 256
     start: str = "orthogonal"
     # Training without labels
@@ -128,9 +133,19 @@ class ImageRecipe(FewShotRecipe):
     def comparator(self) -> str:
         return self.order if self.metric == "udtw" and self.order in UNORDERED else self.metric
 
+    def with_order(self, n_tokens: int) -> "ImageRecipe":
+        """Return the recipe with the order for images of so many tokens in place of "auto".
+
+        It is "set" for `LOCAL_TOKENS` or more if all that the recipe asks for applies to sets, otherwise "raster".
+        """
+        of_paths = self.relax or self.warp_penalty or self.normalize != "length" or self.pair_sigma or self.per_feature
+        weighs = self.evidence and self.weighting == "likelihood" and self.objective == "cross_entropy"
+        local = n_tokens >= LOCAL_TOKENS
+        return replace(self, order="set" if local and weighs and not of_paths else "raster")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_choice("order", ORDERS)
+        self.check_choice("order", ("auto", *ORDERS))
         self.check_choice("start", STARTS)
 
 
@@ -238,10 +253,20 @@ class ImageRecognizer(Recognizer):
         """Identity of the backbone whose tokens the model was trained on."""
         self.backbone_spec: str | None = None
         """Spec of the backbone for `load_backbone`, if the tokens record it."""
-        r = recipe
+        self.model = self._untrained()
+
+    def _untrained(self) -> FewShotModel:
+        r = self.recipe
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(r.seed)
-            self.model = r.model(TokenProjection(inputs, min(r.dim, inputs), start=r.start))
+            return r.model(TokenProjection(self.inputs, min(r.dim, self.inputs), start=r.start))
+
+    def _settle_order(self, n_tokens: int) -> None:
+        """Replace the order "auto" by that for so many tokens, before the model has seen any."""
+        if self.recipe.order == "auto":
+            self.recipe = self.recipe.with_order(n_tokens)
+            if self.recipe.comparator != self.model.metric:
+                self.model = self._untrained().to(next(self.model.parameters()).device)
 
     def source(self, tokens: TokenSet) -> TokenSource:
         """Return these images as batches in the reading order of the recipe."""
@@ -255,10 +280,12 @@ class ImageRecognizer(Recognizer):
                 f"The model was trained on tokens of {self.backbone}; those of {tokens.name} are of "
                 f"{tokens.identity['backbone']}. Extract them with the same backbone."
             )
+        self._settle_order(tokens.grid[0] * tokens.grid[1])
         return TokenSource(tokens, self.recipe.order)
 
     def _task(self, samples: TokenSet, fabric: Any) -> Task:
-        r, source = self.recipe, self.source(samples)
+        source = self.source(samples)
+        r = self.recipe
         self.backbone, self._trained_on = samples.identity["backbone"], samples.digest
         self.backbone_spec = samples.origin.get("backbone")
         self._standardize(source)
@@ -300,7 +327,9 @@ class ImageRecognizer(Recognizer):
     def encode(self, tokens: Tensor | TokenSet) -> Tokens:
         """Project the tokens of a set, or ``tokens`` (B, T, D) in the given order; add variances for uDTW."""
         if isinstance(tokens, TokenSet):
-            return encode_all(self.model, self.source(tokens))
+            source = self.source(tokens)  # may replace the model
+            return encode_all(self.model, source)
+        self._settle_order(tokens.shape[1])
         self.model.eval()
         return self.model.encode(moved(tokens, next(self.model.parameters()).device))
 

@@ -36,7 +36,8 @@ def model_alignment(comparator: AlignmentComparator, x: Tokens, y: Tokens) -> Al
         if name in kept
     }
     params.setdefault("weighting", "precision")
-    return align(None, None, x.variance, y.variance, cost=comparator.between(x, y), **params)
+    variances = (None, None) if comparator.of_best else (x.variance, y.variance)
+    return align(None, None, *variances, cost=comparator.between(x, y), **params)
 
 
 def numbers(comparison: Comparison, comparator: AlignmentComparator, uncertain: bool) -> str:
