@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "udtw"
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 PUBLIC_NAMES = 90
 """Names in all ``__all__`` lists together: 176 in version 0.2."""
-ONE_IMPORTER = 54
+ONE_IMPORTER = 55
 """Modules that only one other module imports."""
 SOURCE_LINES = 51_450
 """Lines of all files of ``src``: 52,013 before this limit; 36,000 is wanted."""

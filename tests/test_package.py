@@ -60,6 +60,7 @@ LAYERS = [
     "_engine.series_set",
     "_engine.prior",
     "_engine.ties",
+    "_engine.even_grid",
     "_engine.problem",
     "_kernels",
     "_engine.path_sampling",

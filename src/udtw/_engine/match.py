@@ -27,9 +27,10 @@ from udtw._engine.between import (
     with_warp_penalty,
     without_slow_part,
 )
+from udtw._engine.even_grid import EvenPair, interpolation
 from udtw._engine.gap_evidence import fit_with_gaps, own_start, without_gaps
 from udtw._engine.gap_prices import WARPING, gap_options, sharpened
-from udtw._engine.inputs import order_features, read_array, read_labels, read_names
+from udtw._engine.inputs import read_array, read_labels
 from udtw._engine.matches import Matches, Stretch, tail_of
 from udtw._engine.prior import parse
 from udtw._engine.rehearsal import (
@@ -41,14 +42,11 @@ from udtw._engine.rehearsal import (
     tempering,
     whole_steps,
 )
-from udtw._engine.ties import Tie, leave_ends_open, read_ties, tied_blocks, ties_of_pair
+from udtw._engine.ties import Tie, leave_ends_open, read_ties, tied_blocks
 from udtw._engine.trust import GOOD_P, LITTLE, Trust, judge
-from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError
+from udtw.errors import LengthError, ShapeError
 
 Array = NDArray[np.float64]
-FIT_CELLS = 4_000_000
-"""Cells of the grid on which the noise is estimated; longer pairs are averaged over blocks of steps for it."""
-LARGEST_RATIO = 100
 ONE_SIGMA = 0.6827
 SMOOTHING = 2.0
 """Standard deviations of its steps over which the expected warp is smoothed."""
@@ -125,7 +123,7 @@ class Match(Matches):
             )
         flat = tensor.reshape(steps, -1)
         if at_y is not None:  # from uneven times to the even grid
-            flat = torch.as_tensor(_interpolation(np.arange(columns), at_y), dtype=flat.dtype) @ flat
+            flat = torch.as_tensor(interpolation(np.arange(columns), at_y), dtype=flat.dtype) @ flat
         weights = torch.as_tensor(self._row_weights(), dtype=flat.dtype, device=flat.device)
         edges = block_edges(columns, self._stride)
         sizes = np.diff(np.r_[edges, columns])
@@ -141,7 +139,7 @@ class Match(Matches):
         square = weights @ of_blocks((flat - center).square())
         deviation = (square - (mean - center).square()).clamp_min(0).sqrt()
         if at_x is not None:
-            back = torch.as_tensor(_interpolation(at_x, np.arange(len(mean))), dtype=flat.dtype)
+            back = torch.as_tensor(interpolation(at_x, np.arange(len(mean))), dtype=flat.dtype)
             mean, deviation = back @ mean, back @ deviation
         alone = torch.as_tensor(np.asarray(self.index) < 0, device=flat.device)[:, None]
         mean, deviation = mean.masked_fill(alone, torch.nan), deviation.masked_fill(alone, torch.nan)
@@ -234,7 +232,7 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
         tables: list[Any] = [None] if anchors is None else list(read_ties(anchors, len(x)))
         triples = zip(x, y, tables if len(tables) == len(x) else tables * len(x), strict=True)
         return [match(one, other, level=level, anchors=tied, **options) for one, other, tied in triples]
-    pair = _Pair.read(x, y)
+    pair = EvenPair.read(x, y)
     parse(band, 1, len(pair.x), len(pair.y), torch.device("cpu"))  # raises unless it is a band
     switches, ties = Switches(gain, offset, drift), pair.ties(anchors)
     with np.errstate(all="ignore"):  # quotients of series that are nearly flat are bounded afterwards
@@ -245,106 +243,6 @@ def match(  # noqa: PLR0913 (switches for the parts of the noise model)
         result = replace(result, **tensors, matched_y=torch.as_tensor(result.matched_y))
     object.__setattr__(result, "_labels", (read_labels(x), read_labels(y)))
     return result
-
-
-def _interpolation(places: NDArray, knots: NDArray) -> Array:
-    """(P, K): weights of linear interpolation from values at ``knots`` to ``places``."""
-    return np.stack([np.interp(places, knots, unit) for unit in np.eye(len(knots))], 1)
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Two series (N, d) on even grids, and how to return from these to the steps that the user has."""
-
-    x: Array
-    y: Array
-    extra: tuple[Any, Any]  # variances that interpolation adds
-    times: tuple[Array | None, Array | None]  # positions of the user's steps on the grids; None if they are the same
-    reduction: int
-    apart: bool  # both have dates, and these overlap nowhere
-
-    def ties(self, anchors: Any) -> tuple[Tie, ...]:
-        """Return the ties of the user's steps as ties of the steps of the grids."""
-        at_x, at_y = (
-            np.arange(len(own)) if at is None else at for own, at in zip((self.x, self.y), self.times, strict=True)
-        )
-        found = ties_of_pair(anchors, len(at_x), len(at_y))
-        return tuple(Tie(round(float(at_x[i])), round(float(at_y[j])), sd) for i, j, sd in found)
-
-    @classmethod
-    def read(cls, x: Any, y: Any) -> "_Pair":
-        x, y = order_features("x", x, "y", None), order_features("y", y, "x", read_names(x))
-        sides = [read_series(name, one) for name, one in (("x", x), ("y", y))]
-        (values_x, times_x), (values_y, times_y) = sides
-        if values_x.shape[1] != values_y.shape[1]:
-            raise ShapeError(
-                f"x and y must have the same number of features; got {values_x.shape[1]} and {values_y.shape[1]}."
-            )
-        long, short = max(len(values_x), len(values_y)), min(len(values_x), len(values_y))
-        if short < 3:
-            raise LengthError(f"match needs series of at least three steps; got {len(values_x)} and {len(values_y)}.")
-        if long > LARGEST_RATIO * short:
-            raise LengthError(
-                f"The lengths {len(values_x)} and {len(values_y)} differ by more than a factor of {LARGEST_RATIO}. To "
-                "find a short series in a long one use udtw.timeseries.SubsequenceSearch."
-            )
-        usable = (values_x.std(0) > 0) & (values_y.std(0) > 0)
-        if not usable.any():
-            raise OptionError("x or y is constant: there is nothing to match. Pass series that vary.")
-        resampled = [resample(one[:, usable], at) for one, at in ((values_x, times_x), (values_y, times_y))]
-        cells = len(resampled[0][0]) * len(resampled[1][0])
-        reduction = max(1, int(np.ceil(np.sqrt(cells / FIT_CELLS))))
-        dated = all(getattr(getattr(read_labels(one), "dtype", None), "kind", "") == "M" for one in (x, y))
-        apart = dated and (times_x[-1] < times_y[0] or times_y[-1] < times_x[0])  # type: ignore[index]
-        return cls(
-            resampled[0][0], resampled[1][0], (resampled[0][1], resampled[1][1]), (resampled[0][2], resampled[1][2]),
-            reduction, bool(apart),
-        )  # fmt: skip
-
-
-def read_series(name: str, series: Any) -> tuple[Array, Array | None]:
-    """Return values (N, d) and the times of the steps if the index says so."""
-    labels = read_labels(series)
-    values = np.asarray(read_array(name, series), np.float64)
-    if values.ndim not in (1, 2):
-        raise ShapeError(f"{name} must have shape (N,), (N, d) or (B, N, d), time first; got {values.shape}.")
-    values = values.reshape(len(values), -1)
-    bad = ~np.isfinite(values)
-    if bad.all(0).any():
-        raise NonFiniteError(f"Feature {int(np.argmax(bad.all(0)))} of {name} has no value at all. Leave it out.")
-    if bad.any():
-        at = np.argwhere(bad)[0]
-        raise NonFiniteError(
-            f"{name}[{at[0]}, {at[1]}] is {values[tuple(at)]}; {int(bad.sum())} value(s) are missing or infinite. "
-            "Interpolate them, or leave these steps out and keep their times as the index of a pandas series."
-        )
-    times = None
-    if labels is not None and getattr(labels, "dtype", None) is not None and labels.dtype.kind in "Mmf":
-        times = labels.to_numpy()
-        times = times.astype("datetime64[ns]").astype(np.float64) if times.dtype.kind == "M" else times.astype(float)
-        if not (np.isfinite(times).all() and (np.diff(times) > 0).all()):
-            raise OptionError(
-                f"The index of {name} must hold increasing times without gaps in it (NaT); sort it first."
-            )
-    return values, times
-
-
-def resample(values: Array, times: Array | None) -> tuple[Array, Any, Array | None]:
-    """Return the series on an even grid, the variance of interpolated steps, and the user's steps on the grid."""
-    if times is None or len(times) < 3:
-        return values, 0.0, None
-    gaps = np.diff(times)
-    step = float(np.median(gaps))
-    if np.allclose(gaps, step, rtol=0.01):
-        return values, 0.0, None
-    grid = np.arange(round((times[-1] - times[0]) / step) + 1) * step + times[0]
-    even = np.stack([np.interp(grid, times, one) for one in values.T], 1)
-    before = np.clip(np.searchsorted(times, grid, "right") - 1, 0, len(times) - 2)
-    gap, part = gaps[before], (grid - times[before]).clip(0)
-    # A random walk between two samples: its variance grows with the distance to both.
-    diffusion = (np.diff(values, axis=0) ** 2 / gaps[:, None]).mean(0)
-    bridge = (part * (gap - part) / gap).clip(0)[:, None] * diffusion
-    return even, np.where(gap[:, None] > 1.5 * step, bridge, 0.0)[None], (times - times[0]) / step
 
 
 @dataclass(frozen=True)
@@ -361,7 +259,7 @@ class _Fitted:
 
 
 def _fit_pair(
-    pair: _Pair,
+    pair: EvenPair,
     switches: Switches,
     lag: bool,
     level: float,
@@ -403,7 +301,7 @@ def _tied(base: Fit, x: Array, y: Array, switches: Switches, extra: Any, lag: bo
     return estimate(x, y, own_start(base, switches), extra=extra, open_ends=opened, anchors=ties)
 
 
-def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
+def _matched(pair: EvenPair, fitted: _Fitted, level: float, band: Any) -> Match:
     """Put together what was found: positions from the alignment, intervals from the tempered posterior."""
     fit, tempered, reduction = fitted.fit, fitted.tempered, pair.reduction
     rows, last = len(pair.x), len(pair.y) - 1
@@ -446,7 +344,7 @@ def _matched(pair: _Pair, fitted: _Fitted, level: float, band: Any) -> Match:
     return replace(result, trust=replace(trust, sentence=_sentence(result, pair.apart)))
 
 
-def _probability(index: Array, shares: Array, pair: _Pair, fitted: _Fitted) -> Array:
+def _probability(index: Array, shares: Array, pair: EvenPair, fitted: _Fitted) -> Array:
     """(N,): probability of the most probable partner: the share of its block of steps, divided among these."""
     stride, columns = fitted.tempered.stride, fitted.fit.y.shape[1]
     edges = block_edges(columns, stride)
@@ -461,7 +359,7 @@ def _spread(values: Array, reduction: int, count: int) -> Array:
     return values[np.minimum(np.arange(count) // reduction, len(values) - 1)]
 
 
-def _align_steps(pair: _Pair, fitted: _Fitted, band: Any) -> tuple[Alignment, Array, Array]:
+def _align_steps(pair: EvenPair, fitted: _Fitted, band: Any) -> tuple[Alignment, Array, Array]:
     """Align every step with the noise of the fit; also return expected and most probable partners."""
     fit, x, y = fitted.fit, pair.x, pair.y
     if fitted.reach:
@@ -538,7 +436,7 @@ def _smoothed_between_gaps(expected: Array, deviation: Array, in_x: Array, in_y:
     return expected, np.rint(expected)
 
 
-def _at_samples(values: dict[str, Array], pair: _Pair) -> dict[str, Array]:
+def _at_samples(values: dict[str, Array], pair: EvenPair) -> dict[str, Array]:
     """Return what was found on even grids for the steps that the user has."""
     at_x, at_y = pair.times
     if at_x is not None:
@@ -551,7 +449,7 @@ def _at_samples(values: dict[str, Array], pair: _Pair) -> dict[str, Array]:
     return values | {name: np.rint(values[name]) for name in ("index", "low", "high")}
 
 
-def _describe(pair: _Pair, fitted: _Fitted) -> NoiseBetween:
+def _describe(pair: EvenPair, fitted: _Fitted) -> NoiseBetween:
     """Return the noise in the units of the series, on the grid of its steps."""
     base, fit, tempered = fitted.base, fitted.fit, fitted.tempered
 

@@ -28,8 +28,9 @@ from udtw._engine.between import (
     fit_between,
     has_units,
 )
+from udtw._engine.even_grid import FIT_CELLS, read_series, resample
 from udtw._engine.inputs import order_features, read_array, read_names
-from udtw._engine.match import FIT_CELLS, ONE_SIGMA, NoiseBetween, read_series, resample, smoothed
+from udtw._engine.match import ONE_SIGMA, NoiseBetween, smoothed
 from udtw._engine.matches import Matches, tail_of
 from udtw._engine.rehearsal import (
     TAILS,
