@@ -107,6 +107,25 @@ def test_the_compiled_kernel_finds_what_torch_finds(monkeypatch, dtype, grid, fe
         assert torch.allclose(mine, known, rtol=tolerance, atol=tolerance * float(known.abs().max()))
 
 
+@pytest.mark.parametrize("features", [3, 24])
+def test_a_common_offset_costs_no_digits(features):
+    """Neither of values nor of gradients: differences are taken about a center."""
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for offset in (0.0, 1e7):
+        generator.manual_seed(0)
+        x, y = (
+            (torch.rand(2, steps, features, generator=generator, dtype=torch.float64) + offset).requires_grad_()
+            for steps in (6, 5)
+        )
+        beta = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+        loss = udtw.align(x, y, beta=beta, order="set").loss
+        found.append([loss.detach(), *torch.autograd.grad(loss.sum(), [x, y, beta], materialize_grads=True)])
+    for near, far in zip(*found, strict=True):
+        torch.testing.assert_close(far, near, rtol=1e-6, atol=1e-6)
+    assert found[0][-1] == 0  # without variances β has no price
+
+
 def test_what_is_not_finite_is_named():
     x = torch.rand(2, 30, 24)
     x[1, 3, 5] = torch.nan
@@ -121,6 +140,7 @@ def test_matches_are_the_choices_of_each_side():
     assert a.matches(of="y").index.tolist() == [2, 0]
     assert np.allclose(a.matches().matched, 1)
     assert float(udtw.dtw(x, y, order="set")) == pytest.approx(0.5 * (0.01 + 16 + 0 + 0 + 0.01))
+    assert float(a.paths.length) == pytest.approx(2.5)
 
 
 def test_order_does_not_matter():
@@ -145,6 +165,8 @@ def test_tables_debiased_distances_and_given_costs():
     table = udtw.pairwise(series, order="set", gamma=0.5)
     assert table[0, 1] == pytest.approx(udtw.align(series[0], series[1], order="set", gamma=0.5).loss)
     assert np.allclose(np.diag(udtw.pairwise(series, order="set", debias=True)), 0)
+    by_path = udtw.pairwise(series, order="set", gamma=0.5, normalize="path")
+    assert by_path[0, 1] == pytest.approx(table[0, 1] / 4)
     cost = ((series[0][:, None] - series[1][None]) ** 2).sum(2)
     given = udtw.align(None, None, cost=cost, order="set", gamma=0.5)
     assert given.loss == pytest.approx(table[0, 1])

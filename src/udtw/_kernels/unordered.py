@@ -341,9 +341,7 @@ class UnorderedBackend(Backend):
         raise _no_paths(problem.prior.order)
 
     def least_cost(self, problem: Problem, with_choice: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        if with_choice:
-            raise _no_paths(problem.prior.order)
-        return self.dtw(problem), problem.lengths, problem.lengths
+        raise _no_paths(problem.prior.order)
 
     def dtw(self, problem: Problem) -> Tensor:
         self._check(problem)
