@@ -29,7 +29,7 @@ from udtw._engine.ties import Tie, tied_blocks
 
 Array = NDArray[np.float64]
 Extra = tuple[Array | float, Array | float]
-EVIDENCE = 5.0
+EVIDENCE = 3.0
 """Nats that gaps must gain, beyond the price of opening each."""
 FEWEST = 4
 """Steps with partners without which nothing is left to compare."""
@@ -47,7 +47,7 @@ def fit_with_gaps(
 ) -> Fit:
     """Return the fit of one pair that leaves steps without partners, or ``base`` if there is no evidence for it."""
     fit = _best_fit(base, x, y, switches, extra, anchors)
-    return fit if gained_by_gaps(fit) > EVIDENCE else base
+    return fit if gained_by_gaps(fit, base) > EVIDENCE else base
 
 
 def _best_fit(base: Fit, x: Array, y: Array, switches: Switches, extra: Extra, anchors: tuple[Tie, ...]) -> Fit:
@@ -59,7 +59,9 @@ def _best_fit(base: Fit, x: Array, y: Array, switches: Switches, extra: Extra, a
         found = _best_fit(base, small_x, small_y, switches, (short[0], short[1]), ties)
         start = own_start(found, switches)
         return estimate(x, y, start, extra=extra, gaps=True, anchors=anchors, rounds=LAST_ROUNDS)
-    starts = [own_start(base, switches), *possible_starts(x, y, switches)]
+    starts = [own_start(base, switches)]
+    if has_units(base):  # without them, a gain would fit what is left by leaving out the rest
+        starts += possible_starts(x, y, switches)
     fits = [estimate(x, y, start, extra=extra, gaps=True, anchors=anchors) for start in starts]
     sharpest = min(fits, key=lambda fit: float(fit.level[0] * (fit.scale[0] ** 2).mean()))
 
@@ -73,17 +75,18 @@ def _best_fit(base: Fit, x: Array, y: Array, switches: Switches, extra: Extra, a
     return min(fits, key=price)
 
 
-def gained_by_gaps(fit: Fit) -> float:
+def gained_by_gaps(fit: Fit, base: Fit) -> float:
     """Return the nats that gaps gain between the first and the last match of a fit of one pair.
 
-    Unmatched steps at the ends do not count as gaps: open ends describe them.
+    Unmatched steps at the ends do not count as gaps: open ends describe them. Residuals of the ``base`` without gaps
+    that are correlated may be smooth differences between the series, so neighbors count as little as they do there.
     """
     _, in_x, in_y = fit.posterior
     inside_x, inside_y = np.flatnonzero(in_x[0] > 0.5), np.flatnonzero(in_y[0] > 0.5)
     if min(len(inside_x), len(inside_y)) < FEWEST:
         return -np.inf
     rows, columns = (slice(one[0], one[-1] + 1) for one in (inside_x, inside_y))
-    gamma = GAUSSIAN_GAMMA * fit.temper
+    gamma = GAUSSIAN_GAMMA * np.maximum(fit.temper, base.temper)
     var_x, var_y = sharpened(fit.x, fit.y, fit.var_x, fit.var_y)
     prices = gap_options(fit.x, fit.y, var_x, var_y, gamma)
     x, y, var_x, var_y = fit.x[:, rows], fit.y[:, columns], var_x[:, rows], var_y[:, columns]

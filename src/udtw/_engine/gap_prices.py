@@ -18,7 +18,7 @@ ORDER = 3
 """Steps from which the next one is predicted."""
 SHARE = 0.7
 """Share of the price of a step that is taken: neighbors in a gap are less independent than their predictions say."""
-OPENING, WARPING = 7.0, 0.5
+OPENING, WARPING = 6.0, 0.5
 """Nats of a run of unmatched steps and of a non-diagonal step, without which unrelated stretches fit by warping."""
 
 
