@@ -3,6 +3,7 @@
 import numpy as np
 import pandas
 import pytest
+import torch
 
 import udtw
 from udtw._engine.matches import Matches
@@ -74,3 +75,18 @@ def test_tables_name_the_first_partner_and_leave_out_the_missing_ones():
 def test_the_representation_states_the_median_number_of_steps():
     assert repr(made([0, 2, 2, 7])) == "Matches(4 steps, median interval of 3 step(s))"
     assert repr(made([-1, -1])) == "Matches(2 steps, none matched)"
+
+
+def test_matches_from_grids_are_those_summed_by_diagonals():
+    """A mask that allows everything is swept diagonal by diagonal, with the same sums in the same order."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(5, steps, 2, generator=generator).cumsum(1) for steps in (31, 23))
+    lengths = {"lengths_x": [31, 20, 7, 1, 31], "lengths_y": [23, 23, 1, 9, 11]}
+    by_rows, by_diagonals = (
+        udtw.align(x, y, gamma=0.5, band=band, **lengths).matches(level=0.8)
+        for band in (None, torch.ones(31, 23, dtype=torch.bool))
+    )
+    for name in ("index", "probability", "expected", "low", "high", "matched"):
+        one, other = (getattr(found, name) for found in (by_rows, by_diagonals))
+        assert torch.equal(one.isnan(), other.isnan())
+        assert torch.equal(one.nan_to_num(), other.nan_to_num()), name

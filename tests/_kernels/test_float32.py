@@ -53,3 +53,18 @@ def test_coupling_is_a_probability_to_the_last_place():
     assert float(coupling.max()) <= 1
     assert torch.allclose(coupling[:, 0, 0], torch.ones(8), atol=1e-5)
     assert torch.equal(coupling[:, -1, -1], torch.ones(8))
+
+
+@pytest.mark.parametrize("gamma", [10.0, 1.0, 0.1, 0.01])
+def test_the_entropy_in_the_gradient_of_gamma_does_not_cancel(gamma):
+    x, y = walks(0, 16, 128), walks(1, 16, 128)
+    noise = torch.rand(2, 16, 128, generator=torch.Generator().manual_seed(2), dtype=torch.float64) + 0.5
+
+    def by_gamma(dtype):
+        temperature = torch.full((16,), gamma, dtype=dtype, requires_grad=True)
+        a = udtw.align(*(t.to(dtype) for t in (x, y, *noise)), gamma=temperature, warp_penalty=0.3)
+        grad = torch.autograd.grad(a.loss.sum(), temperature)[0]
+        assert torch.allclose(grad, -a.paths.entropy.detach().to(dtype), rtol=FLOOR[gamma], atol=1e-5)
+        return grad
+
+    assert torch.allclose(by_gamma(torch.float32).double(), by_gamma(torch.float64), rtol=FLOOR[gamma])

@@ -192,7 +192,7 @@ def test_an_undefined_derivative_gives_none():
     x, y, a, b = inputs
     by_library = udtw.align(*inputs).loss
     by_operator = operators.path_loss_and_grads(
-        *described((x, y, None, a, b, None), GAMMA, LENGTHS_OF_BOTH), 0.5, False, False
+        *described((x, y, None, a, b, None), GAMMA, LENGTHS_OF_BOTH), 0.5, False, False, False
     )[0]
     for loss in (by_library, by_operator):
         assert torch.autograd.grad(Stopped.apply(loss).sum(), inputs, allow_unused=True) == (None,) * 4

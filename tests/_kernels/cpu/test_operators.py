@@ -61,8 +61,8 @@ def test_opcheck_operators_of_paths(prior):
 @pytest.mark.parametrize("prior", PRIORS)
 def test_opcheck_loss_and_grads(prior):
     energy = prior == "likelihood"
-    arguments = _arguments(prior=prior, gamma_too=False)
-    torch.library.opcheck(operators.path_loss_and_grads, (*arguments, 0.5, energy, energy))
+    arguments = _arguments(prior=prior, gamma_too=energy)
+    torch.library.opcheck(operators.path_loss_and_grads, (*arguments, 0.5, energy, energy, energy))
 
 
 USED_RESULTS = {
@@ -77,7 +77,7 @@ USED_RESULTS = {
 @pytest.mark.parametrize("used", USED_RESULTS)
 def test_pullback(used):
     """Whatever the loss was made from, its gradients are those of `path_gradients`."""
-    inputs, how = _arguments(False), (0.5, False, False)
+    inputs, how = _arguments(False), (0.5, False, False, False)
     _, _, _, *grads = operators.path_loss_and_grads(*inputs, *how)
     derivatives = tuple(None if d is None else d.double() for d in USED_RESULTS[used])
     torch.library.opcheck(operators.path_pullback, (*derivatives, *grads, *inputs, *how))
@@ -89,13 +89,13 @@ def test_pullback(used):
 
 
 def test_pullback_of_the_free_energy():
-    inputs, how = _arguments(False, "likelihood"), (0.0, True, True)
+    inputs, how = _arguments(False, "likelihood"), (0.0, True, True, True)
     loss, _, _, *grads = operators.path_loss_and_grads(*inputs, *how)
     assert torch.allclose(loss, operators.path_sums(*inputs, [])[:, 0])
     by_loss = torch.tensor([2.0, -3.0], dtype=torch.float64)
     found = operators.path_pullback(by_loss, None, None, *grads, *inputs, *how)
     factors = operators.loss_factors(by_loss, None, None, *how[:2])
-    expected = operators.path_gradients(factors, None, *inputs, False, True, False)[: operators.N_GRADS]
+    expected = operators.path_gradients(factors, None, *inputs, True, True, False)[: operators.N_GRADS]
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, rtol=1e-12, atol=1e-14)
 
@@ -130,7 +130,7 @@ def shapes_when_traced(operator, *arguments):
 def test_shapes_for_tracing_are_those_of_the_results(form, prior):
     energy = prior == "likelihood"
     problem = described(FORMS[form], GAMMA, LENGTHS, **PRIORS[prior])
-    how = (0.5, energy, energy)
+    how = (0.5, energy, energy, energy)
     grads = operators.path_loss_and_grads(*problem, *how)[3:]
     calls = [
         (operators.path_sums, *problem, [0, 1, 3]),

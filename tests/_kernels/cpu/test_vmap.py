@@ -25,7 +25,7 @@ from udtw._kernels.cpu import (
     vmap,  # noqa: F401 (the rules of the operators)
 )
 
-HOW = 0.0, True, True
+HOW = 0.0, True, True, True
 OPERATORS = {
     "path_sums": lambda p, f: operators.path_sums(*p, [0, 1]),
     "path_least": lambda p, f: operators.path_least(*p),

@@ -63,10 +63,7 @@ def _leaf_grads(factors, field, described, needs) -> list:
     ``needs`` has an entry for each leaf, and a last one for the coupling.
     """
     want_gamma, want_prices, want_coupling = needs[DATA], needs[DATA + 1] or needs[DATA + 2], needs[-1]
-    *data, by_beta, by_warp, by_gamma, coupling = _gradients(
-        factors, field, *described, want_gamma, want_prices, want_coupling
-    )
-    found = (*data, by_gamma, by_beta, by_warp)
+    *found, coupling = _gradients(factors, field, *described, want_gamma, want_prices, want_coupling)
     present = (t is not None and need for t, need in zip(described, needs[:LEAVES], strict=False))
     return [g if use else None for g, use in zip(found, present, strict=True)] + [coupling]
 
@@ -96,19 +93,18 @@ def _save_loss_and_grads(ctx, inputs, output):
     ctx.how = inputs[DESCRIBED:]
 
 
-def _in_order(grads, needs) -> list:
-    """`GRADS` in the order of the leaves, None where not needed; γ has none."""
-    *data, by_beta, by_warp = grads
-    return [g if need else None for g, need in zip((*data, None, by_beta, by_warp), needs, strict=False)]
+def _needed(grads, needs) -> list:
+    """`GRADS`, None where not needed."""
+    return [g if need else None for g, need in zip(grads, needs, strict=False)]
 
 
 def _loss_and_grads_backward(ctx, by_loss, by_cost, by_log, *_):
-    nothing = [None] * (TAIL + 3)
+    nothing = [None] * (TAIL + 4)
     if by_loss is None and by_cost is None and by_log is None:
         return *[None] * LEAVES, *nothing
     described, grads = _Saved.of(ctx)
     found = _pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how)
-    return *_in_order(found, ctx.needs_input_grad), *nothing
+    return *_needed(found, ctx.needs_input_grad), *nothing
 
 
 _loss_terms = _differentiable(path_loss_and_grads, _save_loss_and_grads, _loss_and_grads_backward)
@@ -132,26 +128,28 @@ class _Loss(torch.autograd.Function):
     def backward(ctx, by_loss, by_cost=None, by_log=None):
         if by_loss is None and by_cost is None and by_log is None:
             return (None,) * (2 + LEAVES)
-        needs, (weight, energy, _) = ctx.needs_input_grad[2:], ctx.how
+        needs, (weight, energy, *_) = ctx.needs_input_grad[2:], ctx.how
         amount = None if torch.is_grad_enabled() else common_amount(by_loss, by_cost, by_log, weight, energy)
         if amount is not None:
             return None, None, *scaled_grads(ctx.grads, amount, ctx.problem.data, needs)
         # Higher derivatives, or another combination of the results.
         described = *ctx.saved_tensors, *arguments(ctx.problem)[LEAVES:]
         grads = grad_tensors(ctx.grads, described[:DATA])
-        return None, None, *_in_order(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
+        return None, None, *_needed(_pullback(by_loss, by_cost, by_log, *grads, *described, *ctx.how), needs)
 
 
 _apply_loss = super(torch.autograd.Function, _Loss).apply
 """``_Loss.apply`` without what torch does for torch.func, of which there is none on plain tensors."""
 
 
-def loss_terms(problem: Problem, weight: float, energy: bool, want_prices: bool) -> tuple[Tensor, ...]:
+def loss_terms(
+    problem: Problem, weight: float, energy: bool, want_gamma: bool, want_prices: bool
+) -> tuple[Tensor, ...]:
     """Return the loss, and unless it is the free energy E[C] and E[log Σ] after it; see `path_loss_and_grads`."""
     leaves = *problem.data, *problem.prices
     if plain(*leaves):
-        return _apply_loss(problem, (weight, energy, want_prices), *leaves)
-    return _loss_terms(*arguments(problem), weight, energy, want_prices)
+        return _apply_loss(problem, (weight, energy, want_gamma, want_prices), *leaves)
+    return _loss_terms(*arguments(problem), weight, energy, want_gamma, want_prices)
 
 
 def _save_coupling(ctx, inputs, output):
@@ -214,18 +212,17 @@ def _gradients_backward(ctx, *cotangents):
             return total if field is None else total + means[BUILT_IN].sum()
 
         by_leaf = dict(zip(places, torch.func.grad(loss, argnums=tuple(range(len(places))))(*values), strict=True))
-        # In the order of the results of `path_gradients`: β and ω come before γ.
-        order = [*range(DATA), *((DATA + 1, DATA + 2) if want_prices else ()), *((DATA,) if want_gamma else ())]
+        order = [*range(DATA), *((DATA,) if want_gamma else ()), *((DATA + 1, DATA + 2) if want_prices else ())]
         out = [by_leaf[place] for place in order if place in by_leaf]
         if want_coupling:
             out.append(PORTABLE.unchecked_coupling(with_leaves(values)))
         return tuple(out)
 
-    *by_data, by_beta, by_warp, by_gamma, by_coupling = cotangents
+    *by_data, by_gamma, by_beta, by_warp, by_coupling = cotangents
     given = [g for g, leaf in zip(by_data, leaves, strict=False) if leaf is not None]
+    given += [by_gamma] if want_gamma else []
     if want_prices:
         given += [g for g, leaf in ((by_beta, base.beta), (by_warp, base.prior.warp_penalty)) if leaf is not None]
-    given += [by_gamma] if want_gamma else []
     given += [by_coupling] if want_coupling else []
     primals = [leaves[place] for place in places]
     inputs = [factors, *primals] if field is None else [factors, field, *primals]
@@ -245,19 +242,19 @@ _gradients = _differentiable(path_gradients, _save_gradients, _gradients_backwar
 
 def _save_pullback(ctx, inputs, output):
     by_loss, by_cost, by_log, *rest = inputs
-    described, how = rest[N_GRADS:-3], rest[-3:]
+    described, how = rest[N_GRADS:-4], rest[-4:]
     _Saved.keep(ctx, described, loss_factors(by_loss, by_cost, by_log, *how[:2]), None)
-    ctx.wants, ctx.how = (False, how[2], False), how
+    ctx.wants, ctx.how = (*how[2:], False), how
     ctx.given = tuple(g is not None for g in (by_loss, by_cost, by_log))
 
 
 def _pullback_backward(ctx, *cotangents):
-    by_factors, _, *by_described = _gradients_backward(ctx, *cotangents, None, None)
-    weight, energy, _ = ctx.how
+    by_factors, _, *by_described = _gradients_backward(ctx, *cotangents, None)
+    weight, energy, *_ = ctx.how
     by_cost, by_log = by_factors[1], by_factors[2]
     by_loss = by_factors[0] if energy else torch.add(by_cost, by_log, alpha=weight)
     kept = [by if given else None for by, given in zip((by_loss, by_cost, by_log), ctx.given, strict=True)]
-    return *kept, *[None] * N_GRADS, *by_described[:LEAVES], *[None] * (TAIL + 3)
+    return *kept, *[None] * N_GRADS, *by_described[:LEAVES], *[None] * (TAIL + 4)
 
 
 _pullback = _differentiable(path_pullback, _save_pullback, _pullback_backward)

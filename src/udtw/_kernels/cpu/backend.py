@@ -52,17 +52,19 @@ class NumbaBackend(Backend):
             return gaps.free_energy(problem)
         gamma, *prices = problem.prices
         want_prices = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in prices)
-        if gamma.requires_grad or not (problem.wants_gradient or want_prices):
+        want_gamma = torch.is_grad_enabled() and gamma.requires_grad
+        in_float64 = want_gamma and problem.prior.relax is not None  # see `operators.path_gradients`
+        if in_float64 or not (problem.wants_gradient or want_prices or want_gamma):
             return super().free_energy(problem)
         self._refuse_if_too_large(problem, "expectations")
-        return with_skew(problem, autograd.loss_terms(problem, 0.0, True, want_prices)[0])
+        return with_skew(problem, autograd.loss_terms(problem, 0.0, True, want_gamma, want_prices)[0])
 
     def loss_terms(self, problem: Problem, beta: float) -> tuple[Tensor, Tensor, Tensor] | None:
         if not can_fuse(problem, beta):
             return None
         self._refuse_if_too_large(problem, "expectations")
         weight = beta if problem.uncertain else 0.0
-        loss, cost, log_variance, *_ = autograd.loss_terms(problem, weight, False, False)
+        loss, cost, log_variance, *_ = autograd.loss_terms(problem, weight, False, False, False)
         return loss, cost, log_variance
 
     def expectations(self, problem: Problem, fields: Sequence[Tensor]) -> Tensor:

@@ -37,9 +37,12 @@ from udtw._kernels.cpu.gradient_rows import (
     cost_gradient_row,
     coupling_row,
     edge_row,
+    entropy_row,
     feature_gradient_row,
     featured_gradient_row,
     featured_price_row,
+    shared_gradient_row,
+    shared_price_row,
     swift_gradient_row,
     swift_price_row,
     tilt_row,
@@ -57,7 +60,7 @@ from udtw._kernels.cpu.layout import (
     place_tables,
     put_numbers,
 )
-from udtw._kernels.cpu.match_sums import collect_matches
+from udtw._kernels.cpu.match_sums import collect_matches, keep_cells, sum_rows
 from udtw._kernels.cpu.pack import (
     add_back,
     borrow_pairs,
@@ -111,14 +114,14 @@ def mode_of(pairs, factors, grads):
     adjoint = fields.any()
     if plain:
         fields[COST] = False
-    prices = grads.gamma.size > 0 or grads.beta.size > 0 or grads.warp.size > 0
     gradients = factors.any() or fields[BUILT_IN]
-    usual = simple(pairs) and not by_feature(pairs) and adjoint and plain and not relaxed and not prices
+    entropy = grads.gamma.size > 0 and gradients and not adjoint and not relaxed
+    prices = (grads.gamma.size > 0 and not entropy) or grads.beta.size > 0 or grads.warp.size > 0
+    usual = simple(pairs) and pairs.x.shape[2] == 1 and adjoint and plain and not relaxed and not prices
     usual &= not fields[LOG_VARIANCE + 1 :].any()
-    swift = simple(pairs) and gradients and not adjoint and likely(pairs) and grads.gamma.size == 0
-    mode = Mode(
-        plain, likely(pairs), warped, relaxed, adjoint, fields.any(), gradients, usual, swift, prices and gradients
-    )
+    fused = simple(pairs) and likely(pairs) and not adjoint and (entropy or not gradients or grads.gamma.size == 0)
+    swift, rest, prices = fused and gradients, fields.any(), prices and gradients
+    mode = Mode(plain, likely(pairs), warped, relaxed, adjoint, rest, gradients, usual, swift, fused, prices, entropy)
     return mode, fields
 
 
@@ -141,7 +144,7 @@ def sweep_forward(w, pairs, d, at, steps, mode, fields, stretch, table, unreacha
     """One diagonal of the forward sweep, its transitions and pulls written at ``table`` of each table."""
     if mode.usual:
         usual_factor_row(w, d, at, steps, 1, stretch, at.over_gamma + BY_LOG * SLOT)
-    elif mode.swift:
+    elif mode.fused:
         swift_factor_row(w, pairs, d, at, steps, stretch)
     else:
         energy_rows(w, pairs, d, at, steps)
@@ -200,7 +203,8 @@ def collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into):
             adjoint_edge_row(w, d, at, sweep)
         else:
             edge_row(w, d, at, sweep)
-        tilt_row(w, d, at, sweep, at.energy, at.tilt)
+        if not mode.entropy:
+            tilt_row(w, d, at, sweep, at.energy, at.tilt)
         if mode.likely:
             tilt_row(w, d, at, sweep, at.log, at.log_tilt)
     if by_feature(pairs):
@@ -227,6 +231,11 @@ def collect_swiftly(w, pairs, d, at, mode, sweep, steps, into):
             featured_price_row(w, d, at, sweep, steps, dim, into)
         else:
             featured_gradient_row(w, d, at, sweep, steps, dim, into)
+    elif dim > 1:
+        if mode.prices:
+            shared_price_row(w, d, at, sweep, steps, dim, into)
+        else:
+            shared_gradient_row(w, d, at, sweep, steps, dim, into)
     elif mode.prices:
         swift_price_row(w, d, at, sweep, steps, dim, into)
     else:
@@ -259,15 +268,17 @@ def hand_back(w, pairs, grads, at, mode, factors, steps, first, pack, rows, colu
         b = first + p
         if mode.likely and grads.variance.shape[0] > 0:
             add_level_gradient(pairs, grads, b, -pairs.beta[b] * visits_beyond(w, pairs, at, factors, b, p))
+        by_soft_min = factors[BY_SOFT_MIN, b]
+        if mode.entropy:
+            grads.gamma[b] = -by_soft_min * summed(w, at.tilt, pack, rows, p)
         if mode.prices:
-            by_soft_min = factors[BY_SOFT_MIN, b]
             edges = summed(w, at.edges, pack, rows, p)
             if grads.warp.size > 0:
                 grads.warp[b] = edges
             if grads.beta.size > 0 and mode.likely:
                 beyond = visits_beyond(w, pairs, at, factors, b, p)
                 grads.beta[b] = summed(w, at.log_tilt, pack, rows, p) - log_level(pairs, b) * beyond
-            if grads.gamma.size > 0:
+            if grads.gamma.size > 0 and not mode.entropy:
                 tilted = summed(w, at.tilt, pack, rows, p)
                 if mode.warped:
                     tilted += pairs.warp[b] * edges
@@ -354,9 +365,11 @@ def backward(
         set_limits(limits, pairs, first, pack, rows, columns)
         fill(w, at.tilt, at.sequences, zero)
         # First without tables up to the last segment, saving states; then segment by segment, from the last one back.
-        # For intervals a second time, with the totals of the rows; of a single segment the tables are still there.
+        # For intervals a second time, with the totals of the rows. Of a single segment without a band π is kept
+        # instead, where an adjoint would have its pulls.
         parts = last_segment + 2
-        for part in range(turns * parts):
+        keeping = grads.match.size > 0 and last_segment == 0 and pairs.band.shape[1] == 0
+        for part in range(parts if keeping else turns * parts):
             turn, s = part // parts, last_segment + 1 - part % parts
             saving, sweeping = s > last_segment, turn == 0 or last_segment > 0
             if saving:
@@ -406,11 +419,18 @@ def backward(
                 guard_above(w, d, sweep.coupling.here, zero)
                 if grads.coupling.size > 0:
                     scatter(w, sweep.coupling.here, d, grads.coupling, pairs.length, w.dtype.type(1))
-                if grads.match.size > 0:
-                    to_left = limits[2, k] + at.size
+                to_left = limits[2, k] + at.size
+                if keeping:
+                    kept = at.tables + 3 * at.size
+                    keep_cells(w, d, sweep.coupling.here, to_left, kept, rows, columns)
+                elif grads.match.size > 0:
                     collect_matches(w, d, sweep.coupling.here, to_left, pairs.length, grads.match, tail * turn)
+                if mode.entropy:
+                    entropy_row(w, d, at, sweep, Moves(limits[2, k], to_left, to_left + at.size))
                 if mode.gradients and not mode.usual and not mode.swift:  # which have collected already
                     collect_gradients(w, pairs, grads, d, at, mode, sweep, steps, into)
+        if keeping:
+            sum_rows(w, at.tables + 3 * at.size, pairs.length, grads.match, first, pack, rows, columns, tail)
         if mode.gradients:
             hand_back(w, pairs, grads, at, mode, factors, sequences, first, pack, rows, columns, soft_min)
         first, stop = go_on(queue, first + pack, stop, pack_size, end)

@@ -63,6 +63,7 @@ from udtw._kernels.cpu.rows import (
     range_row,
     rest_row,
     rolling,
+    shared_factor_row,
     state_of,
     transition_row,
     usual_row,
@@ -160,6 +161,8 @@ def swift_factor_row(w, pairs, d, at, steps, stretch):
     """Return the factors of the free energy where the pairs are `simple`."""
     if by_feature(pairs):
         featured_factor_row(w, d, at, steps, pairs.x.shape[2], stretch, 0)
+    elif pairs.x.shape[2] > 1:
+        shared_factor_row(w, d, at, steps, pairs.x.shape[2], stretch, 0)
     else:
         likely_factor_row(w, d, at, steps, 1, stretch, 0)
 

@@ -214,9 +214,11 @@ def gap_sweep(
     if w.size < slots.end:
         return slots.end
     by_gamma = grads.gamma.size > 0
-    quick = likely(pairs) and simple(pairs)
+    quick = likely(pairs) and simple(pairs) and (by_feature(pairs) or pairs.x.shape[2] == 1)
     swift = quick and wanted >= GRADIENTS and not by_gamma
-    mode = Mode(False, likely(pairs), False, False, False, False, wanted >= GRADIENTS, False, swift, False)
+    mode = Mode(
+        False, likely(pairs), False, False, False, False, wanted >= GRADIENTS, False, swift, quick, False, False
+    )
     soft_min = np.zeros(pack_size)
     run = Run(np.zeros(pack_size), np.zeros(pack_size), np.zeros(pack_size), np.zeros(pack_size))
     saved_runs = np.zeros((2, saves + 1, pack_size))

@@ -9,7 +9,7 @@ from numba import njit
 
 from udtw._kernels.cpu.layout import BY_DEVIATION, BY_LOG, BY_SOFT_MIN
 from udtw._kernels.cpu.rows import INNER, SLOT, feature_variance_at, of_pairs
-from udtw._kernels.cpu.simd import fma, fnma, lanes, least_probability, load, log, splat, store, where_greater
+from udtw._kernels.cpu.simd import fma, fnma, lanes, least_probability, load, log, maximum, splat, store, where_greater
 
 Sweep = namedtuple("Sweep", ["coupling", "adjoint", "to", "pull", "seed"])
 """`Rolling` rows of π and W, `Moves` of the successors' transition probabilities and pulls, and where paths end."""
@@ -78,11 +78,12 @@ def usual_gradient_row(w, d, at, sweep, steps, into):
         store(w, into.y + t, load(w, into.y + t) - by_x)
 
 
-def _swift_gradient_row(featured=False, prices=False):
+def _swift_gradient_row(featured=False, prices=False, shared=False):
     """`coupling_row`, and the gradients ``into`` of a multiple of the free energy for ``C = Σ_f (x_f − y_f)²/Σ_f``.
 
     ``∂F/∂D = π/Σ`` and ``∂F/∂Σ = π(β − C)/Σ``; the sum of π goes to ``at.visits``, and for the ``prices`` β and ω that
-    of ``π log Σ`` to ``at.log_tilt`` and that of the non-diagonal steps to ``at.edges``. Not ``featured``: one feature.
+    of ``π log Σ`` to ``at.log_tilt`` and that of the non-diagonal steps to ``at.edges``. Of several features, each has
+    a variance (``featured``), or all have one (``shared``).
     """
 
     @njit(**INNER)
@@ -103,7 +104,22 @@ def _swift_gradient_row(featured=False, prices=False):
             price = of_pairs(w, at.priced, t, d.pack) * probability
             store(w, at.visits + t, load(w, at.visits + t) + visit)
             level = zero
-            for f in range(0, dim * at.row if featured else 1, at.row):
+            if shared:
+                sigma = feature_variance_at(w, steps, 0, t)
+                inverse = one / sigma
+                by_base, by_sigma = visit * inverse, price
+                for f in range(0, dim * at.row, at.row):
+                    difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+                    by_x = by_base * difference
+                    by_sigma = fnma(by_x, difference, by_sigma)
+                    store(w, into.x + f + t, load(w, into.x + f + t) + by_x)
+                    store(w, into.y + f + t, load(w, into.y + f + t) - by_x)
+                by_sigma = by_sigma * inverse
+                store(w, into.half_var_x + t, load(w, into.half_var_x + t) + by_sigma)
+                store(w, into.half_var_y + t, load(w, into.half_var_y + t) + by_sigma)
+                if prices:
+                    level = log(sigma)
+            for f in range(0, 0 if shared else dim * at.row if featured else 1, at.row):
                 sigma = feature_variance_at(w, steps, f, t)
                 inverse = one / sigma
                 difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
@@ -128,6 +144,8 @@ swift_gradient_row = _swift_gradient_row()
 swift_price_row = _swift_gradient_row(prices=True)
 featured_gradient_row = _swift_gradient_row(featured=True)
 featured_price_row = _swift_gradient_row(featured=True, prices=True)
+shared_gradient_row = _swift_gradient_row(shared=True)
+shared_price_row = _swift_gradient_row(shared=True, prices=True)
 
 
 def _edge_row(with_adjoint):
@@ -179,6 +197,21 @@ def tilt_row(w, d, at, sweep, weights, out):
     for t in range(d.begin, d.end, lanes(w)):
         moved = energy_gradient_at(w, t, d.pack, at, sweep)
         store(w, out + t, fma(load(w, weights + t), moved, load(w, out + t)))
+
+
+@njit(**INNER)
+def entropy_row(w, d, at, sweep, to):
+    """Add ``−π Σ_p q_p log q_p``, which sums up to the entropy of the paths, to ``at.tilt``; all terms are positive."""
+    least, zero = splat(w, least_probability(w)), splat(w, w.dtype.type(0))
+    for t in range(d.begin, d.end, lanes(w)):
+        entropy = zero
+        for table in (to.up, to.left, to.corner):
+            share = maximum(load(w, table + t), least)
+            entropy = fnma(share, log(share), entropy)
+        probability = load(w, sweep.coupling.here + t)
+        # Where nothing is visited, the tables may hold anything.
+        part = where_greater(probability, zero, probability * entropy, zero)
+        store(w, at.tilt + t, load(w, at.tilt + t) + part)
 
 
 @njit(**INNER)

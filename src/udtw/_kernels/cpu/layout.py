@@ -51,8 +51,10 @@ Mode = namedtuple(
         "rest",  # a field other than a plain C counts
         "gradients",  # anything but π is wanted
         "usual",  # E[C] and log Σ of one feature with a variance of each step: the loops made for the paper's loss
-        "swift",  # the same for the free energy of the likelihood
-        "prices",  # gradients in γ, β or ω are wanted
+        "swift",  # likewise for the free energy of the likelihood, of any number of features
+        "fused",  # the energy of the likelihood is made in one loop
+        "prices",  # gradients in β or ω are wanted, or that in γ without `entropy`
+        "entropy",  # the gradient in γ is wanted, and is the entropy of paths between two fixed cells
     ],
 )
 """What a backward sweep computes."""

@@ -30,10 +30,10 @@ PROBLEM = (
 DESCRIBED = 14
 GRADS = (
     "Tensor grad_x, Tensor grad_y, Tensor grad_cost, Tensor grad_var_x, Tensor grad_var_y, Tensor grad_variance, "
-    "Tensor grad_beta, Tensor grad_warp"
+    "Tensor grad_gamma, Tensor grad_beta, Tensor grad_warp"
 )
-"""Gradients, empty where absent; that in γ, which is computed in float64, is not among them."""
-N_GRADS = 8
+"""Gradients in the first nine arguments of `PROBLEM`, empty where absent."""
+N_GRADS = 9
 
 
 implementations: dict[str, Callable] = {}
@@ -149,13 +149,12 @@ def grad_tensors(gradients: launch.Gradients, like: Sequence[OptionalTensor]) ->
 
     Those of variances with the axes of ``like``, the data.
     """
-    found = [torch.from_numpy(array) for array in gradients[:6]]
+    found = [torch.from_numpy(array) for array in gradients[:N_GRADS]]
     for which in (3, 4):
         variance = like[which]
         if variance is None or variance.ndim == 2:
             found[which] = found[which].squeeze(2)
-    dtype = found[0].dtype
-    return *found, torch.from_numpy(gradients.beta).to(dtype), torch.from_numpy(gradients.warp).to(dtype)
+    return tuple(gradient.to(found[0].dtype) for gradient in found)
 
 
 @_operator(f"({PROBLEM}, int[] wanted) -> Tensor")
@@ -192,27 +191,31 @@ def path_least_mask(*described) -> Tensor:
 
 @_operator(
     f"(Tensor factors, Tensor? field, {PROBLEM}, bool want_gamma, bool want_prices, bool want_coupling)"
-    f" -> ({', '.join(['Tensor'] * (N_GRADS + 2))})"
+    f" -> ({', '.join(['Tensor'] * (N_GRADS + 1))})"
 )
 def path_gradients(factors: Tensor, field: OptionalTensor, *args) -> tuple[Tensor, ...]:
     """Gradients of ``Σ_b factors[:, b]·(soft_min, E[C], E[log Σ], E[(Σ−1)²], E[1], E[warps])_b + E[field]_b``.
 
-    `GRADS` (those in β and ω only if prices are wanted), then that in γ and the coupling itself, empty if not wanted.
-    The gradient in γ is a small difference of large numbers: where it is wanted, everything is computed in float64.
+    `GRADS` (those in γ, β and ω only if wanted), then the coupling itself, empty if not wanted. The gradient in γ of
+    the free energy is an entropy; otherwise, and with relaxed ends, it is a small difference of large numbers: where
+    it is wanted, everything is then computed in float64.
     """
     described, flags = args[:DESCRIBED], args[DESCRIBED:]
     problem, wanted = as_problem(*described), launch.Wanted(*flags)
     narrow = problem.main.dtype
-    if wanted.gamma:
+    if wanted.gamma and (field is not None or problem.prior.relax is not None or bool(factors[1:].any())):
         problem, factors = problem.to(torch.float64), factors.double()
         field = None if field is None else field.double()
     fields = None if field is None else field[None]
     result = run(problem, fields, launch.gradients, _array(factors), wanted)
-    rest = torch.from_numpy(result.gamma), torch.from_numpy(result.coupling)
-    return tuple(tensor.to(narrow) for tensor in (*grad_tensors(result, problem.data), *rest))
+    coupling = torch.from_numpy(result.coupling)
+    return tuple(tensor.to(narrow) for tensor in (*grad_tensors(result, problem.data), coupling))
 
 
-@_operator(f"({PROBLEM}, float weight, bool energy, bool want_prices) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})")
+HOW = "float weight, bool energy, bool want_gamma, bool want_prices"
+
+
+@_operator(f"({PROBLEM}, {HOW}) -> ({', '.join(['Tensor'] * (3 + N_GRADS))})")
 def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
     """Return the loss (B,), with E[C] and E[log Σ] if these are its terms, and the loss's gradients `GRADS`.
 
@@ -226,11 +229,11 @@ def path_loss_and_grads(*args) -> tuple[Tensor, ...]:
 
 
 def loss_and_grads(
-    problem: Problem, weight: float, energy: bool, want_prices: bool
+    problem: Problem, weight: float, energy: bool, want_gamma: bool, want_prices: bool
 ) -> tuple[tuple[Tensor, ...], launch.Gradients]:
     """Return the results of `path_loss_and_grads`, and the gradients as the kernel makes them."""
     if energy:
-        loss, grads = run(problem, None, launch.energy_and_grads, launch.Wanted(prices=want_prices))
+        loss, grads = run(problem, None, launch.energy_and_grads, launch.Wanted(want_gamma, want_prices))
         return (torch.from_numpy(loss),), grads
     (_, mean_cost, mean_log), grads = run(problem, None, launch.sums_and_grads, weight)
     loss = mean_cost + mean_log.dtype.type(weight) * mean_log  # NumPy is quicker than torch on a handful of numbers
@@ -282,8 +285,8 @@ def scaled_grads(
 
 
 @_operator(
-    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {GRADS}, {PROBLEM}, float weight, bool energy, "
-    f"bool want_prices) -> ({', '.join(['Tensor'] * N_GRADS)})"
+    f"(Tensor? by_loss, Tensor? by_cost, Tensor? by_log, {GRADS}, {PROBLEM}, {HOW})"
+    f" -> ({', '.join(['Tensor'] * N_GRADS)})"
 )
 def path_pullback(
     by_loss: OptionalTensor, by_cost: OptionalTensor, by_log: OptionalTensor, *args
@@ -292,11 +295,11 @@ def path_pullback(
 
     If the user built another loss from the terms, the gradients are computed again.
     """
-    grads, described, (weight, energy, want_prices) = args[:N_GRADS], args[N_GRADS:-3], args[-3:]
+    grads, described, (weight, energy, *wants) = args[:N_GRADS], args[N_GRADS:-4], args[-4:]
     factor = common_amount(by_loss, by_cost, by_log, weight, energy)
     if factor is None:
         factors = loss_factors(by_loss, by_cost, by_log, weight, energy)
-        return path_gradients(factors, None, *described, False, want_prices, False)[:N_GRADS]
+        return path_gradients(factors, None, *described, *wants, False)[:N_GRADS]
     amount = torch.from_numpy(factor)
     return tuple(
         s * (amount.reshape(-1, *[1] * (s.ndim - 1)) if amount.ndim else amount) if s.numel() else s.clone()
@@ -338,11 +341,12 @@ def _(*described):
     return _main(described[0], described[2]).new_empty(_grid(*described))
 
 
-def _fake_grads(described: Sequence, want_prices: bool) -> tuple[Tensor, ...]:
+def _fake_grads(described: Sequence, want_gamma: bool, want_prices: bool) -> tuple[Tensor, ...]:
     main = _main(described[0], described[2])
     absent = ((0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0), (0, 0), (0, 0, 0))
     data = (main.new_empty(a if t is None else t.shape) for t, a in zip(described[:6], absent, strict=True))
-    prices = (main.new_empty((0 if t is None or not want_prices else main.shape[0],)) for t in described[7:9])
+    wants = zip(described[6:9], (want_gamma, want_prices, want_prices), strict=True)
+    prices = (main.new_empty((0 if t is None or not want else main.shape[0],)) for t, want in wants)
     return *data, *prices
 
 
@@ -351,8 +355,7 @@ def _(factors, field, *args):
     described, (want_gamma, want_prices, want_coupling) = args[:DESCRIBED], args[DESCRIBED:]
     main = _main(described[0], described[2])
     return (
-        *_fake_grads(described, want_prices),
-        main.new_empty((main.shape[0] if want_gamma else 0,)),
+        *_fake_grads(described, want_gamma, want_prices),
         main.new_empty(_grid(*described) if want_coupling else (0, 0, 0)),
     )
 
@@ -361,9 +364,9 @@ def _(factors, field, *args):
 def _(*args):
     main = _main(args[0], args[2])
     sums = (main.new_empty(main.shape[:1]) for _ in range(3))
-    return *sums, *_fake_grads(args[:DESCRIBED], args[-1])
+    return *sums, *_fake_grads(args[:DESCRIBED], *args[-2:])
 
 
 @_fake("path_pullback")
 def _(by_loss, by_cost, by_log, *args):
-    return _fake_grads(args[N_GRADS : N_GRADS + DESCRIBED], args[-1])
+    return _fake_grads(args[N_GRADS : N_GRADS + DESCRIBED], *args[-2:])

@@ -80,8 +80,8 @@ def by_feature(pairs):
 
 @njit(**INNER)
 def simple(pairs):
-    """Whether sequences and variances are given for each step and feature, so that fused loops can make the cost."""
-    return pairs.var_x.shape[0] > 0 and pairs.x.shape[2] == pairs.var_x.shape[2]
+    """Whether sequences are given with a variance of each step, or of each feature: fused loops can make the cost."""
+    return pairs.var_x.shape[0] > 0 and pairs.x.shape[2] > 0
 
 
 @njit(**INNER)

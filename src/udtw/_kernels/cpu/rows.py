@@ -212,11 +212,12 @@ def factor_row(w, d, at):
         store(w, at.factor + t, exp2_fraction(nearest(scaled) - scaled))
 
 
-def _fused_factor_row(priced, featured=False):
+def _fused_factor_row(priced, featured=False, shared=False):
     """`factor_row` and `range_row` for ``C = (x − y)²/Σ``, ``Σ = ½σ²(x) + ½σ²(y)``, made in one loop.
 
     ``priced``: the energy is ``C + β log Σ + κ``. Otherwise it is C, and ``at.total = by_log·log Σ``.
-    ``featured``: C and log Σ are sums over ``dim`` features, each with its variance. Otherwise there is one feature.
+    ``featured``: C and log Σ are sums over ``dim`` features, each with its variance. ``shared``: they have one for all.
+    Otherwise there is one feature.
     """
 
     @njit(**INNER)
@@ -226,7 +227,12 @@ def _fused_factor_row(priced, featured=False):
         for t in range(d.begin, d.end, lanes(w)):
             difference = load(w, steps.x + t) - load(w, steps.y + t)
             sigma = feature_variance_at(w, steps, 0, t)
-            energy = difference * difference / sigma
+            energy = difference * difference
+            if shared:
+                for f in range(at.row, dim * at.row, at.row):
+                    difference = load(w, steps.x + f + t) - load(w, steps.y + f + t)
+                    energy = fma(difference, difference, energy)
+            energy = energy / sigma
             level = log(sigma)
             if featured:
                 for f in range(at.row, dim * at.row, at.row):
@@ -253,6 +259,8 @@ likely_factor_row = _fused_factor_row(priced=True)
 """For the free energy of the likelihood; ``by_log`` is not read."""
 featured_factor_row = _fused_factor_row(priced=True, featured=True)
 """The same with a variance of each feature."""
+shared_factor_row = _fused_factor_row(priced=True, shared=True)
+"""The same for several features with one variance."""
 
 
 def _soft_min_row(keep=False, mean=False, pulls=False, rest=False, bounded=False, warped=False, quick=False):
