@@ -39,7 +39,8 @@ def test_every_method_has_its_units_which_share_all_but_the_comparison(name):
         assert {recipe.pop("n_steps") for method, recipe in recipes if method == "untrained"} == {0}
         (n_steps,) = {recipe.pop("n_steps") for method, recipe in recipes if method != "untrained"}
         assert n_steps > 0
-        own = ("metric", "seed")
+        assert {method for method, recipe in recipes if recipe["order"] == "raster"} == {"raster"}
+        own = ("metric", "seed", "order")
         same = [{k: v for k, v in recipe.items() if k not in own} for _, recipe in recipes]
         assert all(recipe == same[0] for recipe in same)
 
