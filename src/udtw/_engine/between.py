@@ -467,10 +467,17 @@ def fit_between(
 
     def price(fit: Fit) -> float:
         parameters = x.shape[2] * (has_units(fit) + bool((fit.drift != 0).any()))
-        ends = OPEN_PRICE + UNMATCHED_PRICE * (1 - _matched_share(fit)) if fit.open_ends else 0.0
-        return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters + ends
+        return _energy(fit, sharpest, temper) + PARAMETER_PRICE * parameters
 
-    return min(fits, key=price)
+    closed = [one for one in fits if not one.open_ends]
+    opened = [one for one in fits if one.open_ends]
+    best = min(closed, key=price)
+    if not opened:
+        return best
+    # What is left out counts against open ends as such: among them, it would favor another shift.
+    shifted = min(opened, key=price)
+    price_of_ends = OPEN_PRICE + UNMATCHED_PRICE * (1 - _matched_share(shifted))
+    return shifted if price(shifted) + price_of_ends < price(best) else best
 
 
 def _estimate_all(
