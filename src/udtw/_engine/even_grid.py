@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from udtw._engine.inputs import order_features, read_array, read_labels, read_names
 from udtw._engine.ties import Tie, ties_of_pair
@@ -16,9 +18,12 @@ FIT_CELLS = 4_000_000
 LARGEST_RATIO = 100
 
 
-def interpolation(places: NDArray, knots: NDArray) -> Array:
-    """(P, K): weights of linear interpolation from values at ``knots`` to ``places``."""
-    return np.stack([np.interp(places, knots, unit) for unit in np.eye(len(knots))], 1)
+def interpolated(values: Tensor, knots: Array, places: NDArray) -> Tensor:
+    """(P, k): values (K, k) at increasing knots, interpolated linearly at places; constant beyond the ends."""
+    after = np.searchsorted(knots, places).clip(1, len(knots) - 1)
+    part = ((places - knots[after - 1]) / (knots[after] - knots[after - 1])).clip(0, 1)
+    weight = torch.as_tensor(part, dtype=values.dtype, device=values.device)[:, None]
+    return values[after - 1] * (1 - weight) + values[after] * weight
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from udtw._engine.between import (
     with_warp_penalty,
     without_slow_part,
 )
-from udtw._engine.even_grid import EvenPair, interpolation
+from udtw._engine.even_grid import EvenPair, interpolated
 from udtw._engine.gap_evidence import fit_with_gaps, own_start, without_gaps
 from udtw._engine.gap_prices import WARPING, gap_options, sharpened
 from udtw._engine.inputs import read_array, read_labels
@@ -123,7 +123,7 @@ class Match(Matches):
             )
         flat = tensor.reshape(steps, -1)
         if at_y is not None:  # from uneven times to the even grid
-            flat = torch.as_tensor(interpolation(np.arange(columns), at_y), dtype=flat.dtype) @ flat
+            flat = interpolated(flat, at_y, np.arange(columns))
         weights = torch.as_tensor(self._row_weights(), dtype=flat.dtype, device=flat.device)
         edges = block_edges(columns, self._stride)
         sizes = np.diff(np.r_[edges, columns])
@@ -139,8 +139,8 @@ class Match(Matches):
         square = weights @ of_blocks((flat - center).square())
         deviation = (square - (mean - center).square()).clamp_min(0).sqrt()
         if at_x is not None:
-            back = torch.as_tensor(interpolation(at_x, np.arange(len(mean))), dtype=flat.dtype)
-            mean, deviation = back @ mean, back @ deviation
+            grid = np.arange(len(mean), dtype=np.float64)
+            mean, deviation = interpolated(mean, grid, at_x), interpolated(deviation, grid, at_x)
         alone = torch.as_tensor(np.asarray(self.index) < 0, device=flat.device)[:, None]
         mean, deviation = mean.masked_fill(alone, torch.nan), deviation.masked_fill(alone, torch.nan)
         shape = (len(mean), *tensor.shape[1:])
