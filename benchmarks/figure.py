@@ -29,10 +29,10 @@ def _ratios(axes: Axes, rows: Sequence[Faster]) -> None:
     axes.barh(places, [row.ratio for row in rows], color=colors)
     required = [math.nan if row.bound is None else row.bound for row in rows]
     axes.scatter(required, places, marker="|", s=300, color="black", label="required", zorder=3)
-    axes.set_yticks(places, [f"{row.work}\nagainst {row.peer_name}" for row in rows], fontsize=7)
+    axes.set_yticks(places, [f"{row.work}\nagainst {row.peer_name}" for row in rows], fontsize=9)
     axes.set(xscale="log", xlabel="times faster")
     axes.invert_yaxis()
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="lower right", fontsize=9)
 
 
 def _growth(axes: Axes, name: str, points: Sequence[dict[str, Any]]) -> None:
@@ -53,7 +53,7 @@ def _growth(axes: Axes, name: str, points: Sequence[dict[str, Any]]) -> None:
     axes.set(xscale="log", yscale="log", xlabel=LABELS[name][0], ylabel=LABELS[name][1])
     axes.set_xscale("log", base=2)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=9)
 
 
 def draw(path: Path, rows: Sequence[Row], sweeps: dict[str, list[dict[str, Any]]]) -> None:

@@ -121,12 +121,12 @@ def draw(rows: dict[str, dict[str, int]], path: Path) -> None:
     """Save a figure of expected against counted memory, one point per answer."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
     names = list(rows)[::-1]
     for key, marker, size in (("expected", "|", 9), ("counted", "o", 4)):
         axes.plot([rows[name][key] / 2**20 for name in names], names, marker, label=key, markersize=size)
     axes.set(xlabel="MiB", xlim=(0, None))
-    axes.tick_params(axis="y", labelsize=7)
+    axes.tick_params(axis="y", labelsize=9)
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="upper right")
     figure.savefig(path, dpi=140)

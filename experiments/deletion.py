@@ -12,7 +12,7 @@ from udtw.fewshot import EpisodeSampler, Tokens
 from udtw.fewshot.evaluation import accuracy_of, encode_all, episode_accuracy, support_scores
 from udtw.images import ImageRecognizer, TokenSet
 from udtw.images.reverse_attention import check_uncertain
-from udtw.plots.style import FONT, SMALL_FONT, new_figure
+from udtw.plots.style import FONT, new_figure
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 CERTAIN_COLOR, UNCERTAIN_COLOR = "#1450A0", "#C01024"
@@ -128,7 +128,7 @@ def plot_deletion(
         axes.plot(percent, certain, "s-", color=CERTAIN_COLOR, markersize=3, label="most certain first")
         axes.set_title(f"{title}: {one}" if title else str(one), fontsize=FONT)
         axes.set_xlabel("tokens removed (%)", fontsize=FONT)
-        axes.tick_params(labelsize=SMALL_FONT)
+        axes.tick_params(labelsize=FONT)
     panels[0].set_ylabel("accuracy (%)", fontsize=FONT)
-    panels[0].legend(fontsize=SMALL_FONT, frameon=False, loc="lower left")
+    panels[0].legend(fontsize=FONT, frameon=False, loc="lower left")
     return figure

@@ -48,7 +48,7 @@ QUICK_EPOCHS = 5
 MEASURES = {"mse": "MSE", "dtw": "DTW", "sdtw_div": "sDTW div.", "udtw": "uDTW"}
 LEVEL = 0.05
 NOTE = (
-    "Means over the test series, mean ± standard deviation over {seeds} seed(s) (initial weights, validation split and "
+    "Means over the test series, mean ± standard deviation over {seeds} (initial weights, validation split and "
     "batches). MSE: squared error per step; DTW: sum of squared differences along the best path, not normalized; sDTW "
     "div.: γ = 1; uDTW: E[D/Σ] + E[log Σ], γ = 1, with the same Σ for all rows, the variance of each step over the "
     "training series (it can be negative). Lower is better. ▼ / ▲: lower / higher than the Euclidean-trained row by "
@@ -223,7 +223,7 @@ def report(results: Results, document: Document) -> None:
         "Trained with (rows), judged by (columns)",
         ["trained with", *MEASURES.values(), "seconds"],
         [[LABELS[loss], *(_cell(by_loss, loss, m) for m in MEASURES), _seconds(by_loss[loss])] for loss in rows],
-        note=NOTE.format(seeds=seeds),
+        note=NOTE.format(seeds="1 seed" if seeds == 1 else f"{seeds} seeds"),
     )
     _compare(document, by_loss)
     document.table(

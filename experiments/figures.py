@@ -32,7 +32,6 @@ from udtw.plots.image_match import ImageMatch, check_match, patch_centres
 from udtw.plots.image_views import describe_matches, show_components, show_uncertainty
 from udtw.plots.style import (
     FONT,
-    SMALL_FONT,
     STD_COLORS,
     draw_coupling,
     draw_mode,
@@ -112,9 +111,9 @@ def draw_paths(sources: Sources) -> dict[str, Figure]:
             drawn = draw_coupling(panel, a.coupling, PATH_POWER)
             draw_mode(panel, np.asarray(a.paths.mode()))
             panel.set_title(f"{label}, γ = {gamma:g}", fontsize=FONT)
-            panel.set_xlabel("step of y", fontsize=SMALL_FONT)
-            panel.set_ylabel("step of x", fontsize=SMALL_FONT)
-            panel.tick_params(labelsize=SMALL_FONT)
+            panel.set_xlabel("step of y", fontsize=FONT)
+            panel.set_ylabel("step of x", fontsize=FONT)
+            panel.tick_params(labelsize=FONT)
     coupling, sigma = np.asarray(a.coupling), np.sqrt(np.asarray(a.variance))
     norm = std_norm(sigma)
     image = axes["sigma"].imshow(np.where(coupling > ON_PATH, sigma, np.nan), cmap=STD_COLORS, norm=norm, aspect="auto")
@@ -131,9 +130,9 @@ def draw_paths(sources: Sources) -> dict[str, Figure]:
     axes["histogram"].set_xscale("log")
     axes["histogram"].set_xticks([0.5, 0.7, 1, 1.4, 2], ["0.5", "0.7", "1", "1.4", "2"])
     axes["histogram"].minorticks_off()
-    axes["histogram"].set_xlabel("σ of match", fontsize=SMALL_FONT)
-    axes["histogram"].set_ylabel("share of matches", fontsize=SMALL_FONT)
-    axes["histogram"].legend(frameon=False, fontsize=SMALL_FONT)
+    axes["histogram"].set_xlabel("σ of match", fontsize=FONT)
+    axes["histogram"].set_ylabel("share of matches", fontsize=FONT)
+    axes["histogram"].legend(frameon=False, fontsize=FONT)
     hide_box(axes["histogram"])
     return {"paths": figure}
 
@@ -161,13 +160,13 @@ def draw_interpolation(sources: Sources) -> dict[str, Figure]:
             if metric == "udtw":
                 below.plot(np.sqrt(found.variance), color=colors.to_rgba(weight), linewidth=1)
         if metric != "udtw":
-            below.text(0.5, 0.5, "none", transform=below.transAxes, ha="center", va="center", fontsize=SMALL_FONT)
+            below.text(0.5, 0.5, "none", transform=below.transAxes, ha="center", va="center", fontsize=FONT)
         above.set_title(title, fontsize=FONT)
-        below.set_xlabel("step", fontsize=SMALL_FONT)
+        below.set_xlabel("step", fontsize=FONT)
         for panel in (above, below):
             hide_box(panel)
-    axes[0, 0].set_ylabel("mean", fontsize=SMALL_FONT)
-    axes[1, 0].set_ylabel(r"$\sigma_\mu$", fontsize=SMALL_FONT)
+    axes[0, 0].set_ylabel("mean", fontsize=FONT)
+    axes[1, 0].set_ylabel(r"$\sigma_\mu$", fontsize=FONT)
     figure.colorbar(colors, ax=axes, ticks=WEIGHTS, label="weight λ of the second series", aspect=30)
     return {"interpolation": figure}
 
@@ -273,7 +272,7 @@ def _draw_patches(matches: list[ImageMatch]) -> Figure:
                 panel = rows[2 * number + side, place]
                 panel.imshow(pixels[top:bottom, left:right], interpolation="nearest")
                 if not side:
-                    panel.set_title(f"σ = {one.strength[place]:.2f}", fontsize=SMALL_FONT)
+                    panel.set_title(f"σ = {one.strength[place]:.2f}", fontsize=FONT)
                 panel.set_axis_on()
                 panel.set(xticks=[], yticks=[])
                 panel.spines[:].set(color=STD_COLORS(norm(one.strength[place])), linewidth=2)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PANELS = 4
 """Most features of a stream, and most clusters in a row, that are drawn."""
-AXIS_CHARACTERS = 110
+AXIS_CHARACTERS = 98
 """Characters of labels that fit below the axis of a stream."""
 FAINT = 40
 """Most series of a cluster that are drawn behind its center."""
@@ -33,7 +33,7 @@ def set_times(axes: Any, series: Series) -> None:
         if steps[at] - steps[places[-1]] >= apart and steps[-1] - steps[at] >= 1.5 * room:
             places.append(int(at))
     places += [len(steps) - 1] if len(steps) > 1 else []
-    axes.set_xticks(steps[places], [texts[at] for at in places], fontsize=8)
+    axes.set_xticks(steps[places], [texts[at] for at in places], fontsize=9)
     labels = axes.get_xticklabels()
     labels[0].set_horizontalalignment("left")
     labels[-1].set_horizontalalignment("right")
@@ -68,7 +68,7 @@ def search_figure(stream: Series, found: "list[SubsequenceMatch]") -> Figure:
             for low, high in (one.begin_interval, one.end_interval):
                 axes.axvspan(stream.steps[low], stream.steps[high], color="tab:orange", alpha=0.4, linewidth=0)
             label = f"{rank} (p = {one.probability:.2f})"
-            axes.annotate(label, ((begin + end) / 2, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=8)
+            axes.annotate(label, ((begin + end) / 2, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=9)
     set_times(every[-1], stream)
     return figure
 

@@ -137,7 +137,7 @@ def _not_found(name: str, root: Path) -> str:
     known = {known.lower(): known for known in available_ucr(root)}
     close = [known[key] for key in difflib.get_close_matches(name.lower(), known)]
     looked = ", ".join(str(folder) for folder in _folders(root, name))
-    hint = f" Did you mean {' or '.join(close)}?" if close else f" {len(known)} other data set(s) are there."
+    hint = f" Did you mean {' or '.join(close)}?" if close else f" Data sets found there: {len(known)}."
     wanted = f"{name}.npz, {name}_TRAIN and {name}_TEST (.tsv, .txt, .ts)"
     return f"No data set {name!r}: looked for {wanted} in {looked}.{hint}"
 

@@ -148,7 +148,7 @@ def check_series(series: np.ndarray, name: str) -> np.ndarray:
     """Check a series (T, d) against the limits of the page, and return it as finite float64."""
     steps, features = series.shape
     if steps < MIN_STEPS:
-        raise DataError(f"{name} has {steps} time step(s); a series needs at least {MIN_STEPS}.")
+        raise DataError(f"A series needs at least {MIN_STEPS} time steps; {name} has {steps}.")
     if steps > MAX_STEPS:
         raise SizeError(f"{name} has {steps} time steps; at most {MAX_STEPS} are shown. {ELSEWHERE}")
     if features > MAX_FEATURES:

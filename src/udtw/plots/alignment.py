@@ -245,7 +245,7 @@ def _draw_margins(left: Axes, top: Axes, pair: _Pair) -> None:
     left.set_ylabel("step of x")
     top.set_ylabel("value of y")
     left.locator_params(axis="x", nbins=2)
-    left.tick_params(axis="x", labelsize="small")  # the margin is narrow
+    left.tick_params(axis="x", labelsize=FONT)  # the margin is narrow
     top.locator_params(axis="y", nbins=3)
     # On the left, its labels would push x away from the matrix.
     top.yaxis.tick_right()

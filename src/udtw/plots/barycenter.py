@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from udtw._engine.series_set import load_series
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.plots.style import SMALL_FONT, X_COLOR, Floats, hide_box, new_figure
+from udtw.plots.style import FONT, X_COLOR, Floats, hide_box, new_figure
 
 if TYPE_CHECKING:  # drawing does not need scikit-learn
     from udtw.timeseries.barycenter import Barycenter
@@ -120,7 +120,7 @@ def _draw_mean(axes: Axes, rows: list[Floats], mean: Floats, sigma: Floats | Non
     low, high = (extreme([*(extreme(row) for row in rows), extreme(mean)]) for extreme in (np.min, np.max))
     margin = 0.06 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
-    axes.tick_params(labelsize=SMALL_FONT)
+    axes.tick_params(labelsize=FONT)
     hide_box(axes)
 
 
@@ -129,10 +129,8 @@ def _draw_sigma(axes: Axes, sigma: Floats, highest: float) -> None:
         axes.plot(np.arange(len(sigma)), sigma, color=SIGMA_COLOR, linewidth=1.2)
         axes.fill_between(np.arange(len(sigma)), sigma, color=SIGMA_COLOR, alpha=0.15, linewidth=0)
     else:  # a line at zero would look as if the mean were certain
-        axes.text(
-            0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=SMALL_FONT
-        )
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=FONT)
     axes.set_ylim(0, 1.1 * highest)
     axes.locator_params(axis="y", nbins=3)
-    axes.tick_params(labelsize=SMALL_FONT)
+    axes.tick_params(labelsize=FONT)
     hide_box(axes)

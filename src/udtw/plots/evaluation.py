@@ -14,7 +14,6 @@ from udtw.plots.style import (
     COLORS,
     FONT,
     MODE_COLOR,
-    SMALL_FONT,
     STD_COLORS,
     as_array,
     new_figure,
@@ -68,8 +67,8 @@ def plot_calibration(
         axes.plot([100 * level for level in levels], [100 * v for v in values], marker="o", color=color, label=name)
     axes.set_xlabel("stated probability, %", fontsize=FONT)
     axes.set_ylabel("observed coverage, %", fontsize=FONT)
-    axes.tick_params(labelsize=SMALL_FONT)
-    figure.legend(fontsize=SMALL_FONT, frameon=False, loc="outside lower center", ncols=2)
+    axes.tick_params(labelsize=FONT)
+    figure.legend(fontsize=FONT, frameon=False, loc="outside lower center", ncols=2)
     return figure
 
 
@@ -116,13 +115,13 @@ def plot_reliability(series: Mapping[str, tuple[Any, Any, Any]], **figure_option
         axes.margins(x=0)
         axes.autoscale_view()
         axes.set_title(name, fontsize=FONT)
-        axes.tick_params(labelsize=SMALL_FONT)
+        axes.tick_params(labelsize=FONT)
     for axes in panels[len(arrays) :]:
         axes.set_visible(False)
     bar = figure.colorbar(lines, ax=list(panels), shrink=0.8)
     bar.set_label("σ", fontsize=FONT)
     set_std_ticks(bar)
-    bar.ax.tick_params(labelsize=SMALL_FONT)
+    bar.ax.tick_params(labelsize=FONT)
     return figure
 
 
@@ -171,8 +170,8 @@ def plot_critical_difference(scores: Mapping[str, Sequence[float]], **figure_opt
     axes.set_xlim(0.8, len(names) + 2.6)
     axes.set_ylim(-len(names) - 0.6, 0.6 + 0.3 * len(groups))
     axes.set_xticks(range(1, len(names) + 1))
-    axes.tick_params(labelsize=SMALL_FONT)
-    axes.set_xlabel("average rank (1 is best)", fontsize=SMALL_FONT, loc="left")
+    axes.tick_params(labelsize=FONT)
+    axes.set_xlabel("average rank (1 is best)", fontsize=FONT, loc="left")
     axes.set_yticks([])
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)

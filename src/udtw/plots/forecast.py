@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from udtw.errors import LengthError, OptionError, ShapeError
-from udtw.plots.style import COLORS, FONT, SMALL_FONT, Floats, as_array, hide_box, new_figure, shade
+from udtw.plots.style import COLORS, FONT, Floats, as_array, hide_box, new_figure, shade
 
 LINE_COLORS = (COLORS[1], COLORS[0], *COLORS[2:6])
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))
@@ -165,7 +165,7 @@ def _draw(
     axes.set_xlim(0, start + len(next(iter(forecasts.values()))) - 1)
     axes.locator_params(axis="x", integer=True, nbins=6)
     axes.locator_params(axis="y", nbins=4)
-    axes.tick_params(labelsize=SMALL_FONT)
+    axes.tick_params(labelsize=FONT)
     hide_box(axes)
 
 

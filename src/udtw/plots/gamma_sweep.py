@@ -12,7 +12,6 @@ from udtw._engine.inputs import ArrayLike
 from udtw.errors import LengthError, ShapeError
 from udtw.plots.style import (
     FONT,
-    SMALL_FONT,
     X_COLOR,
     Y_COLOR,
     check_path_power,
@@ -79,7 +78,7 @@ def plot_gamma_sweep(
         alignment = align(first, second, var_x, var_y, gamma=gamma, band=band)
         matrix, top = axes[f"coupling{i}"], axes[f"y{i}"]
         image = draw_coupling(matrix, alignment.coupling, path_power)
-        matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
+        matrix.tick_params(left=False, labelleft=False, labelsize=FONT)
         matrix.locator_params(axis="x", integer=True, nbins=4)
         entropy = max(float(alignment.paths.entropy), 0.0)
         matrix.set_xlabel(f"step of y\n$d^2$ = {float(alignment.distance):.3g},  $H$ = {entropy:.3g}", fontsize=FONT)
@@ -91,14 +90,14 @@ def plot_gamma_sweep(
     left.plot(first, np.arange(n), color=X_COLOR, linewidth=1)
     left.invert_xaxis()  # large values point away from the matrix, as those of y do
     left.set_ylim(n - 0.5, -0.5)
-    left.tick_params(labelsize=SMALL_FONT, bottom=False, labelbottom=False)
+    left.tick_params(labelsize=FONT, bottom=False, labelbottom=False)
     left.spines[["top", "right", "bottom"]].set_visible(False)
     left.locator_params(axis="y", integer=True, nbins=5)
     left.set_ylabel("step of x", fontsize=FONT)
     bar = figure.colorbar(image, ax=[axes[f"coupling{i}"] for i in numbers], location="right", aspect=25, pad=0.01)
     bar.set_label("coupling π*", fontsize=FONT)
     set_power_ticks(bar, path_power, (0, 0.5, 1))
-    bar.ax.tick_params(labelsize=SMALL_FONT)
+    bar.ax.tick_params(labelsize=FONT)
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 
 from udtw.errors import LengthError, NonFiniteError, OptionError, ShapeError, VarianceError
 from udtw.images.backbones.pixels import to_rgb
-from udtw.plots.style import FONT, SMALL_FONT, Floats, as_array, new_figure, set_std_ticks, std_norm
+from udtw.plots.style import FONT, Floats, as_array, new_figure, set_std_ticks, std_norm
 
 # From blue (certain) to red (uncertain). The image shows through the pale middle.
 MAP_HEX = ("#1450A0", "#F4F1EA", "#C01024")
@@ -105,7 +105,7 @@ def plot_uncertainty(
         bar = figure.colorbar(drawn, cax=place, orientation="horizontal", extend=extend)
         bar.set_label(title.rpartition(" ")[2], fontsize=FONT, labelpad=1)
         place.set_facecolor(str(sum(FADED) / 2))  # the maps lie on gray as well
-        place.tick_params(labelsize=SMALL_FONT, length=2)
+        place.tick_params(labelsize=FONT, length=2)
         if column == "sigma":
             set_std_ticks(bar)
         else:
@@ -275,7 +275,7 @@ def _image_rows(
     for i, image in enumerate(pixels):
         _show_image(axes[f"{columns[0]}{i}"], image)
         if titles is not None:
-            axes[f"{columns[0]}{i}"].set_ylabel(textwrap.fill(titles[i], TITLE_LETTERS), fontsize=SMALL_FONT)
+            axes[f"{columns[0]}{i}"].set_ylabel(textwrap.fill(titles[i], TITLE_LETTERS), fontsize=FONT)
     return figure, axes
 
 

@@ -19,7 +19,6 @@ from udtw.images.projection import token_order
 from udtw.plots.image_maps import FRAME_COLOR, FRAME_WIDTH, as_pixels, without_ticks
 from udtw.plots.style import (
     FONT,
-    SMALL_FONT,
     STD_COLORS,
     Floats,
     as_array,
@@ -201,7 +200,7 @@ def _draw_bar(figure: Figure, below: Axes, drawn: Any, label: str, width: float)
     place = below.inset_axes(((1 - width) / 2, 0, width, 1))
     bar = figure.colorbar(drawn, cax=place, orientation="horizontal")
     bar.set_label(label, fontsize=FONT, labelpad=1)
-    place.tick_params(labelsize=SMALL_FONT, length=2)
+    place.tick_params(labelsize=FONT, length=2)
     return bar
 
 
@@ -281,7 +280,7 @@ def _draw_coupling(axes: Axes, row: DrawnMatch, colors: Colormap | str, norm: No
     axes.set_ylabel(f"token of the left image{reading}", fontsize=FONT)
     for axis in ("x", "y"):
         axes.locator_params(axis=axis, integer=True, nbins=5)
-    axes.tick_params(labelsize=SMALL_FONT)
+    axes.tick_params(labelsize=FONT)
     return image
 
 

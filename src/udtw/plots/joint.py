@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from udtw._engine.match_many import JointMatch
-from udtw.plots.style import SMALL_FONT, X_COLOR, hide_box, new_figure
+from udtw.plots.style import FONT, X_COLOR, hide_box, new_figure
 
 FEATURES = 3
 """Features that are drawn, the first ones."""
@@ -65,7 +65,7 @@ def plot_joint(joint: JointMatch, **figure_options: Any) -> Figure:
     axes["positions"].set_xlabel(f"step of the axis (series {joint.medoid}); bands: {joint.level:.0%} intervals")
     axes["positions"].set_xlim(0, steps - 1)
     for panel in axes.values():
-        panel.tick_params(labelsize=SMALL_FONT)
+        panel.tick_params(labelsize=FONT)
         hide_box(panel)
-    figure.suptitle(joint.sentence, fontsize=9)
+    figure.suptitle(joint.sentence, fontsize=FONT)
     return figure

@@ -24,7 +24,6 @@ from udtw.plots.alignment import band_alpha, pick_series, value_limits
 from udtw.plots.style import (
     FONT,
     MODE_COLOR,
-    SMALL_FONT,
     TITLE_WIDTH,
     X_COLOR,
     Y_COLOR,
@@ -362,5 +361,5 @@ def _draw_legend(figure: Figure, upper: _Curve, lower: _Curve, level: float | No
     if doubt:
         entries["doubtful stretch"] = Patch(facecolor=DOUBT_COLOR)
     figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=5, frameon=False, fontsize=SMALL_FONT
+        list(entries.values()), list(entries), loc="outside lower center", ncols=5, frameon=False, fontsize=FONT
     )

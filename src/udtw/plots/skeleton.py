@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from udtw.errors import OptionError, ShapeError, VarianceError
 from udtw.plots.style import (
     FONT,
-    SMALL_FONT,
     STD_COLORS,
     Floats,
     as_array,
@@ -119,7 +118,7 @@ def plot_clip(
         axes["film"].sharex(last)
     draw_figures(axes["film"], clip, shown, places, colors)
     last.set_xlim(-0.5, n_frames - 0.5)
-    last.tick_params(bottom=True, labelbottom=True, labelsize=SMALL_FONT)
+    last.tick_params(bottom=True, labelbottom=True, labelsize=FONT)
     last.locator_params(axis="x", integer=True, nbins=10)
     last.spines["bottom"].set_visible(True)
     last.set_xlabel("frame", fontsize=FONT)
@@ -160,7 +159,7 @@ def _draw_std(axes: Axes, edges: Floats, sigma: Floats, colors: Any, limits: tup
     axes.set_ylim(floor, high + margin)
     axes.set_ylabel("σ", fontsize=FONT, rotation=0, va="center", labelpad=8)
     axes.locator_params(axis="y", nbins=3)
-    axes.tick_params(labelsize=SMALL_FONT)
+    axes.tick_params(labelsize=FONT)
     hide_box(axes)
 
 

@@ -19,7 +19,6 @@ from udtw.plots.model_alignment import SIGN, aligning_comparator, model_alignmen
 from udtw.plots.skeleton import Along, Body, bare, body, draw_figures, slots
 from udtw.plots.style import (
     FONT,
-    SMALL_FONT,
     STD_COLORS,
     Floats,
     check_path_power,
@@ -27,7 +26,6 @@ from udtw.plots.style import (
     draw_mode,
     new_figure,
     set_power_ticks,
-    set_std_ticks,
     shade,
     std_norm,
 )
@@ -133,7 +131,7 @@ def plot_match(
     )
     bar.set_label("coupling π*", fontsize=FONT)
     set_power_ticks(bar, path_power)
-    bar.ax.tick_params(labelsize=SMALL_FONT)
+    bar.ax.tick_params(labelsize=FONT)
     if norm is not None:
         _draw_std_bar(figure, axes["corner"], norm)
     return figure
@@ -197,7 +195,7 @@ def _draw_side(film: Axes, strip: Axes, side: _Side, norm: Normalize | None, n_p
 
 def _label_query(film: Axes, count: int, name: str) -> None:
     film.set_ylim(count - 0.5, -0.5)
-    film.tick_params(left=True, labelleft=True, labelsize=SMALL_FONT)
+    film.tick_params(left=True, labelleft=True, labelsize=FONT)
     film.locator_params(axis="y", integer=True, nbins=6)
     film.set_ylabel(_wrapped(f"block of the query: {name}"), fontsize=FONT)
 
@@ -207,7 +205,7 @@ def _draw_coupling(matrix: Axes, query: Tokens, support: Tokens, comparator: Ali
     alignment = model_alignment(comparator, query, support)
     image = draw_coupling(matrix, alignment.coupling[0].cpu().double().numpy(), power)
     draw_mode(matrix, np.asarray(alignment.paths.mode()[0]))
-    matrix.tick_params(left=False, labelleft=False, labelsize=SMALL_FONT)
+    matrix.tick_params(left=False, labelleft=False, labelsize=FONT)
     matrix.locator_params(axis="x", integer=True, nbins=6)
     return image
 
@@ -217,8 +215,11 @@ def _draw_std_bar(figure: Figure, corner: Axes, norm: Normalize) -> None:
     place = corner.inset_axes((0.05, 0.4, 0.8, 0.12))
     bar = figure.colorbar(ScalarMappable(norm, STD_COLORS), cax=place, orientation="horizontal")
     bar.ax.set_title("σ of block", fontsize=FONT, pad=3)
-    set_std_ticks(bar)
-    bar.ax.tick_params(labelsize=SMALL_FONT, length=2)
+    low, high = norm.vmin or 0.5, norm.vmax or 2.0
+    ticks = [low, (low * high) ** 0.5, high]  # more would overlap
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.minorticks_off()
+    bar.ax.tick_params(labelsize=FONT, length=2)
 
 
 def _named(clip: Clip, classes: Sequence[str] | None) -> str:

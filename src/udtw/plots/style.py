@@ -32,7 +32,8 @@ LEAST_SPREAD = 0.05
 PROBABILITY_POWER = 0.5
 """Lines between matched steps show ``probability ** PROBABILITY_POWER``, from 0 to 1 in every figure."""
 
-FONT, SMALL_FONT = 9, 8
+FONT = 9
+"""Of all small text: 12 px on a screen of 96 dpi."""
 TITLE_WIDTH = 110
 """Characters per line of a title."""
 
