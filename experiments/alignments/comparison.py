@@ -1,9 +1,9 @@
 """Real and generated pairs whose true alignment is known: errors, and whether intervals hold what they promise.
 
-Six parts, a table each: piano performances ("vienna"), sediment cores ("cores"), generated pairs in which one thing at
-a time differs ("synthetic"), pairs that have nothing to do with one another ("unrelated"), and those of `left_out` in
-which some steps have no partner ("stretches", "notes"). A unit is one row of a
-table by one method, on pairs drawn by the seed.
+Seven parts, a table each: piano performances ("vienna"), sediment cores ("cores"), generated pairs in which one thing
+at a time differs ("synthetic"), pairs that have nothing to do with one another ("unrelated"), those of `left_out` in
+which some steps have no partner ("stretches", "notes"), and streams ("follow"). A unit is one row of a table by one
+method, on pairs drawn by the seed.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.alignments import cores, left_out, synthetic, vienna
+from experiments.alignments import cores, following, left_out, synthetic, vienna
 from experiments.alignments.methods import LEVELS, METHODS, ONLY, PEERS, available
 from experiments.alignments.pairs import LEVEL, Pair, pooled, score
 from experiments.experiment import Experiment, Results, chosen_datasets
@@ -66,7 +66,7 @@ def units(
     if pairs is not None and pairs < 1:
         raise OptionError(f"--pairs must be at least 1; got {pairs}.")
     found = []
-    chosen = chosen_datasets(datasets, [*ROWS, *left_out.ROWS])
+    chosen = chosen_datasets(datasets, [*ROWS, *left_out.ROWS, following.PART])
     for part in filter(ROWS.__contains__, chosen):
         for method in (OURS, *filter(available, RIVALS[part])):
             for seed in seeds[:1] if part == "cores" or method in FEW else seeds:
@@ -76,6 +76,8 @@ def units(
                         count = min(count, FEW[method])
                     if method not in FEW or row["strength"] == 1.0:
                         found.append(Unit(NAME, part, method, seed, row | {"pairs": count}))
+    if following.PART in chosen:
+        found += following.units(NAME, seeds, quick, pairs)
     return found + left_out.units(NAME, [part for part in chosen if part in left_out.ROWS], seeds, quick, pairs)
 
 
@@ -96,6 +98,8 @@ def work(unit: Unit, data_dir: str | None) -> dict[str, Any]:
     """Score each pair (of each dated depth for cores), by the parameter that is chosen in the report."""
     if unit.dataset in left_out.ROWS:
         return left_out.work(unit, data_dir)
+    if unit.dataset == following.PART:
+        return following.work(unit, data_dir)
     found: dict[str, list[dict[str, Any]]] = {}
     begin = time.perf_counter()
     for pair in draw_pairs(unit, data_dir):
@@ -202,7 +206,8 @@ def joined(rows: dict[str, ByParameter], without: str) -> ByParameter:
 def report(results: Results, document: Document) -> None:
     """Add a table and a reliability picture for each part."""
     left_out.report(results, document)
-    if all(unit.dataset in left_out.ROWS for unit, _ in results):
+    following.report(results, document)
+    if all(unit.dataset in (*left_out.ROWS, following.PART) for unit, _ in results):
         return
     document.text(
         "Coverage: share of true positions inside 90 % intervals, widened by half a step since true positions lie "

@@ -61,6 +61,15 @@ def test_settings_of_the_recipe_can_be_changed(tokens, tmp_path, options, gain):
     assert (recipe.sigma_gain, recipe.sigma_context, recipe.beta) == (gain, True, 0.1)
 
 
+def test_booleans_of_the_recipe_can_be_switched(tokens, tmp_path):
+    out = tmp_path / "m.safetensors"
+    settings = [word for name in ("evidence", "sigma_context") for word in ("--setting", f"{name}=false")]
+    run_ok("images", "train", tokens, "--out", out, "--steps", 2, "--setting", "per_feature=true", *settings)
+    recipe = ImageRecognizer.load(out).recipe
+    assert (recipe.evidence, recipe.sigma_context, recipe.per_feature) == (False, False, True)
+    assert "evidence" in fails(2, "images", "train", tokens, "--out", tmp_path / "x", "--setting", "evidence=perhaps")
+
+
 @pytest.mark.parametrize("what", ["uncertainty", "match", "components"])
 def test_pictures(tokens, model, tmp_path, what):
     out = tmp_path / "picture.png"

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments import Document, Unit
-from experiments.alignments import comparison, cores, left_out, methods, notes, synthetic, vienna
+from experiments.alignments import comparison, cores, following, left_out, methods, notes, synthetic, vienna
 from experiments.alignments.pairs import Estimate, Pair, pooled, score
 from experiments.registry import experiment, units_of
 from udtw.cli.app import app
@@ -457,3 +457,22 @@ def test_parts_with_unmatched_steps_are_reported(data_dir, monkeypatch, tmp_path
     assert "missing, inserted, both" in text
     assert "Chopin" in text
     assert "Piano performances" not in text
+
+
+def test_streams_are_followed_and_reported(data_dir, monkeypatch, tmp_path):
+    monkeypatch.setattr(following, "BEGINNING", 2.0)
+    monkeypatch.setattr(following, "CYCLES", 2)
+    listed = comparison.units(datasets=["follow"], seeds=[0], quick=True, data_dir=None, pairs=1)
+    assert [unit.options["row"] for unit in listed] == list(following.ROWS)
+    results = [(unit, comparison.work(unit, data_dir)) for unit in (listed[0], listed[-1])]
+    (piano,), (machine,) = (result["scores"] for _, result in results)
+    assert machine["steps"] == 200
+    assert len(machine["errors"]) == len(machine["held"]) == 180  # the first 20 steps do not count
+    assert np.median(piano["errors"]) < 200  # two frames
+    assert np.median(machine["errors"]) < 200
+    assert np.mean(machine["held"]) > 0.6
+    document = Document("Following")
+    comparison.report(results, document)
+    text = document.write(tmp_path).with_suffix(".md").read_text()
+    assert "| cycles of a machine | 1 | 180 |" in text
+    assert "Coverage: share of true positions" not in text

@@ -178,6 +178,18 @@ def test_predict_names_the_class_of_the_nearest_support():
         model.predict(support, [["owl"], ["cat"], ["cat"]], query)
 
 
+@pytest.mark.parametrize("metric", ["udtw", "soft_dtw", "euclidean"])
+def test_an_episode_needs_supports_and_queries(metric):
+    encoder = torch.nn.Linear(3, 4)
+    model, some, none = FewShotModel(encoder, metric), torch.rand(2, 5, 3), torch.rand(0, 5, 3)
+    with pytest.raises(ShapeError, match="got 2 supports and 0 queries"):
+        model.predict(some, [0, 1], none)
+    with pytest.raises(ShapeError, match="got 0 supports and 2 queries"):
+        model.predict(none, [], some)
+    with pytest.raises(ShapeError, match="got 2 supports and 0 queries"):
+        model(some, torch.arange(2), torch.zeros(0, dtype=torch.long))
+
+
 def test_controls_are_parts_of_udtw():
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(3, 4, 2, generator=generator)

@@ -480,8 +480,8 @@ def _sentence(match: Match, apart: bool) -> str:
         return f"No match: {reason}. Do not read the intervals."
     parts = []
     if np.ndim(noise.gain) == 0 and (noise.gain != 1 or noise.offset != 0):
-        sign = "+" if noise.offset >= 0 else "−"
-        parts.append(f"x is {noise.gain:.3g} · y {sign} {abs(noise.offset):.3g}")
+        sign = "+" if noise.offset >= 0 else "-"  # ASCII, so that any terminal can print it
+        parts.append(f"x is {noise.gain:.3g} * y {sign} {abs(noise.offset):.3g}")
         parts[-1] += f" (gain {noise.gain:.3g}, offset {noise.offset:.3g})"
     elif np.ndim(noise.gain) and ((noise.gain != 1).any() or (noise.offset != 0).any()):
         parts.append("gain and offset differ by feature")

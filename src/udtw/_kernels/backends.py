@@ -63,6 +63,13 @@ def _unavailable(name: str) -> str | None:
             _failed[name] = f"the package {error.name} is not installed (pip install {error.name})"
         except Exception as error:  # a broken LLVM or an incompatible NumPy raises any exception
             _failed[name] = f"it does not work here: {type(error).__name__}: {error}"
+            if "no locator available" in str(error):  # Numba found no folder that can be written
+                warnings.warn(
+                    f"Kernels cannot be kept in any folder, so that backend={REFERENCE!r}, which is far slower, takes "
+                    "their place. Set NUMBA_CACHE_DIR to a folder that can be written.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
     return _failed.get(name)
 
 
